@@ -1,0 +1,1 @@
+"""How a SOUL reaches the world. Every public call returns `ApiResult`; no adapter imports another."""

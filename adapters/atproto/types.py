@@ -1,0 +1,176 @@
+"""Values that cross the Bluesky adapter: what the network says, without the SDK's own models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """An account as it appears beside its posts."""
+
+    did: str
+    handle: str
+    display_name: str = ""
+    avatar: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An account's own page."""
+
+    did: str
+    handle: str
+    display_name: str = ""
+    description: str = ""
+    avatar: str | None = None
+    followers_count: int = 0
+    follows_count: int = 0
+    posts_count: int = 0
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StrongRef:
+    """A record at one exact content: `at://` uri and cid."""
+
+    uri: str
+    cid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRefs:
+    """Where a reply hangs: the post it answers and the root of the thread."""
+
+    parent: StrongRef
+    root: StrongRef
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A post. `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full."""
+
+    uri: str
+    cid: str
+    author: Actor
+    text: str
+    created_at: str
+    indexed_at: str = ""
+    reply: ReplyRefs | None = None
+    links: tuple[str, ...] = ()
+    reply_count: int = 0
+    repost_count: int = 0
+    like_count: int = 0
+    has_media: bool = False
+
+    @property
+    def ref(self) -> StrongRef:
+        return StrongRef(self.uri, self.cid)
+
+    @property
+    def root_uri(self) -> str:
+        return self.reply.root.uri if self.reply else self.uri
+
+
+@dataclass(frozen=True, slots=True)
+class FeedItem:
+    """One line of a feed; `reposted_by` is set when it is there only as a repost."""
+
+    post: Post
+    reposted_by: Actor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """Something that happened to us. `reason`: like, repost, follow, mention, reply, quote, or a newer word."""
+
+    uri: str
+    cid: str
+    author: Actor
+    reason: str
+    text: str
+    created_at: str
+    indexed_at: str
+    is_read: bool = False
+    reason_subject: str | None = None
+    reply: ReplyRefs | None = None
+    links: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> StrongRef:
+        return StrongRef(self.uri, self.cid)
+
+    @property
+    def root(self) -> StrongRef:
+        return self.reply.root if self.reply else self.ref
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadNode:
+    """A post in its thread. Posts that are gone or blocked are simply not there."""
+
+    post: Post
+    parent: ThreadNode | None = None
+    replies: tuple[ThreadNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list of `Actor`s, with the cursor of the next."""
+
+    actors: tuple[Actor, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """One page of a feed, with the cursor of the next."""
+
+    items: tuple[FeedItem, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationPage:
+    """One page of notifications, newest first."""
+
+    notifications: tuple[Notification, ...]
+    cursor: str | None = None
+    seen_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """An uploaded file, as a record refers to it."""
+
+    cid: str
+    mime_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image to attach: the blob, its description for those who cannot see it, its size in pixels."""
+
+    blob: Blob
+    alt: str
+    width: int | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A raw record: its address, its content hash, and its fields as the wire has them."""
+
+    uri: str
+    cid: str
+    value: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitStatus:
+    """The service's request budget: `reset_at` is in epoch seconds."""
+
+    remaining: int
+    limit: int
+    reset_at: float

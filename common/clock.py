@@ -1,0 +1,97 @@
+"""Time, passed in. `FakeClock` is a product feature: with it a test lives through a day without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the rest of the program may ask of time."""
+
+    def now(self) -> datetime:
+        """Wall time, aware, UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards; only differences mean something."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; zero or less only yields."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+
+class FakeClock:
+    """A clock that moves only when `advance` is called; sleepers wake in order."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._wall = (start or datetime(2026, 1, 5, 12, 0, tzinfo=UTC)).timestamp()
+        self._mono = 1000.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._wall, UTC)
+
+    def monotonic(self) -> float:
+        return self._mono
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self._mono + seconds, self._count, future))
+        await future
+
+    async def advance(self, seconds: float) -> None:
+        """Move `seconds` ahead, waking each sleeper at its own moment."""
+        end = self._mono + seconds
+        await self._settle()
+        while self._sleepers and self._sleepers[0][0] <= end:
+            due, _, future = heapq.heappop(self._sleepers)
+            self._wall += due - self._mono
+            self._mono = due
+            if not future.done():
+                future.set_result(None)
+            await self._settle()
+        self._wall += end - self._mono
+        self._mono = end
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock ahead or back, as an operator or NTP would; monotonic time is untouched."""
+        self._wall += seconds
+
+    @staticmethod
+    async def _settle() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+def iso(moment: datetime) -> str:
+    """ISO-8601 in UTC with milliseconds and `Z`: `2026-01-05T12:00:00.000Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_iso(text: str) -> datetime:
+    """The inverse of `iso`, tolerant of any offset; naive input is taken as UTC. Raises `ValueError`."""
+    moment = datetime.fromisoformat(text.strip())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

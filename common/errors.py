@@ -1,0 +1,75 @@
+"""Every exception that this project raises on purpose.
+
+SoulError
+├── Transient            try again later; a loop logs it and goes on
+├── Auth                 credentials refused
+├── Fatal                the process must stop and tell the owner
+│   ├── ConfigError      a setting is missing or wrong
+│   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running
+│   ├── HomeLocked       another process lives in this home
+│   ├── ModelRefused     the model service refuses for good (401, 402, 403)
+│   ├── SkillError       a skill is missing, or lacks a section or a variable
+│   └── StorageError     the disk is full or cannot be written
+├── PolicyBlocked        a rule forbids the act
+└── BudgetExceeded       the act would cost more than allowed
+
+`str(error)` is one line for the owner; `remedy` is one line that says how to mend it.
+"""
+
+from __future__ import annotations
+
+
+class SoulError(Exception):
+    """Base of the tree."""
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class Transient(SoulError):
+    """The world is briefly unable. `retry_after` is in seconds, if the world said so."""
+
+    def __init__(self, message: str, *, remedy: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.retry_after = retry_after
+
+
+class Auth(SoulError):
+    """Credentials were refused."""
+
+
+class Fatal(SoulError):
+    """The process must stop; the owner must act."""
+
+
+class ConfigError(Fatal):
+    """A setting is missing or wrong."""
+
+
+class IdentityError(Fatal):
+    """SOUL.md is missing, empty, unreadable, or changed while running."""
+
+
+class HomeLocked(Fatal):
+    """Another process lives in this home."""
+
+
+class ModelRefused(Fatal):
+    """The model service refuses for good."""
+
+
+class SkillError(Fatal):
+    """A skill is missing, or lacks a section or a variable that the code relies on."""
+
+
+class StorageError(Fatal):
+    """The disk is full or cannot be written."""
+
+
+class PolicyBlocked(SoulError):
+    """A rule forbids the act."""
+
+
+class BudgetExceeded(SoulError):
+    """The act would cost more than allowed."""

@@ -1,0 +1,57 @@
+"""Writes that a crash cannot tear: temporary file, fsync, rename, fsync of the folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from common.errors import StorageError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Replace `path` by `content` in one step; parents are made.
+
+    Raises:
+        StorageError: the disk is full or refuses; the old file is then untouched.
+
+    """
+    data = content.encode() if isinstance(content, str) else content
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+        temporary = None
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def storage_error(path: Path, error: OSError) -> StorageError:
+    """The owner's line for a write that failed."""
+    if error.errno in _FULL:
+        return StorageError(
+            f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
+        )
+    if error.errno in _REFUSED:
+        return StorageError(f"No permission to write {path}", remedy=f"Give this user write access to {path.parent}.")
+    return StorageError(
+        f"Cannot write {path}: {error.strerror or error}", remedy=f"Check the disk under {path.parent}."
+    )

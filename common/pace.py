@@ -1,0 +1,39 @@
+"""How fast a SOUL lives: every interval and cool-down that a show may shorten, in one value.
+
+Production lives at speed 1. The town runs faster; speeds other than 1 are refused for services off this machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from common import constants as c
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Intervals in milliseconds (`_ms`) and cool-downs in seconds (`_s`)."""
+
+    awareness_ms: float = c.AWARENESS_INTERVAL_MS
+    expression_check_ms: float = c.EXPRESSION_CHECK_INTERVAL_MS
+    expression_min_ms: float = c.EXPRESSION_MIN_INTERVAL_MS
+    expression_max_ms: float = c.EXPRESSION_MAX_INTERVAL_MS
+    session_refresh_ms: float = c.SESSION_REFRESH_INTERVAL_MS
+    heartbeat_ms: float = c.HEARTBEAT_INTERVAL_MS
+    outbox_drain_ms: float = c.OUTBOX_DRAIN_INTERVAL_MS
+    engagement_ms: float = c.ENGAGEMENT_CHECK_INTERVAL_MS
+    peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
+    peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS
+    atproto_spacing_ms: float = c.ATPROTO_MIN_SPACING_MS
+    post_cooldown_s: float = c.PACING_POST_COOLDOWN_S
+    reply_cooldown_s: float = c.PACING_REPLY_COOLDOWN_S
+    like_cooldown_s: float = c.PACING_LIKE_COOLDOWN_S
+    follow_cooldown_s: float = c.PACING_FOLLOW_COOLDOWN_S
+    action_cooldown_s: float = c.PACING_ACTION_COOLDOWN_S
+
+    def at(self, speed: float) -> Pace:
+        """The same life, `speed` times as fast (speed > 0)."""
+        if speed <= 0:
+            message = f"speed must be above 0, not {speed}"
+            raise ValueError(message)
+        return Pace(**{field.name: getattr(self, field.name) / speed for field in fields(self)})

@@ -1,0 +1,112 @@
+"""Settings: `.env` and the environment (which wins), validated once. `.env.example` explains each variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlparse
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from common.errors import ConfigError
+
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+def _http_url(value: str) -> str:
+    parsed = urlparse(value)
+    if parsed.scheme not in {"http", "https"} or not parsed.hostname:
+        raise ValueError("must be a URL that starts with http:// or https://")
+    return value.rstrip("/")
+
+
+def _did(value: str) -> str:
+    if not value.startswith("did:"):
+        raise ValueError("must be a DID such as did:plc:abc123")
+    return value
+
+
+def _handle(value: str) -> str:
+    return value.strip().removeprefix("@").lower()
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+
+
+def _languages(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Languages = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_languages), Field(max_length=3)]
+Did = Annotated[str, AfterValidator(_did)]
+Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
+
+
+class Settings(BaseSettings):
+    """Everything the owner can set, one field per variable of `.env.example`."""
+
+    model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", case_sensitive=False)
+
+    agent_name: str = Field(min_length=1)
+    owner_bluesky_social_handle: Handle
+    owner_bluesky_social_handle_did: Did
+
+    agent_bluesky_username: Handle
+    agent_bluesky_password: SecretStr = Field(min_length=1)
+    atproto_service_url: HttpUrl = "https://bsky.social"
+    post_languages: Languages = ("en",)
+
+    ai_gateway_api_key: SecretStr = Field(min_length=1)
+    ai_gateway_base_url: HttpUrl = "https://ai-gateway.vercel.sh/v1"
+    ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
+
+    memory_dir: Path | None = None
+    soul_timezone: str = ""
+    soul_speed: float = Field(default=1.0, gt=0, le=1000)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must never leave this process."""
+        return (self.agent_bluesky_password.get_secret_value(), self.ai_gateway_api_key.get_secret_value())
+
+    def on_loopback(self) -> bool:
+        """Whether the social network is on this machine."""
+        return urlparse(self.atproto_service_url).hostname in _LOOPBACK
+
+
+def load_settings(home: Path) -> Settings:
+    """Read `<home>/.env` and the environment.
+
+    Raises:
+        ConfigError: naming every variable that is missing or wrong, and the remedy.
+
+    """
+    env_file = home / ".env"
+    try:
+        settings = Settings(_env_file=env_file)  # type: ignore[call-arg]  # fields come from the environment
+    except ValidationError as error:
+        problems = "; ".join(_explain(dict(item)) for item in error.errors())
+        where = "" if env_file.exists() else f" (there is no {env_file})"
+        remedy = "Correct .env; .env.example explains each variable." if env_file.exists() else _init_hint(home)
+        raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{env_file} is not UTF-8 text", remedy="Save it as UTF-8.") from None
+    if settings.soul_speed != 1 and not settings.on_loopback():
+        raise ConfigError(
+            "Settings: SOUL_SPEED other than 1 is only for a network on this machine",
+            remedy="Remove SOUL_SPEED from .env, or point ATPROTO_SERVICE_URL at the town.",
+        )
+    return settings
+
+
+def _init_hint(home: Path) -> str:
+    return f"Run `soul init --home {home}` to make one."
+
+
+def _explain(item: dict[str, object]) -> str:
+    location = item["loc"]
+    name = str(location[0] if isinstance(location, tuple) and location else location).upper()
+    if item["type"] == "missing":
+        return f"{name} is missing"
+    return f"{name} {str(item['msg']).removeprefix('Value error, ')}"

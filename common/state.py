@@ -1,0 +1,119 @@
+"""State files under `.memory/`: version-stamped JSON that survives crashes and upgrades.
+
+A file that cannot be read is set aside as `<name>.corrupt-<time>` and reported, never overwritten in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.files import write_atomic
+from common.version import __version__
+
+MEMORY_VERSION = __version__
+VERSION_KEY = "_memoryVersion"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What `load_state` found: the data, and a line for the owner if something was not as expected."""
+
+    data: Json
+    notice: str = ""
+
+
+def stamp_version(state: Json) -> Json:
+    """A copy of `state` with the version stamp; the input is untouched."""
+    return {**state, VERSION_KEY: MEMORY_VERSION}
+
+
+def check_version(data: Json) -> bool:
+    """Whether `data` was written by exactly this version."""
+    return data.get(VERSION_KEY) == MEMORY_VERSION
+
+
+def load_state(path: Path, default: Json, migrate: Callable[[Json], Json | None] | None = None) -> Loaded:
+    """Read a state file, without ever raising for what is in it.
+
+    Args:
+        path: the file.
+        default: what to use when the file is absent, unreadable or given up.
+        migrate: called with the data of another version; returns the data to keep, or None to start afresh.
+            Without it, data of another version is given up.
+
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Loaded(dict(default))
+    except (OSError, UnicodeDecodeError) as error:
+        return Loaded(dict(default), f"{path.name} could not be read ({error}); {_set_aside(path)}")
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        return Loaded(dict(default), f"{path.name} is not valid JSON ({error}); {_set_aside(path)}")
+    if not isinstance(data, dict):
+        return Loaded(dict(default), f"{path.name} does not hold a JSON object; {_set_aside(path)}")
+    if check_version(data):
+        return Loaded(_without_stamp(data))
+    kept = migrate(_without_stamp(data)) if migrate else None
+    if kept is None:
+        return Loaded(dict(default), f"{path.name} was written by another version; starting it afresh")
+    save_state(path, kept)
+    return Loaded(kept)
+
+
+def save_state(path: Path, data: Json) -> None:
+    """Write a state file atomically, stamped. Raises `StorageError`."""
+    write_atomic(path, json.dumps(stamp_version(data), ensure_ascii=False, indent=2) + "\n")
+
+
+def keep(data: Json) -> Json:
+    """A migration that keeps everything as it is."""
+    return data
+
+
+def stamp_jsonl_version(path: Path) -> None:
+    """Write the sidecar `<file>.version` of a JSON-lines file."""
+    write_atomic(_sidecar(path), MEMORY_VERSION)
+
+
+def check_jsonl_version(path: Path) -> bool:
+    """Whether the sidecar names exactly this version; no sidecar is no."""
+    try:
+        return _sidecar(path).read_text(encoding="utf-8").strip() == MEMORY_VERSION
+    except FileNotFoundError:
+        return False
+
+
+def reset_jsonl_if_version_mismatch(path: Path) -> bool:
+    """Delete a JSON-lines file of another version and stamp anew; True if that happened."""
+    if check_jsonl_version(path):
+        return False
+    path.unlink(missing_ok=True)
+    stamp_jsonl_version(path)
+    return True
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".version")
+
+
+def _without_stamp(data: Json) -> Json:
+    return {key: value for key, value in data.items() if key != VERSION_KEY}
+
+
+def _set_aside(path: Path) -> str:
+    aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
+    try:
+        path.replace(aside)
+    except OSError as error:
+        return f"and could not be set aside ({error})"
+    return f"kept as {aside.name}, starting afresh"

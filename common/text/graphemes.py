@@ -1,0 +1,42 @@
+"""Length as people see it: extended grapheme clusters (Unicode UAX #29)."""
+
+from __future__ import annotations
+
+import regex
+
+from common.constants import PORTABLE_MAX_GRAPHEMES
+
+_CLUSTER = regex.compile(r"\X")
+
+
+def grapheme_len(text: str) -> int:
+    """How many characters a reader sees."""
+    return sum(1 for _ in _CLUSTER.finditer(text))
+
+
+def truncate_graphemes(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
+    """The longest prefix of at most `max_graphemes`, never splitting a cluster."""
+    if max_graphemes <= 0:
+        return ""
+    for count, match in enumerate(_CLUSTER.finditer(text), start=1):
+        if count > max_graphemes:
+            return text[: match.start()]
+    return text
+
+
+def fit_post_text(text: str, url: str | None = None, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
+    """Prose and an optional link that together fit a post; prose gives way with `…`, the link never.
+
+    Raises:
+        ValueError: the link alone does not fit.
+
+    """
+    tail = f"\n\n{url}" if url and text.strip() else (url or "")
+    room = max_graphemes - grapheme_len(tail)
+    if room < 0 or (url and grapheme_len(url) > max_graphemes):
+        message = f"the link alone is longer than {max_graphemes} characters"
+        raise ValueError(message)
+    prose = text.strip()
+    if grapheme_len(prose) > room:
+        prose = truncate_graphemes(prose, max(0, room - 1)).rstrip() + "…" if room else ""
+    return prose + tail

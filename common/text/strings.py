@@ -1,0 +1,66 @@
+"""Small string rules shared by several rooms: emptiness, slugs, and the keys by which two texts count as the same."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+_URL = re.compile(r"https?://\S+")
+_BARE_URL = re.compile(r"(?<![\w@.])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
+_HANDLE = re.compile(r"@[\w.-]+")
+_SPACE = re.compile(r"\s+")
+_TRAILING = ".,;:!?)"
+_NORMALIZED_LENGTH = 200
+
+
+def is_empty(value: object) -> bool:
+    """Whether `value` carries nothing: falsy, any object or array, or only white space. Numbers never do."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value != value  # noqa: PLR0124 - NaN is the one empty number
+    if isinstance(value, str):
+        return not value.strip()
+    return True
+
+
+def create_slug(value: object) -> str:
+    """A lower-case ASCII slug; `untitled` when nothing is left."""
+    if is_empty(value):
+        return "untitled"
+    text = unicodedata.normalize("NFKD", str(value).lower()).encode("ascii", "ignore").decode()
+    text = re.sub(r"[\s/_,:;·]+", "-", text).replace("&", "-and-")
+    text = re.sub(r"[^a-z0-9-]", "", text)
+    return re.sub(r"-{2,}", "-", text).strip("-") or "untitled"
+
+
+def ensure_https(url: str) -> str:
+    """`url` with `https://` in front unless it names http or https already."""
+    return url if re.match(r"https?://", url, re.IGNORECASE) else f"https://{url}"
+
+
+def normalize_post_text(text: str) -> str:
+    """Prose alone, for comparison: lower case, no handles, no links, single spaces, first 200 characters."""
+    return _prose(text)[:_NORMALIZED_LENGTH]
+
+
+def dedup_key(text: str, media_id: str | None = None) -> str:
+    """The key by which two outgoing texts count as the same: prose, links and media, hashed (hex SHA-256).
+
+    Texts that differ only in their link or image are different. A text that is only a handle is itself.
+    """
+    links = sorted({_canonical(match) for match in _URL.findall(text) + _BARE_URL.findall(_URL.sub(" ", text))})
+    parts = [_prose(text), *links, *([media_id] if media_id else [])]
+    material = "\n".join(part for part in parts if part) or text.strip()
+    return hashlib.sha256(material.encode()).hexdigest()
+
+
+def _prose(text: str) -> str:
+    bare = _HANDLE.sub(" ", _BARE_URL.sub(" ", _URL.sub(" ", text.lower())))
+    return _SPACE.sub(" ", bare).strip()
+
+
+def _canonical(url: str) -> str:
+    stripped = re.sub(r"^https?://(www\.)?", "", url.rstrip(_TRAILING).lower())
+    return stripped.rstrip("/")

@@ -1,0 +1,1 @@
+"""How a SOUL lives: rails that every life uses, and the lives themselves."""

@@ -1,0 +1,25 @@
+"""The line that the owner sees. Lives and rails speak through this; what draws it lives upstairs."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+LineKind = Literal["info", "done", "warn", "error", "act", "think", "mem", "sys", "refl", "mind", "queue", "social"]
+
+
+class Console(Protocol):
+    """Something that can show one line: a terminal, a log, a list in a test."""
+
+    def line(self, kind: LineKind, message: str, detail: str = "") -> None:
+        """Show `message`, with `detail` dimmed behind it. Never raises, never blocks."""
+        ...
+
+
+class SilentConsole:
+    """Shows nothing, and remembers everything."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[LineKind, str, str]] = []
+
+    def line(self, kind: LineKind, message: str, detail: str = "") -> None:
+        self.lines.append((kind, message, detail))

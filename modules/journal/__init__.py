@@ -1,0 +1,1 @@
+"""Every decision, as it happens, with its reason."""

@@ -1,0 +1,1 @@
+"""The one door for public acts: exactly once, or not at all."""

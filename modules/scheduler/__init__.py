@@ -1,0 +1,1 @@
+"""When things run: loops, their jitter, the guard and the attention lock."""

@@ -1,0 +1,40 @@
+"""What a loop is, and what came of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run. `next_in_s` asks for the next run after that many seconds instead of the interval."""
+
+    ran: bool
+    reason: str
+    next_in_s: float | None = None
+
+
+class Loop(Protocol):
+    """One thing a SOUL does again and again.
+
+    Attributes:
+        name: unique; also the jitter key.
+        interval_ms: base interval.
+        jitter: share of the interval by which this SOUL's own rhythm may differ.
+        needs_idle: takes the attention lock, so that only one such loop uses the mind at a time.
+        social_only: runs also in a `--social-only` life.
+        at_start: runs once right when the scheduler starts.
+
+    """
+
+    name: str
+    interval_ms: float
+    jitter: float
+    needs_idle: bool
+    social_only: bool
+    at_start: bool
+
+    async def run(self) -> Outcome:
+        """Do it once."""
+        ...

@@ -1,0 +1,1 @@
+"""Tools: registry and executor."""

@@ -1,0 +1,1 @@
+"""The program: commands, composition root, owner terminal."""
