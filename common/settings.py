@@ -84,7 +84,7 @@ def load_settings(home: Path) -> Settings:
     """
     env_file = home / ".env"
     try:
-        settings = Settings(_env_file=env_file)  # type: ignore[call-arg]  # fields come from the environment
+        settings = Settings(_env_file=env_file)
     except ValidationError as error:
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
         where = "" if env_file.exists() else f" (there is no {env_file})"
