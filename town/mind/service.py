@@ -1,0 +1,160 @@
+"""The model service: `POST /v1/chat/completions` and `GET /v1/models`, as unmodified clients expect them.
+
+Keeps nothing between requests but the queue of `faults`, which `POST /town/faults` fills.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from town.mind.faults import KINDS, Fault, Faults
+from town.mind.gateway import GatewayMind
+from town.mind.types import ChatRequest, Json, Mind, Thought
+from town.mind.wire import BadRequest, chunks, completion, error_body, read_request
+
+_HANG_S = 600.0
+_HANG_TICK_S = 0.05
+_CHUNKS_BEFORE_CUT = 3
+
+
+def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: Faults | None = None) -> Starlette:
+    """The service in front of `mind`. Callers send `api_key` as their bearer token.
+
+    Args:
+        mind: who answers.
+        api_key: any other key is refused with 401.
+        faults: failures to hand out, shared with whoever wants to inject some.
+
+    """
+    service = _Service(mind, api_key, faults if faults is not None else Faults())
+    routes = [
+        Route("/v1/chat/completions", service.complete, methods=["POST"]),
+        Route("/v1/models", service.models, methods=["GET"]),
+        Route("/town/faults", service.fail, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+
+
+class _Service:
+    def __init__(self, mind: Mind | GatewayMind, api_key: str, faults: Faults) -> None:
+        self._mind = mind
+        self._key = api_key
+        self._faults = faults
+
+    async def complete(self, request: Request) -> Response:
+        self._check_key(request)
+        fault = self._faults.take()
+        if fault and fault.kind != "cut":
+            return await _failing(fault, request)
+        body = await _json(request)
+        try:
+            chat = read_request(body, models=self._mind.models)
+        except BadRequest as error:
+            return _refusal(400, str(error), "invalid_request_error", code=error.code, param=error.param)
+        if isinstance(self._mind, GatewayMind):
+            return await self._mind.forward(body)
+        return _answer(chat, await self._mind.think(chat), cut=fault is not None)
+
+    async def models(self, request: Request) -> Response:
+        self._check_key(request)
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "town"} for name in self._mind.models]
+        return JSONResponse({"object": "list", "data": data})
+
+    async def fail(self, request: Request) -> Response:
+        """`{"kind": …, "times": 1, "retryAfter": 1.0}`; kind `clear` empties the queue."""
+        self._check_key(request)
+        body = await _json(request)
+        kind = body.get("kind")
+        if kind == "clear":
+            self._faults.clear()
+        elif kind in KINDS:
+            self._faults.inject(kind, times=int(body.get("times", 1)), retry_after=float(body.get("retryAfter", 1.0)))
+        else:
+            return _refusal(400, f"kind must be one of {', '.join(sorted(KINDS))}, clear.", "invalid_request_error")
+        return JSONResponse({"waiting": len(self._faults)})
+
+    def _check_key(self, request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._key.encode()):
+            raise HTTPException(401, "Incorrect API key provided.")
+
+
+def _answer(chat: ChatRequest, thought: Thought, *, cut: bool) -> Response:
+    created = int(time.time())
+    if not chat.stream:
+        answer = completion(chat, thought, created=created)
+        return _Cut(json.dumps(answer)[:40]) if cut else JSONResponse(answer)
+    parts = chunks(chat, thought, created=created)
+    if cut:
+        return _Cut("".join(_event(part) for part in islice(parts, _CHUNKS_BEFORE_CUT)))
+    return StreamingResponse(_events(parts), media_type="text/event-stream")
+
+
+class _Cut(Response):
+    """Sends the beginning of an answer, then drops the connection."""
+
+    media_type = "text/event-stream"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+        headers = [(b"content-type", b"text/event-stream"), (b"transfer-encoding", b"chunked")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(self.body), "more_body": True})
+
+
+async def _failing(fault: Fault, request: Request) -> Response:
+    if fault.kind == "rate_limit":
+        answer = _refusal(429, "Rate limit reached.", "requests", code="rate_limit_exceeded")
+        answer.headers["retry-after"] = f"{fault.retry_after:g}"
+        return answer
+    if fault.kind == "unauthorized":
+        return _refusal(401, "Incorrect API key provided.", "invalid_request_error", code="invalid_api_key")
+    if fault.kind == "payment_required":
+        return _refusal(402, "Insufficient credits.", "insufficient_quota", code="insufficient_quota")
+    if fault.kind == "hang":
+        async with asyncio.timeout(_HANG_S):
+            while not await request.is_disconnected():  # noqa: ASYNC110 - the server offers no event for it
+                await asyncio.sleep(_HANG_TICK_S)
+    return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>", status_code=502)
+
+
+async def _json(request: Request) -> Json:
+    try:
+        body = json.loads(await request.body())
+    except ValueError as error:
+        raise HTTPException(400, "The body is not valid JSON.") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "The body must be a JSON object.")
+    return body
+
+
+def _event(part: Json) -> str:
+    return f"data: {json.dumps(part, ensure_ascii=False)}\n\n"
+
+
+async def _events(parts: Iterator[Json]) -> AsyncIterator[str]:
+    for part in parts:
+        yield _event(part)
+    yield "data: [DONE]\n\n"
+
+
+def _refusal(status: int, message: str, kind: str, *, code: str | None = None, param: str | None = None) -> Response:
+    return JSONResponse(error_body(message, kind, code=code, param=param), status_code=status)
+
+
+async def _http_error(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else "Something broke."
+    code = {401: "invalid_api_key", 404: "unknown_url"}.get(status)
+    return _refusal(status, detail, "invalid_request_error", code=code)

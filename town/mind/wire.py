@@ -1,0 +1,221 @@
+"""The chat-completions protocol: bodies in, completions and event streams out. Pure; no HTTP here.
+
+The rules are those the public services hold their callers to, so that a client that works here works there:
+every tool answer belongs to a call made just before, a forced tool must be offered, ids are echoed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Container, Iterator
+from typing import Any
+
+from town.mind.types import ChatRequest, Json, Message, Offer, Role, Thought, ToolUse
+
+_CHARS_PER_TOKEN = 4
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+_PIECE = re.compile(r"\s*\S+\s*")
+
+
+class BadRequest(ValueError):
+    """The body breaks the protocol; `param` names where."""
+
+    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
+def error_body(message: str, kind: str, *, code: str | None = None, param: str | None = None) -> Json:
+    """An error as the public services word it."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def read_request(body: Any, *, models: Container[str]) -> ChatRequest:  # noqa: ANN401 - whatever JSON came in
+    """Check a parsed body, for one of `models`. Raises `BadRequest`."""
+    if not isinstance(body, dict):
+        raise BadRequest("The body must be a JSON object.")
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise BadRequest("You must provide a model.", param="model")
+    if model not in models:
+        raise BadRequest(f"The model `{model}` does not exist.", param="model", code="model_not_found")
+    raw_messages = body.get("messages")
+    if not isinstance(raw_messages, list) or not raw_messages:
+        raise BadRequest("'messages' must be a non-empty array.", param="messages")
+    messages = tuple(_message(raw, index) for index, raw in enumerate(raw_messages))
+    _check_answers(messages)
+    offers = tuple(_offer(raw, index) for index, raw in enumerate(body.get("tools") or ()))
+    options = body.get("stream_options")
+    limit = body.get("max_completion_tokens", body.get("max_tokens"))
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise BadRequest("'max_tokens' must be an integer above 0.", param="max_tokens")
+    return ChatRequest(
+        model=model,
+        messages=messages,
+        offers=offers,
+        force=_force(body.get("tool_choice"), offers),
+        stream=body.get("stream") is True,
+        include_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        max_tokens=limit,
+    )
+
+
+def completion(request: ChatRequest, thought: Thought, *, created: int) -> Json:
+    """The answer as one JSON body. `created` is in epoch seconds."""
+    text, calls, finish = _limited(request, thought)
+    message: Json = {"role": "assistant", "content": text or None, "refusal": None}
+    if calls:
+        message["tool_calls"] = calls
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+    return {
+        **_head(request, thought, "chat.completion", created),
+        "choices": [choice],
+        "usage": usage(request, thought),
+    }
+
+
+def chunks(request: ChatRequest, thought: Thought, *, created: int) -> Iterator[Json]:
+    """The answer as the chunks of a stream, in order, without the closing `[DONE]`."""
+    text, calls, finish = _limited(request, thought)
+    head = _head(request, thought, "chat.completion.chunk", created)
+
+    def chunk(delta: Json, reason: str | None = None) -> Json:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return {**head, "choices": [choice], **({"usage": None} if request.include_usage else {})}
+
+    yield chunk({"role": "assistant", "content": "" if text else None})
+    for piece in _PIECE.findall(text):
+        yield chunk({"content": piece})
+    for index, call in enumerate(calls):
+        arguments = call["function"]["arguments"]
+        opening = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
+        yield chunk({"tool_calls": [opening]})
+        for start in range(0, len(arguments), 24):
+            part = {"index": index, "function": {"arguments": arguments[start : start + 24]}}
+            yield chunk({"tool_calls": [part]})
+    yield chunk({}, finish)
+    if request.include_usage:
+        yield {**head, "choices": [], "usage": usage(request, thought)}
+
+
+def usage(request: ChatRequest, thought: Thought) -> Json:
+    """Tokens, estimated as a quarter of the characters."""
+    text, calls, _ = _limited(request, thought)
+    asked = sum(len(message.text) + 8 for message in request.messages) + sum(
+        len(offer.description) + len(json.dumps(offer.parameters)) for offer in request.offers
+    )
+    said = len(text) + sum(len(json.dumps(call["function"])) for call in calls)
+    prompt, answer = asked // _CHARS_PER_TOKEN + 1, said // _CHARS_PER_TOKEN + 1
+    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+
+
+def _head(request: ChatRequest, thought: Thought, kind: str, created: int) -> Json:
+    return {"id": f"chatcmpl-{_digest(request, thought)}", "object": kind, "created": created, "model": request.model}
+
+
+def _limited(request: ChatRequest, thought: Thought) -> tuple[str, list[Json], str]:
+    """Text, calls and the reason to stop, cut where `max_tokens` ends."""
+    room = None if request.max_tokens is None else request.max_tokens * _CHARS_PER_TOKEN
+    text = thought.text if room is None else thought.text[:room]
+    left = None if room is None else room - len(text)
+    calls: list[Json] = []
+    cut = len(text) < len(thought.text)
+    for number, use in enumerate(thought.calls):
+        arguments = json.dumps(use.input, ensure_ascii=False)
+        if left is not None:
+            cut = cut or len(arguments) > left
+            arguments, left = arguments[:left], max(0, left - len(arguments))
+        name = {"name": use.name, "arguments": arguments}
+        calls.append({"id": f"call_{_digest(request, thought)}{number}", "type": "function", "function": name})
+    return text, calls, "length" if cut else "tool_calls" if calls else "stop"
+
+
+def _digest(request: ChatRequest, thought: Thought) -> str:
+    return hashlib.sha256(repr((request.messages, thought)).encode()).hexdigest()[:20]
+
+
+def _message(raw: Any, index: int) -> Message:  # noqa: ANN401 - whatever JSON came in
+    where = f"messages[{index}]"
+    if not isinstance(raw, dict):
+        raise BadRequest(f"{where} must be an object.", param=where)
+    role = _ROLES.get(str(raw.get("role")))
+    if role is None:
+        raise BadRequest(f"{where}.role must be one of {', '.join(_ROLES)}.", param=f"{where}.role")
+    calls = tuple(_call(call, f"{where}.tool_calls") for call in raw.get("tool_calls") or ())
+    text = _text(raw.get("content"), f"{where}.content")
+    if calls and role != "assistant":
+        raise BadRequest("Only an assistant message may carry 'tool_calls'.", param=where)
+    if role in {"system", "user"} and raw.get("content") is None:
+        raise BadRequest(f"{where}.content is missing.", param=f"{where}.content")
+    answers = raw.get("tool_call_id") if role == "tool" else ""
+    if role == "tool" and (not isinstance(answers, str) or not answers):
+        raise BadRequest(f"{where}.tool_call_id is missing.", param=where)
+    return Message(role=role, text=text, calls=calls, answers=str(answers or ""))
+
+
+def _text(content: Any, where: str) -> str:  # noqa: ANN401 - whatever JSON came in
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+    raise BadRequest(f"{where} must be a string or an array of parts.", param=where)
+
+
+def _call(raw: Any, where: str) -> ToolUse:  # noqa: ANN401 - whatever JSON came in
+    try:
+        function = raw["function"]
+        arguments = json.loads(function["arguments"] or "{}")
+        return ToolUse(name=str(function["name"]), input=dict(arguments), id=str(raw["id"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadRequest(f"{where} needs an id and a function with name and JSON arguments.", param=where) from error
+
+
+def _check_answers(messages: tuple[Message, ...]) -> None:
+    """Each answer of a tool belongs to a call made just before, and each call is answered before anyone speaks on."""
+    open_calls: set[str] = set()
+    for index, message in enumerate(messages):
+        where = f"messages[{index}]"
+        if message.role == "tool":
+            if message.answers not in open_calls:
+                raise BadRequest(f"{where} answers no call made just before.", param=where)
+            open_calls.discard(message.answers)
+            continue
+        if open_calls:
+            raise BadRequest(f"{where} comes before these calls were answered: {sorted(open_calls)}.", param=where)
+        open_calls = {call.id for call in message.calls}
+    if open_calls:
+        raise BadRequest(f"These calls were not answered: {sorted(open_calls)}.", param="messages")
+
+
+def _offer(raw: Any, index: int) -> Offer:  # noqa: ANN401 - whatever JSON came in
+    where = f"tools[{index}]"
+    function = raw.get("function") if isinstance(raw, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,64}", name):
+        raise BadRequest(f"{where} needs a function with a name of letters, digits, _ and -.", param=where)
+    parameters = function.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise BadRequest(f"{where}.function.parameters must be an object.", param=where)
+    return Offer(name=name, description=str(function.get("description") or ""), parameters=parameters)
+
+
+def _force(choice: Any, offers: tuple[Offer, ...]) -> str | None:  # noqa: ANN401 - whatever JSON came in
+    if choice is None or choice in ("auto", "none"):
+        return None
+    if not offers:
+        raise BadRequest("'tool_choice' is only allowed when 'tools' are given.", param="tool_choice")
+    if choice == "required":
+        return "any"
+    name = (choice.get("function") or {}).get("name") if isinstance(choice, dict) else None
+    if name not in {offer.name for offer in offers}:
+        raise BadRequest(f"Tool choice {name!r} is not among 'tools'.", param="tool_choice")
+    return str(name)
