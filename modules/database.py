@@ -1,0 +1,187 @@
+"""One SQLite file for what must survive a crash in the middle: intents, journal, pending notifications.
+
+One thread owns the connection; everybody else hands it a function that runs inside one transaction. What `run` has
+returned is on the disk (`synchronous=FULL`). A file that is damaged is set aside, never overwritten; a file that a
+newer version wrote is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from common.errors import ConfigError, SoulError, StorageError, Transient
+from common.files import storage_error
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 5.0
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_UNWRITABLE = {
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+    sqlite3.SQLITE_READONLY: "the file is read-only",
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+}
+
+
+class _Damaged(sqlite3.DatabaseError):
+    """What a check of the whole file found, where SQLite itself had not stumbled yet."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
+class Database:
+    """The open file. `notice` is a line for the owner when a damaged file had to be set aside, else empty."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, writer: ThreadPoolExecutor, notice: str) -> None:
+        self._path = path
+        self._connection = connection
+        self._writer = writer
+        self.notice = notice
+
+    @classmethod
+    async def open(cls, path: Path, migrations: Sequence[str]) -> Database:
+        """Open or create `path` and bring it to the shape of the last of `migrations`.
+
+        Raises:
+            ConfigError: a newer version wrote the file.
+            StorageError: the disk is full or refuses.
+            Transient: another process holds the file.
+
+        """
+        writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="soul-db")
+        try:
+            connection, notice = await asyncio.get_running_loop().run_in_executor(
+                writer, _open_or_set_aside, path, migrations
+            )
+        except BaseException:
+            writer.shutdown(wait=False)
+            raise
+        return cls(path, connection, writer, notice)
+
+    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `fn` in the writer thread inside one transaction; an exception rolls it back and comes out here.
+
+        A caller that is cancelled while `fn` runs does not stop it: the transaction then commits unseen.
+
+        Raises:
+            StorageError: the disk is full or refuses, or the file turned out to be damaged.
+            Transient: another process holds the file for longer than the busy time-out.
+
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, fn)
+
+    async def close(self) -> None:
+        """Close the file; what was handed in before is finished first."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._connection.close)
+        self._writer.shutdown()
+
+    def _transact(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = fn(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            known = _explain(self._path, error)
+            if known is None:
+                raise
+            raise known from error
+        return result
+
+
+def _open_or_set_aside(path: Path, migrations: Sequence[str]) -> tuple[sqlite3.Connection, str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    try:
+        return _open(path, migrations), ""
+    except sqlite3.Error as error:
+        if _code(error) not in _DAMAGED:
+            raise _explain(path, error) or error from error
+        notice = _set_aside(path, error)
+    try:
+        path.touch(mode=0o600)
+        return _open(path, migrations), notice
+    except sqlite3.Error as error:
+        raise _explain(path, error) or error from error
+
+
+def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise _Damaged(found)  # noqa: TRY301 - closes the connection on the same path as what SQLite raises
+        _migrate(path, connection, migrations)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(migrations):
+        raise ConfigError(
+            f"{path} was written by a newer version (schema {version}; this one knows {len(migrations)})",
+            remedy="Install the newer version again, or move the file away to start afresh.",
+        )
+    for number in range(version, len(migrations)):
+        script = f"BEGIN IMMEDIATE;\n{migrations[number]};\nPRAGMA user_version = {number + 1};\nCOMMIT;"
+        connection.executescript(script)
+
+
+def _set_aside(path: Path, error: sqlite3.Error) -> str:
+    aside = f"{path.name}.corrupt-{time.time_ns()}"
+    try:
+        for suffix in ("", "-wal", "-shm"):
+            part = path.with_name(path.name + suffix)
+            if part.exists():
+                part.replace(path.with_name(aside + suffix))
+    except OSError as refused:
+        raise storage_error(path, refused) from refused
+    return f"{path.name} is damaged ({error}); kept as {aside}, starting afresh"
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _explain(path: Path, error: sqlite3.Error) -> SoulError | None:
+    code = _code(error)
+    if code == sqlite3.SQLITE_FULL:
+        return StorageError(
+            f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
+        )
+    if code in _DAMAGED:
+        return StorageError(
+            f"{path} is damaged ({error})", remedy="Start again: the damaged file is set aside and a new one begun."
+        )
+    if code in _UNWRITABLE:
+        return StorageError(
+            f"Cannot write {path}: {_UNWRITABLE[code]}",
+            remedy=f"Check the disk and the permissions under {path.parent}.",
+        )
+    if code in _BUSY:
+        return Transient(f"{path} is in use by another program")
+    return None

@@ -1,0 +1,127 @@
+"""The journal: every decision and every movement, one row each, so that the owner can ask why.
+
+Rows survive a crash once `record` returned. Secrets are taken out before a row is written or a line is shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from common.clock import Clock, iso
+from common.constants import LOG_MAX_DAYS
+from common.redact import Redactor
+from modules.console import Console
+from modules.database import Database
+from modules.journal.types import Entry, EntryKind, StoredEntry
+
+MAX_ENTRIES = 200_000
+
+_COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
+
+# NOTE(self): an act is told from its trigger on: what was recorded about the post that caused it belongs to it.
+_ABOUT = f"""
+WITH acts AS (
+    SELECT id, cause_id FROM intents WHERE id = :it OR result_uri = :it OR target = :it OR cause_id = :it
+)
+SELECT {_COLUMNS} FROM journal
+WHERE trigger_uri = :it
+   OR intent_id = :it
+   OR intent_id IN (SELECT id FROM acts)
+   OR trigger_uri IN (SELECT cause_id FROM acts WHERE cause_id LIKE 'at://%')
+ORDER BY id
+"""  # noqa: S608 - only our own column names are put in
+
+
+class Journal:
+    """Writes entries, shows their lines, and finds them again."""
+
+    def __init__(self, database: Database, console: Console, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._console = console
+        self._clock = clock
+        self._redactor = redactor
+
+    async def record(self, entry: Entry) -> int:
+        """Write `entry`, then show its line. Returns its number. Raises `StorageError`."""
+        number = await self._database.run(lambda connection: self.write(connection, entry))
+        self.show(entry)
+        return number
+
+    def write(self, connection: sqlite3.Connection, entry: Entry) -> int:
+        """Insert `entry` as part of a transaction that belongs to someone else, who calls `show` after it."""
+        clean = self._clean(entry)
+        values = (
+            iso(self._clock.now()),
+            clean.kind,
+            clean.loop,
+            clean.summary,
+            clean.line,
+            clean.reason,
+            clean.trigger_uri,
+            clean.author,
+            clean.intent_id,
+            json.dumps(clean.data, default=str),
+        )
+        marks = ", ".join("?" * len(values))
+        cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
+        return int(cursor.lastrowid or 0)
+
+    def show(self, entry: Entry) -> None:
+        """The entry's terminal line, if it has one."""
+        if entry.line is not None:
+            clean = self._clean(entry)
+            self._console.line(entry.line, clean.summary, clean.reason)
+
+    async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:
+        """The last `limit` entries, newest first; only of these `kinds` if given."""
+        wanted = json.dumps(sorted(kinds)) if kinds is not None else None
+
+        def select(connection: sqlite3.Connection) -> list[StoredEntry]:
+            query = (
+                f"SELECT {_COLUMNS} FROM journal"  # noqa: S608 - only our own column names are put in
+                " WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)) ORDER BY id DESC LIMIT :limit"
+            )
+            return [_stored(row) for row in connection.execute(query, {"kinds": wanted, "limit": limit})]
+
+        return await self._database.run(select)
+
+    async def about(self, uri_or_intent: str) -> list[StoredEntry]:
+        """The whole story of a post (theirs or ours) or of an intent, in the order it happened."""
+
+        def select(connection: sqlite3.Connection) -> list[StoredEntry]:
+            return [_stored(row) for row in connection.execute(_ABOUT, {"it": uri_or_intent})]
+
+        return await self._database.run(select)
+
+    async def prune(self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES) -> int:
+        """Delete what is older than `max_days`, and the oldest above `max_entries`; returns how many went."""
+        oldest = iso(self._clock.now() - timedelta(days=max_days))
+
+        def delete(connection: sqlite3.Connection) -> int:
+            return connection.execute(
+                "DELETE FROM journal WHERE at < ? OR id <= (SELECT id FROM journal ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                (oldest, max_entries),
+            ).rowcount
+
+        return await self._database.run(delete)
+
+    def _clean(self, entry: Entry) -> Entry:
+        fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}
+        clean: dict[str, Any] = {name: _encodable(self._redactor.value(value)) for name, value in fields.items()}
+        return Entry(**clean)
+
+
+def _encodable(value: object) -> object:
+    """Half of a surrogate pair, which a model may well send, cannot be stored as UTF-8."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _stored(row: sqlite3.Row) -> StoredEntry:
+    fields = dict(row)
+    number, at = fields.pop("id"), fields.pop("at")
+    return StoredEntry(number, at, Entry(**{**fields, "data": json.loads(fields["data"])}))
