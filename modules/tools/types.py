@@ -60,6 +60,7 @@ class Tool:
         capability: `social` tools are the only ones in a social-only life, besides `self`.
         needs: the least provenance at which the tool exists.
         handler: does it.
+        time_limit_s: seconds after which the handler is stopped.
 
     """
 
@@ -69,3 +70,4 @@ class Tool:
     capability: Capability
     needs: Provenance
     handler: Callable[[Any, Turn], Awaitable[ToolResult]]
+    time_limit_s: float = 60.0

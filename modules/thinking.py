@@ -1,0 +1,219 @@
+"""The tool loop: ask the model, do what it asks for, tell it what came of it, until the matter is settled.
+
+It is bounded in rounds, in time, and in patience with repeated mistakes. Nothing survives a crash here; what the tools
+did lives in the outbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from common.clock import Clock
+from common.constants import MAX_TOOL_ROUNDS, TURN_WALL_CLOCK_S
+from common.errors import Transient
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.messages import create_assistant_tool_use_message, create_tool_result_message
+from modules.llm_gateway.types import ChatResult, Message, ToolAnswer, ToolCall, ToolChoice, Usage
+from modules.tools.executor import Executor
+from modules.tools.policy import deduplicate_reply_tool_calls, replied_uri
+from modules.tools.types import ToolResult, Turn
+
+Stopped = Literal[
+    "ended",  # a tool settled the matter, or the model had no more calls
+    "no_calls",  # a call was required, and the model made none even when nudged
+    "rounds",  # the limit of rounds
+    "time",  # the wall clock
+    "repeated_error",  # the same call came to the same error twice
+    "interrupted",  # the model service became unavailable after calls had been made
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What a stretch of thinking came to. `text` is the model's last words; `usage` the sum over all rounds."""
+
+    text: str
+    calls: tuple[tuple[ToolCall, ToolResult], ...]
+    rounds: int
+    usage: Usage
+    stopped: Stopped
+
+
+async def think(
+    *,
+    gateway: LLMGateway,
+    executor: Executor,
+    turn: Turn,
+    system: str,
+    messages: Sequence[Message],
+    purpose: str,
+    clock: Clock,
+    tool_choice: ToolChoice = "auto",
+    nudge: str = "",
+    max_rounds: int = MAX_TOOL_ROUNDS,
+    wall_clock_s: float = TURN_WALL_CLOCK_S,
+    only: Collection[str] | None = None,
+) -> Thought:
+    """Think with the tools that exist in `turn`.
+
+    Args:
+        gateway: the model.
+        executor: does what the model asks for, one call after the other.
+        turn: whose words shape this thinking.
+        system: the system prompt.
+        messages: the conversation so far.
+        purpose: one word for the records.
+        clock: measures the wall clock.
+        tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
+        nudge: said once if a required call does not come.
+        max_rounds: how often the model may be asked.
+        wall_clock_s: seconds in all.
+        only: narrows the tools by name.
+
+    Raises:
+        Fatal: from the model or from a tool.
+        Transient: the model is unavailable, and nothing has been done yet.
+        SoulError: the model rejects the request.
+
+    """
+    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, list(messages))
+    deadline = clock.monotonic() + wall_clock_s
+    for _ in range(max_rounds):
+        stopped = await session.round(deadline - clock.monotonic())
+        if stopped:
+            return session.thought(stopped)
+    return session.thought("rounds")
+
+
+@dataclass(slots=True)
+class _Session:
+    """What has been said and done so far."""
+
+    gateway: LLMGateway
+    executor: Executor
+    turn: Turn
+    system: str
+    purpose: str
+    tool_choice: ToolChoice
+    nudge: str
+    only: Collection[str] | None
+    conversation: list[Message]
+    text: str = ""
+    calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
+    rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+    replied: set[str] = field(default_factory=set)
+    mistakes: set[tuple[str, str, str]] = field(default_factory=set)
+
+    async def round(self, seconds: float) -> Stopped | None:
+        """Ask once, within `seconds`, and run what is asked for: why to stop, if so."""
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self._ask()
+        except TimeoutError:
+            return "time"
+        except Transient:
+            if self.calls:
+                return "interrupted"
+            raise
+        self.rounds += 1
+        self.text = result.text or self.text
+        self.usage = _sum(self.usage, result.usage)
+        if not result.tool_calls:
+            return self._without_calls(result.text)
+        return await self._run(result)
+
+    def thought(self, stopped: Stopped) -> Thought:
+        return Thought(self.text, tuple(self.calls), self.rounds, self.usage, stopped)
+
+    async def _ask(self) -> ChatResult:
+        return await self.gateway.chat_with_tools(
+            self.conversation,
+            system=self.system,
+            tools=self.executor.registry.specs(self.turn, self.only),
+            tool_choice=self.tool_choice,
+            purpose=self.purpose,
+        )
+
+    def _without_calls(self, text: str) -> Stopped | None:
+        if self.tool_choice == "auto":
+            return "ended"
+        if not self.nudge:
+            return "no_calls"
+        self.conversation += [Message("assistant", text), Message("user", self.nudge)]
+        self.nudge = ""
+        return None
+
+    async def _run(self, result: ChatResult) -> Stopped | None:
+        """Run the calls in order; nothing runs after a reason to stop."""
+        _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
+        answers = []
+        for call in result.tool_calls:
+            if any(call is repeat for repeat in skipped):
+                outcome = ToolResult("SKIPPED: this post has your reply already.", is_error=True)
+            else:
+                outcome = await self.executor.execute(call, self.turn, self.only)
+            self.calls.append((call, outcome))
+            answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
+            stopped = self._weigh(call, outcome)
+            if stopped:
+                return stopped
+        self.conversation.append(create_assistant_tool_use_message(result.text, result.tool_calls))
+        self.conversation.append(create_tool_result_message(answers))
+        return None
+
+    def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
+        if outcome.ends_turn:
+            return "ended"
+        if not outcome.is_error:
+            self.replied.update(uri for uri in [replied_uri(call)] if uri)
+            return None
+        mistake = (call.name, json.dumps(call.input, sort_keys=True), outcome.content)
+        if mistake in self.mistakes:
+            return "repeated_error"
+        self.mistakes.add(mistake)
+        return None
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    return Usage(first.input_tokens + second.input_tokens, first.output_tokens + second.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Thinker:
+    """`think`, with the services of this process already in hand: what the lives are given."""
+
+    gateway: LLMGateway
+    executor: Executor
+    clock: Clock
+    nudge: Callable[[], str]
+
+    async def think(
+        self,
+        *,
+        turn: Turn,
+        system: str,
+        messages: Sequence[Message],
+        purpose: str,
+        tool_choice: ToolChoice = "auto",
+        max_rounds: int = MAX_TOOL_ROUNDS,
+        only: Collection[str] | None = None,
+    ) -> Thought:
+        """See `think`."""
+        return await think(
+            gateway=self.gateway,
+            executor=self.executor,
+            clock=self.clock,
+            nudge=self.nudge(),
+            turn=turn,
+            system=system,
+            messages=messages,
+            purpose=purpose,
+            tool_choice=tool_choice,
+            max_rounds=max_rounds,
+            only=only,
+        )
