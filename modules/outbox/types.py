@@ -37,7 +37,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A row of the outbox. Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`."""
+    """A row of the outbox. Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
+
+    `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
+    """
 
     id: str
     kind: IntentKind
@@ -56,6 +59,7 @@ class Intent:
     result_uri: str | None = None
     result_cid: str | None = None
     error: str | None = None
+    deferrals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,17 @@ class Sent:
 
     uri: str = ""
     cid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryReport:
+    """What one round of deliveries came to; `next_in_s` is when something waiting may go (None: nothing waits)."""
+
+    done: int = 0
+    failed: int = 0
+    expired: int = 0
+    put_off: int = 0
+    next_in_s: float | None = None
 
 
 class Courier(Protocol):

@@ -1,0 +1,149 @@
+"""The rows of the outbox. Each function is one step of a transaction that its caller opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from common.clock import iso, parse_iso
+from common.constants import FEED_KEYS_MAX
+from modules.outbox.types import Intent, IntentKind, IntentState
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
+_COLUMNS = ", ".join(_FIELDS)
+_ALIVE = "state IN ('pending', 'sending', 'done')"
+_TICK = timedelta(milliseconds=1)
+
+
+def free_moment(connection: sqlite3.Connection, now: datetime) -> datetime:
+    """`now`, or the next millisecond at which no intent was born yet: record keys are made of it."""
+    moment = now
+    while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
+        moment += _TICK
+    return parse_iso(iso(moment))
+
+
+def insert(connection: sqlite3.Connection, intent: Intent) -> None:
+    """Keep a new intent."""
+    marks = ", ".join("?" * len(_FIELDS))
+    connection.execute(f"INSERT INTO intents ({_COLUMNS}) VALUES ({marks})", _values(intent))  # noqa: S608 - our own column names
+
+
+def update(connection: sqlite3.Connection, intent: Intent, *, sent_at: datetime | None = None) -> None:
+    """Write what can change in an intent; `sent_at` is when it sets out."""
+    connection.execute(
+        "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
+        " error = ?, sent_at = coalesce(?, sent_at) WHERE id = ?",
+        (
+            intent.state,
+            intent.attempts,
+            intent.deferrals,
+            intent.not_before,
+            intent.result_uri,
+            intent.result_cid,
+            intent.error,
+            iso(sent_at) if sent_at else None,
+            intent.id,
+        ),
+    )
+
+
+def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
+    """One intent."""
+    return next(iter(_select(connection, "id = ?", intent_id)), None)
+
+
+def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
+    """All in `state`, newest first."""
+    return _select(connection, "state = ?", state)
+
+
+def by_cause(connection: sqlite3.Connection, cause_id: str) -> list[Intent]:
+    """All that one thing caused, newest first."""
+    return _select(connection, "cause_id = ?", cause_id)
+
+
+def by_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> list[Intent]:
+    """All of a kind that were meant for one target, newest first."""
+    return _select(connection, "target = ? AND kind = ?", target, kind)
+
+
+def recent(connection: sqlite3.Connection, limit: int) -> list[Intent]:
+    """The last `limit`, newest first."""
+    return _select(connection, "1", limit=limit)
+
+
+def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
+    """How many are in each state."""
+    return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
+
+
+def living_twin(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
+    """The newest intent with the same words that was not given up."""
+    return next(iter(_select(connection, f"dedup_key = ? AND {_ALIVE}", dedup_key, limit=1)), None)
+
+
+def living_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
+    """The intent that does or did the same to the same target."""
+    return next(iter(_select(connection, f"kind = ? AND target = ? AND {_ALIVE}", kind, target)), None)
+
+
+def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:
+    """When each kind last set out. What lies in the future, because the clock was set back, does not count."""
+    rows = connection.execute(
+        "SELECT kind, max(sent_at) FROM intents WHERE sent_at <= ? AND state IN ('sending', 'done') GROUP BY kind",
+        (iso(now),),
+    )
+    return {row[0]: parse_iso(row[1]) for row in rows}
+
+
+def last_alive(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
+    """When the latest living intent of a kind was accepted or, if it is later, set out."""
+    query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ALIVE}"  # noqa: S608 - a constant
+    found = connection.execute(query, (kind,)).fetchone()[0]
+    return parse_iso(found) if found else None
+
+
+def in_feed(connection: sqlite3.Connection, key: str) -> bool:
+    """Whether the feed already shows these words."""
+    return connection.execute("SELECT 1 FROM feed_keys WHERE key = ?", (key,)).fetchone() is not None
+
+
+def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:
+    """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; returns how many were new."""
+    before = connection.total_changes
+    connection.executemany("INSERT OR IGNORE INTO feed_keys VALUES (?, ?, ?)", [(*pair, iso(at)) for pair in keys])
+    added = connection.total_changes - before
+    connection.execute(
+        "DELETE FROM feed_keys WHERE rowid <= (SELECT rowid FROM feed_keys ORDER BY rowid DESC LIMIT 1 OFFSET ?)",
+        (FEED_KEYS_MAX,),
+    )
+    return added
+
+
+def body_hash(body: dict[str, Any]) -> str:
+    """SHA-256 (hex) of a body."""
+    return hashlib.sha256(_json(body).encode()).hexdigest()
+
+
+def _json(body: dict[str, Any]) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _select(connection: sqlite3.Connection, where: str, *values: object, limit: int = -1) -> list[Intent]:
+    query = f"SELECT {_COLUMNS} FROM intents WHERE {where} ORDER BY created_at DESC LIMIT ?"  # noqa: S608 - constants
+    return [_intent(row) for row in connection.execute(query, (*values, limit))]
+
+
+def _values(intent: Intent) -> list[object]:
+    return [_json(intent.body) if name == "body" else getattr(intent, name) for name in _FIELDS]
+
+
+def _intent(row: sqlite3.Row) -> Intent:
+    fields = dict(row)
+    return Intent(**{**fields, "body": json.loads(fields["body"]), "urgent": bool(fields["urgent"])})

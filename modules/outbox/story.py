@@ -1,0 +1,74 @@
+"""How the journal tells each movement of an intent."""
+
+from __future__ import annotations
+
+from modules.console import LineKind
+from modules.journal.types import Entry
+from modules.outbox.types import Intent
+
+PREVIEW_CHARS = 60
+
+
+def queued(intent: Intent) -> Entry:
+    """It was accepted and waits for its turn."""
+    return _entry(
+        intent, "queue", f"Queued {_what(intent, PREVIEW_CHARS)}", "ahead of the pace" if intent.urgent else ""
+    )
+
+
+def blocked(intent: Intent, reason: str) -> Entry:
+    """It was refused at the door."""
+    return _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", reason)
+
+
+def sending(intent: Intent) -> Entry:
+    """It sets out."""
+    again = intent.attempts + intent.deferrals > 0 or intent.state == "sending"
+    return _entry(intent, "queue", f"Sending {_what(intent, PREVIEW_CHARS)}", "again" if again else "")
+
+
+def done(intent: Intent, *, earlier: bool) -> Entry:
+    """It stands on the network; `earlier` when a try whose answer was lost had brought it there."""
+    where = intent.result_uri or ""
+    return _entry(
+        intent, "social", f"Sent {_what(intent)}", f"{where} (an earlier try had arrived)" if earlier else where
+    )
+
+
+def put_off(intent: Intent, retry_in_s: float) -> Entry:
+    """It did not get through, or we do not know; it will be tried again."""
+    return _entry(intent, "warn", f"Retry of {_what(intent, PREVIEW_CHARS)} in {retry_in_s:.0f} s", intent.error or "")
+
+
+def ended(intent: Intent) -> Entry:
+    """It failed for good, or lost its sense."""
+    verb = "Expired" if intent.state == "expired" else "Failed"
+    line: LineKind = "warn" if intent.state == "expired" else "error"
+    return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+
+
+def _what(intent: Intent, chars: int | None = None) -> str:
+    text = intent.body.get("text")
+    words = " ".join(text.split()) if isinstance(text, str) else intent.target
+    return f"{intent.kind}: {words[:chars]}"
+
+
+def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
+    cause = intent.cause_id or ""
+    return Entry(
+        kind="act",
+        loop="outbox",
+        summary=summary,
+        line=line,
+        reason=reason,
+        trigger_uri=cause if cause.startswith("at://") else None,
+        intent_id=intent.id,
+        data={
+            "kind": intent.kind,
+            "target": intent.target,
+            "cause": cause,
+            "state": intent.state,
+            "attempts": intent.attempts,
+            "deferrals": intent.deferrals,
+        },
+    )
