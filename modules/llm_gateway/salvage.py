@@ -58,19 +58,22 @@ def find_calls(text: str, offered: Sequence[ToolSpec], *, required: bool) -> tup
     single offered tool its arguments alone.
     """
     found: list[Found] = []
-    rest, position, last_end = "", 0, 0
+    kept, position = "", 0
     for start, end in _objects(text):
         opening = _opening_before(text, start)
         call = _as_call(_loads(text[start:end]), offered, required=required)
         if call is None or (opening is None and not required):
             continue
+        begin = start if opening is None else opening
+        if found and not required and text[position:begin].strip():
+            found, kept, position = [], "", 0
         closing = _CLOSING.match(text, end)
-        rest += text[position : start if opening is None else opening]
-        position = last_end = closing.end() if closing else end
+        kept += text[position:begin]
+        position = closing.end() if closing else end
         found.append(call)
-    if not found or (not required and text[last_end:].strip()):
+    if not found or (not required and text[position:].strip()):
         return text, ()
-    return (rest + text[position:]).strip(), tuple(found)
+    return (kept + text[position:]).strip(), tuple(found)
 
 
 def looks_cut(text: str) -> bool:
