@@ -16,9 +16,14 @@ _KEPT = ("type", "description", "enum", "const", "required", "minimum", "maximum
 
 
 def simple_schema(model: type[BaseModel]) -> Schema:
-    """JSON Schema of an object, without titles, references, patterns or lengths, and with as few unions as can be."""
+    """JSON Schema of an object, without titles, references, patterns or lengths, and with as few unions as can be.
+
+    The model's own docstring stays at home: it speaks to us. Field descriptions go along.
+    """
     schema = model.model_json_schema()
-    return {"type": "object", "properties": {}, **_plain(schema, schema.get("$defs", {}))}
+    plain = _plain(schema, schema.get("$defs", {}))
+    plain.pop("description", None)
+    return {"properties": {}, **plain}
 
 
 def _plain(schema: Schema, defs: dict[str, Schema]) -> Schema:

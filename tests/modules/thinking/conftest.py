@@ -1,0 +1,45 @@
+"""A scripted model service, and a gateway that speaks to it."""
+
+from collections.abc import AsyncIterator, Iterator
+from random import Random
+
+import pytest
+
+from common.clock import FakeClock
+from modules.console import SilentConsole
+from modules.llm_gateway.gateway import LLMGateway
+from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+
+
+@pytest.fixture(scope="session")
+def thinking_model() -> Iterator[ScriptedModel]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def model(thinking_model: ScriptedModel) -> ScriptedModel:
+    thinking_model.script.clear()
+    thinking_model.requests.clear()
+    return thinking_model
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGateway]:
+    door = LLMGateway(
+        base_url=model.url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=Random(7),
+        console=SilentConsole(),
+        call_timeout_s=5,
+        max_retries=0,
+    )
+    yield door
+    await door.aclose()
