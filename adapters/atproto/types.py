@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from common.result import Err
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:
@@ -174,3 +176,18 @@ class RateLimitStatus:
     remaining: int
     limit: int
     reset_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    """One page of raw records, with the cursor of the next."""
+
+    records: tuple[Record, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceErr(Err):
+    """An `Err` with the service's own word for it, for example `RecordNotFound`."""
+
+    name: str = ""

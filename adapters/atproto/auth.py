@@ -1,0 +1,155 @@
+"""Keeps us logged in: the stored session, then a refresh, then the password, in that order and one at a time.
+
+Every new session is stored before it is used. A crash between the service's answer and the storing costs one refresh
+with the older token, which services accept for a while, or one login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from adapters.atproto.errors import CALL_ERRORS, to_err
+from adapters.atproto.sdk import AsyncClient
+from adapters.atproto.session import (
+    LOGINS_PER_DAY,
+    Session,
+    SessionFile,
+    Stored,
+    is_token_expired,
+    login_wait_s,
+    recent_logins,
+    session_from_answer,
+)
+from common.clock import Clock
+from common.constants import SESSION_EXPIRY_MARGIN_S
+from common.result import ApiResult, Err, Ok
+
+_SERVER_ERROR = 500
+_TOO_MANY = 429
+
+
+class SessionKeeper:
+    """Holds the session. `client` speaks to the service without the gate: only login and refresh go through it."""
+
+    def __init__(
+        self,
+        *,
+        client: AsyncClient,
+        file: SessionFile,
+        service_url: str,
+        identifier: str,
+        password: str,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._file = file
+        self._service_url = service_url
+        self._identifier = identifier
+        self._password = password
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._stored: Stored | None = None
+
+    @property
+    def session(self) -> Session | None:
+        return self._stored.session if self._stored else None
+
+    @property
+    def access_jwt(self) -> str:
+        return self.session.access_jwt if self.session else ""
+
+    @property
+    def server(self) -> str:
+        """Base URL of the server that answers our requests: the one that holds our data, once it is known."""
+        return self.session.pds if self.session else self._service_url
+
+    def headers(self) -> dict[str, str]:
+        """The authorization of a request; none before login."""
+        return {"Authorization": f"Bearer {self.access_jwt}"} if self.access_jwt else {}
+
+    async def ensure(self, margin_s: float) -> ApiResult[str]:
+        """Make the session last at least `margin_s` seconds: "valid", "refreshed" or "logged in"."""
+        async with self._lock:
+            if self._stored is None:
+                self._stored = self._file.load()
+            if not is_token_expired(self.access_jwt, self._clock.now(), margin_s):
+                return Ok("valid")
+            return await self._restore()
+
+    async def refresh_if_expired(self) -> bool:
+        """Whether there is a session that works, refreshed if need be. Never logs in."""
+        async with self._lock:
+            if self.session is None:
+                return False
+            if not is_token_expired(self.access_jwt, self._clock.now(), SESSION_EXPIRY_MARGIN_S):
+                return True
+            return (await self._refresh(self.session)).success
+
+    async def renew(self, refused: str) -> Err | None:
+        """Replace a token that the service refused, unless someone else just did."""
+        async with self._lock:
+            if self.access_jwt != refused:
+                return None
+            restored = await self._restore()
+            return restored if isinstance(restored, Err) else None
+
+    async def _restore(self) -> ApiResult[str]:
+        if self.session:
+            refreshed = await self._refresh(self.session)
+            if not isinstance(refreshed, Err):
+                return Ok("refreshed")
+            if not _password_may_help(refreshed):
+                return refreshed
+        logged_in = await self._log_in()
+        return logged_in if isinstance(logged_in, Err) else Ok("logged in")
+
+    async def _refresh(self, session: Session) -> ApiResult[Session]:
+        answer = await self._ask(
+            "refreshSession",
+            server=session.pds,
+            headers={"Authorization": f"Bearer {session.refresh_jwt}"},
+        )
+        if not isinstance(answer, Err):
+            self._keep(Stored(answer.data, self._logins()))
+        return answer
+
+    async def _log_in(self) -> ApiResult[Session]:
+        now = self._clock.now()
+        if wait := login_wait_s(self._logins(), now):
+            message = f"{LOGINS_PER_DAY} logins in a day are enough; the next one is in {wait / 60:.0f} min"
+            return Err(message, kind="transient", retry_after=wait)
+        answer = await self._ask(
+            "createSession",
+            server=self._service_url,
+            content=json.dumps({"identifier": self._identifier, "password": self._password}),
+            headers={"Content-Type": "application/json"},
+        )
+        counts = not isinstance(answer, Err) or (answer.status is not None and answer.status < _SERVER_ERROR)
+        logins = (*self._logins(), now.timestamp()) if counts else self._logins()
+        self._keep(Stored(self.session if isinstance(answer, Err) else answer.data, recent_logins(logins, now)))
+        return answer
+
+    async def _ask(self, method: str, *, server: str, **request: object) -> ApiResult[Session]:
+        what = f"com.atproto.server.{method}"
+        self._client.update_base_url(server)
+        try:
+            response = await self._client.invoke_procedure(what, **request)
+        except CALL_ERRORS as error:
+            return to_err(error, what=what, write=False, now=self._clock.now())
+        content = response.content
+        session = session_from_answer(content, server) if isinstance(content, dict) else None
+        return Ok(session) if session else Err(f"{what}: the answer could not be read", kind="transient")
+
+    def _logins(self) -> tuple[float, ...]:
+        return self._stored.logins if self._stored else ()
+
+    def _keep(self, stored: Stored) -> None:
+        self._file.save(stored)
+        self._stored = stored
+
+
+def _password_may_help(refused: Err) -> bool:
+    """Whether the service said no to the refresh; after silence, or haste of ours, a login would fare no better."""
+    answered = refused.status is not None and refused.status != _TOO_MANY
+    return answered and refused.kind != "fatal"

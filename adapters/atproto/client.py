@@ -1,0 +1,70 @@
+"""Bluesky as one account sees it: the adapter's public face.
+
+Every operation answers `ApiResult`; only a full disk (`StorageError`) and our own bugs raise. No policy and no
+deduplication here. What survives a crash is the session file; see `session`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adapters.atproto.types import Actor
+from adapters.atproto.writes import Writer
+from common.clock import Clock
+from common.constants import SESSION_EXPIRY_MARGIN_S
+from common.result import ApiResult, Err, Ok
+
+
+class Atproto(Writer):
+    """One account at one service.
+
+    Args:
+        service_url: where the account lives, for example `https://bsky.social`.
+        identifier: its handle, e-mail address or DID.
+        password: its app password.
+        session_path: the file that keeps the session between processes.
+        clock: time for spacing, expiry and timestamps.
+        min_spacing_s: the least number of seconds between two requests.
+        languages: what the posts are written in, at most three.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        service_url: str,
+        identifier: str,
+        password: str,
+        session_path: Path,
+        clock: Clock,
+        min_spacing_s: float,
+        languages: tuple[str, ...] = ("en",),
+    ) -> None:
+        from adapters.atproto.xrpc import Xrpc  # noqa: PLC0415 - loads the SDK, which takes a second
+
+        xrpc = Xrpc(
+            service_url=service_url,
+            identifier=identifier,
+            password=password,
+            session_path=session_path,
+            clock=clock,
+            min_spacing_s=min_spacing_s,
+        )
+        super().__init__(xrpc, clock, languages)
+
+    async def authenticate(self) -> ApiResult[Actor]:
+        """Go on with the stored session, refreshed if it has ended; else log in with the password."""
+        ensured = await self.ensure_session_or_reauth(margin_s=SESSION_EXPIRY_MARGIN_S)
+        return ensured if isinstance(ensured, Err) else Ok(Actor(self.did, self.handle))
+
+    async def ensure_valid_session(self) -> bool:
+        """Whether there is a session that works, refreshed if need be; never logs in."""
+        return await self._xrpc.keeper.refresh_if_expired()
+
+    async def ensure_session_or_reauth(self, *, margin_s: float = SESSION_EXPIRY_MARGIN_S) -> ApiResult[str]:
+        """Make the session last at least `margin_s` seconds; tells how: "valid", "refreshed" or "logged in"."""
+        return await self._xrpc.keeper.ensure(margin_s)
+
+    async def aclose(self) -> None:
+        """Close the connections. The stored session stays good for the next process."""
+        await self._xrpc.aclose()

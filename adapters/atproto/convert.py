@@ -1,0 +1,195 @@
+"""What we read: wire JSON into our types. Pure and forgiving.
+
+The network is written by many hands. A field of the wrong kind counts as absent, and an item without the fields that
+make it what it is, is left out; neither takes the rest of the page down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from adapters.atproto.types import (
+    Actor,
+    Blob,
+    FeedItem,
+    Notification,
+    Post,
+    Profile,
+    Record,
+    ReplyRefs,
+    StrongRef,
+    ThreadNode,
+)
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+_MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video", "app.bsky.embed.gallery")
+
+
+def text_of(source: Json, key: str) -> str:
+    """A string field; "" if it is none."""
+    value = source.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def object_of(source: Json, key: str) -> Json:
+    """An object field; {} if it is none."""
+    value = source.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def items_of(source: Json, key: str, convert: Callable[[Json], T | None]) -> tuple[T, ...]:
+    """A list field, item by item; what is no object or cannot be converted is left out."""
+    converted = (convert(item) for item in _objects(source, key))
+    return tuple(item for item in converted if item is not None)
+
+
+def actor(view: Json) -> Actor | None:
+    """An account; None without a DID."""
+    did = text_of(view, "did")
+    if not did:
+        return None
+    return Actor(did, text_of(view, "handle"), text_of(view, "displayName"), text_of(view, "avatar") or None)
+
+
+def profile(view: Json) -> Profile | None:
+    """An account's own page; None without a DID."""
+    who = actor(view)
+    if who is None:
+        return None
+    return Profile(
+        did=who.did,
+        handle=who.handle,
+        display_name=who.display_name,
+        description=text_of(view, "description"),
+        avatar=who.avatar,
+        followers_count=_count(view, "followersCount"),
+        follows_count=_count(view, "followsCount"),
+        posts_count=_count(view, "postsCount"),
+        labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val"))),
+    )
+
+
+def strong_ref(source: Json) -> StrongRef | None:
+    """A uri and a cid; None if one is missing."""
+    uri, cid = text_of(source, "uri"), text_of(source, "cid")
+    return StrongRef(uri, cid) if uri and cid else None
+
+
+def post(view: Json) -> Post | None:
+    """A post; None without address or author."""
+    ref, author = strong_ref(view), actor(object_of(view, "author"))
+    if not ref or not author:
+        return None
+    record = object_of(view, "record")
+    return Post(
+        uri=ref.uri,
+        cid=ref.cid,
+        author=author,
+        text=text_of(record, "text"),
+        created_at=text_of(record, "createdAt"),
+        indexed_at=text_of(view, "indexedAt"),
+        reply=_reply(record),
+        links=_links(record),
+        reply_count=_count(view, "replyCount"),
+        repost_count=_count(view, "repostCount"),
+        like_count=_count(view, "likeCount"),
+        has_media=any(text_of(embed, "$type") in _MEDIA for embed in _embeds(record)),
+    )
+
+
+def feed_item(item: Json) -> FeedItem | None:
+    """A line of a feed. Only a repost has someone who put it there; a pinned post has not."""
+    shown = post(object_of(item, "post"))
+    reason = object_of(item, "reason")
+    reposted = text_of(reason, "$type") == "app.bsky.feed.defs#reasonRepost"
+    return FeedItem(shown, actor(object_of(reason, "by")) if reposted else None) if shown else None
+
+
+def notification(item: Json) -> Notification | None:
+    """Something that happened to us; None without address, author or reason."""
+    ref, author, reason = strong_ref(item), actor(object_of(item, "author")), text_of(item, "reason")
+    if not ref or not author or not reason:
+        return None
+    record = object_of(item, "record")
+    return Notification(
+        uri=ref.uri,
+        cid=ref.cid,
+        author=author,
+        reason=reason,
+        text=text_of(record, "text"),
+        created_at=text_of(record, "createdAt"),
+        indexed_at=text_of(item, "indexedAt"),
+        is_read=item.get("isRead") is True,
+        reason_subject=text_of(item, "reasonSubject") or None,
+        reply=_reply(record),
+        links=_links(record),
+    )
+
+
+def thread(view: Json) -> ThreadNode | None:
+    """A thread; None when its focal post is gone or blocked."""
+    node = _with_replies(view)
+    if node is None:
+        return None
+    chain: list[Post] = []
+    above = object_of(view, "parent")
+    while ancestor := post(object_of(above, "post")):
+        chain.append(ancestor)
+        above = object_of(above, "parent")
+    parent: ThreadNode | None = None
+    for ancestor in reversed(chain):
+        parent = ThreadNode(ancestor, parent)
+    return ThreadNode(node.post, parent, node.replies)
+
+
+def blob(wire: Json) -> Blob | None:
+    """An uploaded file; None without its content hash."""
+    cid = text_of(object_of(wire, "ref"), "$link")
+    return Blob(cid, text_of(wire, "mimeType"), _count(wire, "size")) if cid else None
+
+
+def record(wire: Json) -> Record | None:
+    """A raw record; None without its address. Its cid may be absent on the wire and is then ""."""
+    uri = text_of(wire, "uri")
+    return Record(uri, text_of(wire, "cid"), object_of(wire, "value")) if uri else None
+
+
+def _with_replies(view: Json) -> ThreadNode | None:
+    shown = post(object_of(view, "post"))
+    return ThreadNode(shown, None, items_of(view, "replies", _with_replies)) if shown else None
+
+
+def _reply(record: Json) -> ReplyRefs | None:
+    reply = object_of(record, "reply")
+    parent, root = strong_ref(object_of(reply, "parent")), strong_ref(object_of(reply, "root"))
+    return ReplyRefs(parent, root) if parent and root else None
+
+
+def _links(record: Json) -> tuple[str, ...]:
+    features = (feature for facet in _objects(record, "facets") for feature in _objects(facet, "features"))
+    uris = [text_of(feature, "uri") for feature in features]
+    uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
+    return tuple(_unique(uri for uri in uris if uri))
+
+
+def _embeds(record: Json) -> tuple[Json, Json]:
+    """What is attached: the embed itself, and the media beside a quote."""
+    embed = object_of(record, "embed")
+    return embed, object_of(embed, "media")
+
+
+def _objects(source: Json, key: str) -> list[Json]:
+    value = source.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _count(source: Json, key: str) -> int:
+    value = source.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _unique(values: Iterable[str]) -> Iterable[str]:
+    return dict.fromkeys(values)

@@ -1,0 +1,127 @@
+"""Everything that can go wrong on the way to the service and back, mapped to `Err` in one place.
+
+What matters most is whether a write may have happened. A request that never left is `transient`; one that left and got
+no answer, or an answer that says nothing (500, 502, 504, a page that is no JSON), is `unknown_outcome` for a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from adapters.atproto.rate_limit import retry_after_s
+from adapters.atproto.sdk import AtProtocolError, InvokeTimeoutError, RequestErrorBase
+from adapters.atproto.types import ServiceErr
+from common.result import Err, ErrKind
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_TOKEN_REFUSED = {"ExpiredToken", "InvalidToken"}
+_BY_NAME: dict[str, ErrKind] = {
+    "AccountTakedown": "fatal",
+    "AccountSuspended": "fatal",
+    "AccountDeactivated": "fatal",
+    "ExpiredToken": "auth",
+    "InvalidToken": "auth",
+    "AuthMissing": "auth",
+    "AuthenticationRequired": "auth",
+    "AuthFactorTokenRequired": "auth",
+    "RecordNotFound": "not_found",
+    "RepoNotFound": "not_found",
+    "HandleNotFound": "not_found",
+    "NotFound": "not_found",
+}
+_BY_STATUS: dict[int, ErrKind] = {
+    401: "auth",
+    403: "auth",
+    404: "not_found",
+    408: "transient",
+    409: "transient",
+    425: "transient",
+    429: "transient",
+    501: "invalid",
+    503: "transient",
+}
+_NOT_THERE = ("not found", "could not find", "unable to resolve handle")
+_SERVER_ERROR = 500
+_MAX_MESSAGE_CHARS = 300
+
+
+class Failure(Exception):
+    """Carries an `Err` of our own making (budget gate, failed renewal) out through the SDK."""
+
+    def __init__(self, err: Err) -> None:
+        super().__init__(err.error)
+        self.err = err
+
+
+# What a call raises for what the world did: the SDK, its HTTP client, its JSON parser, and our own chokepoint.
+CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, ValueError, Failure)
+
+
+def token_refused(error: RequestErrorBase) -> bool:
+    """Whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired."""
+    status, (name, _) = _status(error), _body(error)
+    if _BY_NAME.get(name) == "fatal":
+        return False
+    return status == httpx.codes.UNAUTHORIZED or (status == httpx.codes.BAD_REQUEST and name in _TOKEN_REFUSED)
+
+
+def response_headers(error: RequestErrorBase) -> Mapping[str, str]:
+    """The headers of a refused request, names in lower case; empty when no answer came."""
+    headers: Mapping[str, str] = error.response.headers if error.response else {}
+    return headers
+
+
+def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
+    """Map one of `CALL_ERRORS`.
+
+    Args:
+        error: what was raised.
+        what: the method that was called, for messages where the service gave none.
+        write: whether the call changes something public.
+        now: to turn a `retry-after` date into seconds.
+
+    """
+    if isinstance(error, Failure):
+        return error.err
+    unanswered: ErrKind = "unknown_outcome" if write else "transient"
+    if isinstance(error, RequestErrorBase) and error.response is not None:
+        return _answered(error, what=what, unanswered=unanswered, now=now)
+    if isinstance(error.__cause__ or error, _NEVER_SENT):
+        return Err(f"{what}: no connection to the service", kind="transient")
+    if isinstance(error, InvokeTimeoutError):
+        return Err(f"{what}: no answer in time", kind=unanswered)
+    if isinstance(error, RequestErrorBase | httpx.HTTPError):
+        return Err(f"{what}: the connection was lost", kind=unanswered)
+    return Err(f"{what}: the answer could not be read", kind=unanswered)
+
+
+def _answered(error: RequestErrorBase, *, what: str, unanswered: ErrKind, now: datetime) -> Err:
+    status, (name, message) = _status(error), _body(error)
+    kind = _BY_NAME.get(name) or _BY_STATUS.get(status)
+    if kind is None:
+        absent = any(phrase in message.lower() for phrase in _NOT_THERE)
+        kind = unanswered if status >= _SERVER_ERROR else "not_found" if absent else "invalid"
+    return ServiceErr(
+        error=(message or name)[:_MAX_MESSAGE_CHARS] or f"{what}: {status}",
+        kind=kind,
+        status=status,
+        retry_after=retry_after_s(response_headers(error), now),
+        name=name,
+    )
+
+
+def _status(error: RequestErrorBase) -> int:
+    return int(error.response.status_code) if error.response else 0
+
+
+def _body(error: RequestErrorBase) -> tuple[str, str]:
+    """The error name and message of the JSON body; empty where the body is something else, HTML for example."""
+    content: Any = error.response.content if error.response else None
+    if content is None or isinstance(content, bytes):
+        return "", ""
+    name, message = getattr(content, "error", None), getattr(content, "message", None)
+    return name if isinstance(name, str) else "", message if isinstance(message, str) else ""

@@ -1,0 +1,232 @@
+"""What can be asked of Bluesky."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from adapters.atproto import convert
+from adapters.atproto.convert import Json
+from adapters.atproto.handles import HandleCache
+from adapters.atproto.records import parse_at_uri
+from adapters.atproto.thread import resolve_reply_refs
+from adapters.atproto.types import (
+    FeedPage,
+    NotificationPage,
+    Page,
+    Profile,
+    RateLimitStatus,
+    Record,
+    RecordPage,
+    ReplyRefs,
+    ServiceErr,
+    StrongRef,
+    ThreadNode,
+)
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    from adapters.atproto.xrpc import Xrpc
+
+T = TypeVar("T")
+
+_MAX_LIMIT = 100
+# NOTE(self): deeper answers exceed the nesting that the JSON parser accepts (200; a reply costs two levels).
+_MAX_DEPTH = 80
+_MAX_PARENTS = 150
+
+
+class Reader:
+    """The questions. Each answers `Err` for what the world did, and raises only for our own bugs."""
+
+    def __init__(self, xrpc: Xrpc, clock: Clock) -> None:
+        self._xrpc = xrpc
+        self._clock = clock
+        self._handles = HandleCache(clock)
+
+    @property
+    def did(self) -> str:
+        """Our own DID; "" before login."""
+        session = self._xrpc.keeper.session
+        return session.did if session else ""
+
+    @property
+    def handle(self) -> str:
+        """Our own handle; "" before login."""
+        session = self._xrpc.keeper.session
+        return session.handle if session else ""
+
+    async def get_profile(self, actor: str) -> ApiResult[Profile]:
+        """An account's page, by handle or DID."""
+        answer = await self._xrpc.query("app.bsky.actor.getProfile", actor=actor)
+        return _whole(answer, convert.profile, "the profile lacks its DID")
+
+    async def get_timeline(self, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
+        """What the accounts we follow posted, newest first."""
+        return _feed(await self._xrpc.query("app.bsky.feed.getTimeline", limit=_limit(limit), cursor=cursor))
+
+    async def get_author_feed(
+        self,
+        actor: str,
+        limit: int = 50,
+        cursor: str | None = None,
+        filter: str | None = None,  # noqa: A002 - the service's own word
+    ) -> ApiResult[FeedPage]:
+        """What an account posted, newest first. `filter` is for example `posts_no_replies`."""
+        method = "app.bsky.feed.getAuthorFeed"
+        return _feed(await self._xrpc.query(method, actor=actor, limit=_limit(limit), cursor=cursor, filter=filter))
+
+    async def get_followers(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[Page]:
+        """Who follows an account."""
+        method = "app.bsky.graph.getFollowers"
+        return _actors(await self._xrpc.query(method, actor=actor, limit=_limit(limit), cursor=cursor), "followers")
+
+    async def get_follows(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[Page]:
+        """Whom an account follows."""
+        method = "app.bsky.graph.getFollows"
+        return _actors(await self._xrpc.query(method, actor=actor, limit=_limit(limit), cursor=cursor), "follows")
+
+    async def get_notifications(
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        reasons: Sequence[str] = (),
+    ) -> ApiResult[NotificationPage]:
+        """What happened to us, newest first; with `reasons`, only that."""
+        method, wanted = "app.bsky.notification.listNotifications", list(reasons) or None
+        answer = await self._xrpc.query(method, limit=_limit(limit), cursor=cursor, reasons=wanted)
+        if isinstance(answer, Err):
+            return answer
+        found = convert.items_of(answer.data, "notifications", convert.notification)
+        return Ok(NotificationPage(found, _cursor(answer.data), convert.text_of(answer.data, "seenAt") or None))
+
+    async def get_post_thread(self, uri: str, depth: int = 0, parent_height: int = 100) -> ApiResult[ThreadNode]:
+        """A post with `depth` levels of replies and `parent_height` ancestors.
+
+        A post that is gone or blocked is an `Err` of kind `not_found`.
+        """
+        answer = await self._xrpc.query(
+            "app.bsky.feed.getPostThread",
+            uri=uri,
+            depth=min(max(depth, 0), _MAX_DEPTH),
+            parentHeight=min(max(parent_height, 0), _MAX_PARENTS),
+        )
+        if isinstance(answer, Err):
+            return answer
+        node = convert.thread(convert.object_of(answer.data, "thread"))
+        return Ok(node) if node else Err(f"the post is gone or blocked: {uri}", kind="not_found")
+
+    async def get_reply_refs(
+        self,
+        parent_uri: str,
+        parent_cid: str,
+        root_uri: str | None = None,
+        root_cid: str | None = None,
+    ) -> ApiResult[ReplyRefs]:
+        """Where a reply to a post hangs. A root that is fully given is believed; else the parent's thread is asked.
+
+        When that fails twice the parent doubles as root: a reply that forks the thread is better than none.
+        """
+        if not parent_uri or not parent_cid:
+            return Err("a reply needs the uri and the cid of the post it answers", kind="invalid")
+        for uri in (parent_uri, root_uri):
+            if uri and not uri.startswith("at://"):
+                return Err(f"not an at:// uri: {uri}", kind="invalid")
+        parent = StrongRef(parent_uri, parent_cid)
+        if root_uri and root_cid:
+            return Ok(ReplyRefs(parent, StrongRef(root_uri, root_cid)))
+        thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)
+        if isinstance(thread, Err) and thread.kind == "transient":
+            thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)
+        return Ok(resolve_reply_refs(parent, None if isinstance(thread, Err) else thread.data))
+
+    async def has_agent_replied_in_thread(self, uri: str) -> bool:
+        """Whether we already answered exactly this post. False when the service cannot say."""
+        thread = await self.get_post_thread(uri, depth=1, parent_height=0)
+        return not isinstance(thread, Err) and any(reply.post.author.did == self.did for reply in thread.data.replies)
+
+    async def get_record(self, uri: str) -> ApiResult[Record | None]:
+        """A raw record; `Ok(None)` only when the service says that it is not there."""
+        if not (at := parse_at_uri(uri)):
+            return Err(f"not the address of a record: {uri}", kind="invalid")
+        method = "com.atproto.repo.getRecord"
+        answer = await self._xrpc.query(method, repo=at.repo, collection=at.collection, rkey=at.rkey)
+        if isinstance(answer, Err):
+            absent = isinstance(answer, ServiceErr) and answer.name == "RecordNotFound"
+            return Ok(None) if absent else answer
+        return _whole(answer, convert.record, "the record lacks its address")
+
+    async def list_records(
+        self,
+        collection: str,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> ApiResult[RecordPage]:
+        """Our own records of one kind, newest first."""
+        if not self.did:
+            return Err("listing our own records: not logged in", kind="auth")
+        method = "com.atproto.repo.listRecords"
+        answer = await self._xrpc.query(
+            method, repo=self.did, collection=collection, limit=_limit(limit), cursor=cursor
+        )
+        if isinstance(answer, Err):
+            return answer
+        return Ok(RecordPage(convert.items_of(answer.data, "records", convert.record), _cursor(answer.data)))
+
+    async def resolve_handle(self, handle: str) -> ApiResult[str]:
+        """The DID of a handle; remembered for a day."""
+        if known := self._handles.did_of(handle):
+            return Ok(known)
+        answer = await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)
+        if isinstance(answer, Err):
+            return answer
+        if not (did := convert.text_of(answer.data, "did")):
+            return Err(f"no DID for {handle}", kind="not_found")
+        self._handles.remember(handle, did)
+        return Ok(did)
+
+    async def resolve_did(self, did: str) -> ApiResult[str]:
+        """The handle of a DID; remembered for a day."""
+        if known := self._handles.handle_of(did):
+            return Ok(known)
+        profile = await self.get_profile(did)
+        if isinstance(profile, Err):
+            return profile
+        self._handles.remember(profile.data.handle, did)
+        return Ok(profile.data.handle)
+
+    def rate_limit_status(self) -> RateLimitStatus:
+        """The request budget as the last answer told it."""
+        return self._xrpc.budget.status
+
+    def server_time_skew(self) -> float | None:
+        """Seconds that our clock is ahead of the service's, by its last answer; None before the first."""
+        return self._xrpc.budget.skew_s
+
+
+def _whole(answer: ApiResult[Json], made: Callable[[Json], T | None], problem: str) -> ApiResult[T]:
+    if isinstance(answer, Err):
+        return answer
+    value = made(answer.data)
+    return Err(problem, kind="transient") if value is None else Ok(value)
+
+
+def _feed(answer: ApiResult[Json]) -> ApiResult[FeedPage]:
+    if isinstance(answer, Err):
+        return answer
+    return Ok(FeedPage(convert.items_of(answer.data, "feed", convert.feed_item), _cursor(answer.data)))
+
+
+def _actors(answer: ApiResult[Json], key: str) -> ApiResult[Page]:
+    if isinstance(answer, Err):
+        return answer
+    return Ok(Page(convert.items_of(answer.data, key, convert.actor), _cursor(answer.data)))
+
+
+def _cursor(answer: Json) -> str | None:
+    return convert.text_of(answer, "cursor") or None
+
+
+def _limit(limit: int) -> int:
+    return min(max(limit, 1), _MAX_LIMIT)

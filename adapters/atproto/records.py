@@ -1,0 +1,110 @@
+"""What we write, as the wire has it: pure functions from values to records. The same input makes the same record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from adapters.atproto.richtext import build_facets
+from adapters.atproto.types import Image, ReplyRefs, StrongRef
+from common.clock import iso
+from common.constants import MAX_IMAGES_PER_POST, MAX_POST_LANGS, PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
+from common.text.graphemes import grapheme_len
+
+POST = "app.bsky.feed.post"
+LIKE = "app.bsky.feed.like"
+REPOST = "app.bsky.feed.repost"
+FOLLOW = "app.bsky.graph.follow"
+
+WireRecord = dict[str, Any]
+
+_AT_URI = re.compile(r"at://([^/\s]+)/([^/\s]+)/([^/?#\s]+)")
+
+
+class AtUri(NamedTuple):
+    """The parts of `at://repo/collection/rkey`."""
+
+    repo: str
+    collection: str
+    rkey: str
+
+
+def parse_at_uri(uri: str) -> AtUri | None:
+    """The parts of the address of a record; None if it is none."""
+    match = _AT_URI.fullmatch(uri)
+    return AtUri(*match.groups()) if match else None
+
+
+def post_problem(text: str, images: Sequence[Image]) -> str | None:
+    """Why the network would refuse this post, in words that tell by how much; None if it would not."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return "the text holds half of a character pair (a lone surrogate)"
+    if not text.strip() and not images:
+        return "there is nothing to post"
+    if (length := grapheme_len(text)) > PORTABLE_MAX_GRAPHEMES:
+        return f"the text has {length} characters, {length - PORTABLE_MAX_GRAPHEMES} over {PORTABLE_MAX_GRAPHEMES}"
+    if size > POST_MAX_BYTES:
+        return f"the text has {size} bytes, {size - POST_MAX_BYTES} over {POST_MAX_BYTES}"
+    if len(images) > MAX_IMAGES_PER_POST:
+        return f"there are {len(images)} images, the limit is {MAX_IMAGES_PER_POST}"
+    return None
+
+
+def post_record(
+    text: str,
+    *,
+    created_at: datetime,
+    languages: Sequence[str],
+    did_map: Mapping[str, str],
+    reply: ReplyRefs | None = None,
+    images: Sequence[Image] = (),
+    quote: StrongRef | None = None,
+) -> WireRecord:
+    """A post. `did_map` resolves the handles that the text mentions."""
+    record: WireRecord = {"$type": POST, "text": text, "createdAt": iso(created_at)}
+    if languages:
+        record["langs"] = list(languages[:MAX_POST_LANGS])
+    if reply:
+        record["reply"] = {"root": _ref(reply.root), "parent": _ref(reply.parent)}
+    if facets := build_facets(text, did_map):
+        record["facets"] = facets
+    if embed := _embed(images, quote):
+        record["embed"] = embed
+    return record
+
+
+def subject_record(collection: str, subject: StrongRef, created_at: datetime) -> WireRecord:
+    """A like or a repost."""
+    return {"$type": collection, "subject": _ref(subject), "createdAt": iso(created_at)}
+
+
+def follow_record(did: str, created_at: datetime) -> WireRecord:
+    """A follow."""
+    return {"$type": FOLLOW, "subject": did, "createdAt": iso(created_at)}
+
+
+def _embed(images: Sequence[Image], quote: StrongRef | None) -> WireRecord | None:
+    media = {"$type": "app.bsky.embed.images", "images": [_image(image) for image in images]} if images else None
+    record = {"$type": "app.bsky.embed.record", "record": _ref(quote)} if quote else None
+    if media and record:
+        return {"$type": "app.bsky.embed.recordWithMedia", "record": record, "media": media}
+    return media or record
+
+
+def _image(image: Image) -> WireRecord:
+    blob = image.blob
+    wire: WireRecord = {
+        "alt": image.alt,
+        "image": {"$type": "blob", "ref": {"$link": blob.cid}, "mimeType": blob.mime_type, "size": blob.size},
+    }
+    if image.width and image.height:
+        wire["aspectRatio"] = {"width": image.width, "height": image.height}
+    return wire
+
+
+def _ref(ref: StrongRef) -> WireRecord:
+    return {"uri": ref.uri, "cid": ref.cid}

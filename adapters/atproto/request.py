@@ -1,0 +1,116 @@
+"""The chokepoint: every request but login and refresh leaves through here, one at a time.
+
+Per request: the budget gate, the spacing, the sending under a deadline; then, at most once each, a renewed session
+when the token was refused, and the wait that the service asked for when we were too fast. A refused request was not
+performed, so sending it again is safe for writes too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+import httpx
+
+from adapters.atproto.errors import Failure, response_headers, token_refused
+from adapters.atproto.rate_limit import RateBudget, retry_after_s
+from adapters.atproto.sdk import AsyncRequest, InvokeTimeoutError, RequestErrorBase
+from common.clock import Clock
+from common.constants import (
+    ATPROTO_CONNECT_TIMEOUT_S,
+    ATPROTO_DEFAULT_RETRY_AFTER_S,
+    ATPROTO_MAX_RETRY_AFTER_S,
+    ATPROTO_READ_TIMEOUT_S,
+)
+from common.result import Err
+
+TIMEOUT = httpx.Timeout(ATPROTO_READ_TIMEOUT_S, connect=ATPROTO_CONNECT_TIMEOUT_S)
+DEADLINE_S = ATPROTO_CONNECT_TIMEOUT_S + ATPROTO_READ_TIMEOUT_S
+
+logger = logging.getLogger(__name__)
+
+
+class Renewal(Protocol):
+    """Who holds the session."""
+
+    @property
+    def access_jwt(self) -> str:
+        """The current access token; "" before login."""
+        ...
+
+    async def renew(self, refused: str) -> Err | None:
+        """Replace the token that was refused; an `Err` if that cannot be done."""
+        ...
+
+
+class TimedRequest(AsyncRequest):  # type: ignore[misc] # the SDK ships no types
+    """A request under a deadline as a whole, not only per read. Login and refresh use it as it is."""
+
+    def __init__(self, **httpx_options: object) -> None:
+        super().__init__(timeout=TIMEOUT, **httpx_options)
+
+    async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                response: httpx.Response = await super()._send_request(method, url, **kwargs)
+                return response
+        except TimeoutError as error:
+            raise InvokeTimeoutError from error
+
+
+class SpacedRequest(TimedRequest):
+    """A request that waits its turn. The access token is read anew each time it is sent."""
+
+    def __init__(
+        self, *, session: Renewal, budget: RateBudget, clock: Clock, spacing_s: float, **options: object
+    ) -> None:
+        super().__init__(**options)
+        self._session = session
+        self._budget = budget
+        self._clock = clock
+        self._spacing_s = spacing_s
+        self._turn = asyncio.Lock()
+        self._not_before = 0.0
+
+    async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:
+        renewed = waited = False
+        while True:
+            token = self._session.access_jwt
+            try:
+                return await self._send_in_turn(method, url, gated=not (renewed or waited), **kwargs)
+            except RequestErrorBase as error:
+                if token and token_refused(error):
+                    if renewed:
+                        logger.error("Bluesky refuses the new token too: %s", error)  # noqa: TRY400 - one line says it all
+                        raise
+                    renewed = True
+                    if failed := await self._session.renew(token):
+                        raise Failure(failed) from error
+                elif not waited and (pause := self._pause_for(error)) is not None:
+                    waited = True
+                    self._not_before = self._clock.monotonic() + pause
+                else:
+                    raise
+
+    async def _send_in_turn(self, method: str, url: str, *, gated: bool, **kwargs: object) -> httpx.Response:
+        async with self._turn:
+            if gated and (refusal := self._budget.refusal()):
+                raise Failure(refusal)
+            if (wait := self._not_before - self._clock.monotonic()) > 0:
+                await self._clock.sleep(wait)
+            self._not_before = self._clock.monotonic() + self._spacing_s
+            return await super()._send_request(method, url, **kwargs)
+
+    def _pause_for(self, error: RequestErrorBase) -> float | None:
+        """Seconds to wait before the one repeat; None if waiting is not the cure, or too long."""
+        status = error.response.status_code if error.response else None
+        too_fast = status == httpx.codes.TOO_MANY_REQUESTS
+        if not too_fast and not (status == httpx.codes.FORBIDDEN and self._budget.exhausted):
+            return None
+        asked = retry_after_s(response_headers(error), self._clock.now())
+        pause = ATPROTO_DEFAULT_RETRY_AFTER_S if asked is None else asked
+        if pause > ATPROTO_MAX_RETRY_AFTER_S:
+            self._budget.hold(pause)
+            return None
+        return pause

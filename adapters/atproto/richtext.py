@@ -1,0 +1,134 @@
+"""What in a text is a link, a mention or a tag, and where: pure rules, with offsets as the wire wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from common.text.graphemes import grapheme_len
+
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_LAST_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HANDLE = rf"(?:{_LABEL}\.)+{_LAST_LABEL}"
+_OPENS = r"(?<![^\s(])"
+_CLOSES = r"(?=\Z|[\s).,!?;:\-])"
+_URL_BODY = r"[^\s<>\"\]]+"
+
+# Project pages that people name without a scheme, by top-level domain.
+_BARE_HOSTS = {"com": ("github", "gitlab", "npmjs"), "org": ("bitbucket", "pypi"), "io": ("crates",)}
+_BARE_HOST = "|".join(rf"(?:{'|'.join(names)})\.{tld}" for tld, names in _BARE_HOSTS.items())
+
+_URL = regex.compile(rf"https?://{_URL_BODY}", regex.IGNORECASE)
+_BARE_URL = regex.compile(rf"{_OPENS}(?:{_BARE_HOST})/{_URL_BODY}", regex.IGNORECASE)
+_MENTION = regex.compile(rf"{_OPENS}@({_HANDLE})(?!\w)")
+_CASHTAG = regex.compile(rf"{_OPENS}\$([A-Z]{{1,6}}){_CLOSES}")
+_HASHTAG = regex.compile(rf"{_OPENS}#(\p{{L}}(?:[\p{{L}}\p{{M}}\p{{N}}_-]*[\p{{L}}\p{{M}}\p{{N}}_])?){_CLOSES}")
+_POST_URL = regex.compile(
+    rf"(?:https?://)?(?:www\.)?bsky\.app/profile/({_HANDLE}|did:[a-z]+:[A-Za-z0-9._:%-]+)"
+    r"/post/([A-Za-z0-9._:~-]{1,512})/?(?:[?#].*)?",
+)
+_TRAILING = ".,;:!?"
+_TAG_MAX_GRAPHEMES = 64
+_TAG_MAX_BYTES = 640
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something found in a text. `start` and `end` count code points; `value` is what the facet says."""
+
+    value: str
+    start: int
+    end: int
+
+
+def detect_urls(text: str) -> list[Span]:
+    """Links, in order. `value` is the whole URL; a bare project link gets `https://` while its span stays bare."""
+    spans = [span for match in _URL.finditer(text) if (span := _link(match, ""))]
+    bare = [span for match in _BARE_URL.finditer(text) if (span := _link(match, "https://"))]
+    spans += [span for span in bare if not _overlaps(span, spans)]
+    return sorted(spans, key=lambda span: span.start)
+
+
+def detect_mentions(text: str) -> list[Span]:
+    """Handles after `@`. `value` is the handle in lower case, without `@`; the span has it."""
+    return [Span(match[1].lower(), match.start(), match.end()) for match in _MENTION.finditer(text)]
+
+
+def detect_cashtags(text: str) -> list[Span]:
+    """`$ABC`: one to six capitals. `value` is without `$`."""
+    return [Span(match[1], match.start(), match.end()) for match in _CASHTAG.finditer(text)]
+
+
+def detect_hashtags(text: str) -> list[Span]:
+    """`#tag` in any script, as long as the network takes it. `value` is without `#`."""
+    return [Span(match[1], match.start(), match.end()) for match in _HASHTAG.finditer(text) if _tag_fits(match[1])]
+
+
+def char_to_byte_offset(text: str, index: int) -> int:
+    """How many UTF-8 bytes stand before the code point at `index`."""
+    return len(text[:index].encode())
+
+
+def parse_bsky_post_url(url: str) -> tuple[str, str] | None:
+    """The handle or DID, and the record key, of a link to a post on the Bluesky site; None for any other link."""
+    match = _POST_URL.fullmatch(url)
+    return (match[1], match[2]) if match else None
+
+
+def build_facets(text: str, did_map: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The facets of a text, as the wire has them, ordered and never overlapping.
+
+    Args:
+        text: the text of the post.
+        did_map: handle in lower case to DID; mentions of handles that are not in it get no facet.
+
+    """
+    found: list[tuple[Span, dict[str, str]]] = []
+    links = [(span, {"$type": "app.bsky.richtext.facet#link", "uri": span.value}) for span in detect_urls(text)]
+    mentions = [
+        (span, {"$type": "app.bsky.richtext.facet#mention", "did": did_map[span.value]})
+        for span in detect_mentions(text)
+        if span.value in did_map
+    ]
+    tags = [
+        (span, {"$type": "app.bsky.richtext.facet#tag", "tag": span.value})
+        for span in [*detect_cashtags(text), *detect_hashtags(text)]
+    ]
+    for span, feature in [*links, *mentions, *tags]:
+        if not _overlaps(span, [earlier for earlier, _ in found]):
+            found.append((span, feature))
+    return [_facet(text, span, feature) for span, feature in sorted(found, key=lambda item: item[0].start)]
+
+
+def _facet(text: str, span: Span, feature: dict[str, str]) -> dict[str, Any]:
+    index = {
+        "byteStart": char_to_byte_offset(text, span.start),
+        "byteEnd": char_to_byte_offset(text, span.end),
+    }
+    return {"index": index, "features": [feature]}
+
+
+def _link(match: regex.Match[str], scheme: str) -> Span | None:
+    url = _without_trailing(match[0])
+    body = url.split("/", 1)[-1].lstrip("/") if scheme else url.split("://", 1)[1]
+    if not any(char.isalnum() for char in body):
+        return None
+    return Span(scheme + url, match.start(), match.start() + len(url))
+
+
+def _without_trailing(url: str) -> str:
+    """Without the punctuation that belongs to the sentence, a closing bracket only if none opened it."""
+    while url and (url[-1] in _TRAILING or (url[-1] == ")" and url.count(")") > url.count("("))):
+        url = url[:-1]
+    return url
+
+
+def _overlaps(span: Span, others: list[Span]) -> bool:
+    return any(span.start < other.end and other.start < span.end for other in others)
+
+
+def _tag_fits(tag: str) -> bool:
+    return grapheme_len(tag) <= _TAG_MAX_GRAPHEMES and len(tag.encode()) <= _TAG_MAX_BYTES

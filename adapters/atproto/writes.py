@@ -1,0 +1,144 @@
+"""What can be done on Bluesky.
+
+Every record goes out by `putRecord` under a key that we choose. Sent again with the same key, content and time it is
+the same record, so a write whose outcome is unknown can be repeated safely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from adapters.atproto import convert, records
+from adapters.atproto.reads import Reader
+from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
+from adapters.atproto.tid import TidSource
+from adapters.atproto.types import Blob, Image, ReplyRefs, StrongRef
+from common.clock import Clock, iso
+from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    from adapters.atproto.xrpc import Xrpc
+
+# NOTE(self): each handle costs a spaced request; a post that greets more people than this links only the first ones.
+_MAX_MENTIONS_RESOLVED = 10
+
+
+class Writer(Reader):
+    """The acts. `rkey` and `created_at` make an act repeatable; left out, each call is a new act."""
+
+    def __init__(self, xrpc: Xrpc, clock: Clock, languages: tuple[str, ...]) -> None:
+        super().__init__(xrpc, clock)
+        self._languages = languages
+        self._tids = TidSource()
+
+    async def create_post(
+        self,
+        text: str,
+        reply_to: ReplyRefs | None = None,
+        images: Sequence[Image] = (),
+        *,
+        rkey: str | None = None,
+        created_at: datetime | None = None,
+    ) -> ApiResult[StrongRef]:
+        """Post, or reply. Links, mentions and tags are found in the text; a link to a post becomes a quote.
+
+        A text that is too long is refused here (kind `invalid`), with the count.
+        """
+        if problem := records.post_problem(text, images):
+            return Err(problem, kind="invalid")
+        record = records.post_record(
+            text,
+            created_at=created_at or self._clock.now(),
+            languages=self._languages,
+            did_map=await self._mentioned_dids(text),
+            reply=reply_to,
+            images=images,
+            quote=await self._quoted(text),
+        )
+        return await self._put(records.POST, record, rkey)
+
+    async def like_post(
+        self, uri: str, cid: str, *, rkey: str | None = None, created_at: datetime | None = None
+    ) -> ApiResult[StrongRef]:
+        """Like a post."""
+        return await self._put_subject(records.LIKE, StrongRef(uri, cid), rkey, created_at)
+
+    async def repost(
+        self, uri: str, cid: str, *, rkey: str | None = None, created_at: datetime | None = None
+    ) -> ApiResult[StrongRef]:
+        """Repost a post."""
+        return await self._put_subject(records.REPOST, StrongRef(uri, cid), rkey, created_at)
+
+    async def follow_user(
+        self, did: str, *, rkey: str | None = None, created_at: datetime | None = None
+    ) -> ApiResult[StrongRef]:
+        """Follow an account, by DID."""
+        return await self._put(records.FOLLOW, records.follow_record(did, created_at or self._clock.now()), rkey)
+
+    async def delete_post(self, uri: str) -> ApiResult[None]:
+        """Delete a record of ours; one that is gone already is no error."""
+        at = records.parse_at_uri(uri)
+        if not at or at.repo not in {self.did, self.handle}:
+            return Err(f"not a record of ours: {uri}", kind="invalid")
+        body = {"repo": self.did, "collection": at.collection, "rkey": at.rkey}
+        answer = await self._xrpc.procedure("com.atproto.repo.deleteRecord", body, write=True)
+        return answer if isinstance(answer, Err) else Ok(None)
+
+    async def unfollow_user(self, follow_uri: str) -> ApiResult[None]:
+        """Take a follow back, by the uri that following returned."""
+        return await self.delete_post(follow_uri)
+
+    async def upload_blob(self, data: bytes, mime: str) -> ApiResult[Blob]:
+        """Upload a file; it lives only if a record refers to it within minutes."""
+        answer = await self._xrpc.upload("com.atproto.repo.uploadBlob", data, mime)
+        if isinstance(answer, Err):
+            return answer
+        blob = convert.blob(convert.object_of(answer.data, "blob"))
+        return Ok(blob) if blob else Err("the upload's answer lacks the content hash", kind="transient")
+
+    async def update_seen_notifications(self, seen_at: datetime | None = None) -> ApiResult[None]:
+        """Mark the notifications up to `seen_at` (default: now) as seen."""
+        body = {"seenAt": iso(seen_at or self._clock.now())}
+        answer = await self._xrpc.procedure("app.bsky.notification.updateSeen", body, write=False)
+        return answer if isinstance(answer, Err) else Ok(None)
+
+    async def _put_subject(
+        self, collection: str, subject: StrongRef, rkey: str | None, created_at: datetime | None
+    ) -> ApiResult[StrongRef]:
+        if not subject.uri.startswith("at://") or not subject.cid:
+            return Err(f"not a post's uri and cid: {subject.uri} {subject.cid}", kind="invalid")
+        record = records.subject_record(collection, subject, created_at or self._clock.now())
+        return await self._put(collection, record, rkey)
+
+    async def _put(self, collection: str, record: records.WireRecord, rkey: str | None) -> ApiResult[StrongRef]:
+        key = rkey or self._tids.next(self._clock.now())
+        body = {"repo": self.did, "collection": collection, "rkey": key, "record": record}
+        answer = await self._xrpc.procedure("com.atproto.repo.putRecord", body, write=True)
+        if isinstance(answer, Err):
+            return answer
+        ref = convert.strong_ref(answer.data)
+        return Ok(ref) if ref else Err("the write's answer lacks uri and cid", kind="unknown_outcome")
+
+    async def _mentioned_dids(self, text: str) -> dict[str, str]:
+        handles = list(dict.fromkeys(span.value for span in detect_mentions(text)))[:_MAX_MENTIONS_RESOLVED]
+        resolved = [(handle, await self.resolve_handle(handle)) for handle in handles]
+        return {handle: found.data for handle, found in resolved if not isinstance(found, Err)}
+
+    async def _quoted(self, text: str) -> StrongRef | None:
+        """The first linked post that can be found."""
+        for span in detect_urls(text):
+            link = parse_bsky_post_url(span.value)
+            did = await self._did_of(link[0]) if link else None
+            if link and did:
+                found = await self.get_record(f"at://{did}/{records.POST}/{link[1]}")
+                if not isinstance(found, Err) and found.data and found.data.cid:
+                    return StrongRef(found.data.uri, found.data.cid)
+        return None
+
+    async def _did_of(self, actor: str) -> str | None:
+        if actor.startswith("did:"):
+            return actor
+        found = await self.resolve_handle(actor)
+        return None if isinstance(found, Err) else found.data

@@ -1,0 +1,101 @@
+"""Calls to the service, by method name, answered with `ApiResult`: JSON in, JSON out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from adapters.atproto.auth import SessionKeeper
+from adapters.atproto.convert import Json
+from adapters.atproto.errors import CALL_ERRORS, to_err
+from adapters.atproto.rate_limit import RateBudget
+from adapters.atproto.request import SpacedRequest, TimedRequest
+from adapters.atproto.sdk import AsyncClient, DotDict, Response
+from adapters.atproto.session import SessionFile
+from common.clock import Clock
+from common.result import ApiResult, Err, ErrKind, Ok
+
+
+class Xrpc:
+    """The SDK's client behind our chokepoint, and a second, ungated one for login and refresh.
+
+    The answers to logins tell the date but not the budget: their headers speak of the logins' own, smaller one.
+    """
+
+    def __init__(
+        self,
+        *,
+        service_url: str,
+        identifier: str,
+        password: str,
+        session_path: Path,
+        clock: Clock,
+        min_spacing_s: float,
+    ) -> None:
+        self._clock = clock
+        self.budget = RateBudget(clock)
+        self._auth_client = AsyncClient(service_url, request=TimedRequest(event_hooks={"response": [self._see_date]}))
+        self.keeper = SessionKeeper(
+            client=self._auth_client,
+            file=SessionFile(session_path, service_url=service_url, identifier=identifier),
+            service_url=service_url,
+            identifier=identifier,
+            password=password,
+            clock=clock,
+        )
+        request = SpacedRequest(
+            session=self.keeper,
+            budget=self.budget,
+            clock=clock,
+            spacing_s=min_spacing_s,
+            event_hooks={"response": [self._see_date, self._see_budget]},
+        )
+        request.add_additional_headers_source(self.keeper.headers)
+        self._client = AsyncClient(service_url, request=request)
+
+    async def query(self, method: str, **params: str | int | list[str] | None) -> ApiResult[Json]:
+        """Ask. Parameters that are None stay out."""
+        given = {name: value for name, value in params.items() if value is not None}
+        self._client.update_base_url(self.keeper.server)
+        return await self._answer(self._client.invoke_query(method, params=DotDict(given)), method, write=False)
+
+    async def procedure(self, method: str, body: Mapping[str, Any], *, write: bool) -> ApiResult[Json]:
+        """Act. `write` is true when repeating blindly could show in public."""
+        return await self._post(method, json.dumps(body).encode(), "application/json", write=write)
+
+    async def upload(self, method: str, data: bytes, mime: str) -> ApiResult[Json]:
+        """Send bytes; without a record that refers to them nobody sees them."""
+        return await self._post(method, data, mime, write=False)
+
+    async def aclose(self) -> None:
+        await self._client.request.close()
+        await self._auth_client.request.close()
+
+    async def _post(self, method: str, content: bytes, mime: str, *, write: bool) -> ApiResult[Json]:
+        if not self.keeper.access_jwt:
+            return Err(f"{method}: not logged in", kind="auth")
+        self._client.update_base_url(self.keeper.server)
+        call = self._client.invoke_procedure(method, content=content, headers={"Content-Type": mime})
+        return await self._answer(call, method, write=write)
+
+    async def _answer(self, call: Awaitable[Response], method: str, *, write: bool) -> ApiResult[Json]:
+        try:
+            response = await call
+        except CALL_ERRORS as error:
+            return to_err(error, what=method, write=write, now=self._clock.now())
+        if isinstance(response.content, dict):
+            return Ok(response.content)
+        if not response.content:
+            return Ok({})
+        unread: ErrKind = "unknown_outcome" if write else "transient"
+        return Err(f"{method}: the answer could not be read", kind=unread, status=response.status_code)
+
+    async def _see_date(self, response: httpx.Response) -> None:
+        self.budget.observe_date(response.headers)
+
+    async def _see_budget(self, response: httpx.Response) -> None:
+        self.budget.observe(response.headers)
