@@ -40,6 +40,11 @@ def ensure_https(url: str) -> str:
     return url if re.match(r"https?://", url, re.IGNORECASE) else f"https://{url}"
 
 
+def straighten(text: str) -> str:
+    """`text` with typographic apostrophes made plain, so that one spelling matches both."""
+    return text.replace("’", "'").replace("‘", "'")  # noqa: RUF001 - these are the signs meant
+
+
 def normalize_post_text(text: str) -> str:
     """Prose alone, for comparison: lower case, no handles, no links, single spaces, first 200 characters."""
     return _prose(text)[:_NORMALIZED_LENGTH]

@@ -1,0 +1,106 @@
+"""Tells words that only close a talk from words that say something.
+
+Wrong in one direction the SOUL thanks for thanks without end; wrong in the other it ignores somebody who spoke. So a
+text counts as a closing only when it looks like one *and* little else is left of it.
+"""
+
+from __future__ import annotations
+
+import regex
+
+from common.text.strings import straighten
+
+_STARTER_MAX_CHARS = 200
+_SUBSTANCE_WORDS = 14
+
+_FENCE = "```"
+_LINK = regex.compile(r"https?://\S+|\b[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}/\S*")
+_HANDLE = regex.compile(r"@[\w.-]+")
+# NOTE(self): scripts written without spaces count two signs as one word.
+_WORD = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
+_EMOJI = regex.compile(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
+_ADDRESS = regex.compile(r"\W*(?:@[\w.-]+\W+)*")
+
+_INTENT = regex.compile(
+    r"""\b(?:
+        stop(?:ping)?\ here | leaving\ it\ here | closing\ (?:on\ my|the\ loop|this) | see\ you\ (?:on|in)
+      | let'?s\ keep\ the\ rest\ in | wait\ for\ the\b.{0,60}?\bPRs?
+      | tag\ (?:me|us|you|him|her|them|everyone|the|@\S+)\b.{0,60}?\b(?:on|in|when)
+      | don'?t\ (?:keep\ )?loop(?:ing)? | looking\ forward | can'?t\ wait
+    )\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_STARTER = regex.compile(
+    r"""(?:
+        thanks | thank\ you | thx | ty | appreciated? | perfect | sounds\ (?:good|great) | great | awesome | wonderful
+      | excellent | amazing | totally | deal | love\ it | all\ good | makes\ sense | aligned | nice | yep | agreed
+      | absolutely | definitely | exactly | for\ sure | likewise | same\ here | will\ do | on\ it | right\ on
+      | looking\ forward | excited\ (?:to|about)
+    )(?![\w'-])""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_DETAIL = regex.compile(
+    r"""
+        ^[ \t]*(?:[-*•]|\d+[.)])[ \t]+\S                # a list
+      | `[^`\n]+`                                       # quoted code
+      | (?<![\w.])(?!100\ ?%)\d+(?:[.,]\d+)?\ ?         # a figure with its unit; "100 %" is only applause
+        (?:%|°\ ?[CF]|[€$£]|(?:ns|µs|ms|s|sec|secs|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?
+          |[kmgt]i?b|bytes?|[kmgt]?hz|[kmgt]?w|[km]?v|px|mm|cm|m|km|kg|g|mg|ml|l|fps|rpm|tokens?)\b)
+    """,
+    regex.VERBOSE | regex.IGNORECASE | regex.MULTILINE,
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STOPWORDS = _words("""
+    a about all also am an and any are aren as at be been but by can could couldn did didn do does doesn doing don done
+    for from get got had has hasn have haven having he her here him his how i if in into is isn it its just let ll may
+    me might more most my need no nor not of on one only or other our out own shall she should shouldn so some such
+    than that the their them then there these they this those to too up us very was wasn we were what when where which
+    who why will with won would wouldn you your
+""")
+_CLOSING_VOCABULARY = _words("""
+    absolutely agreed aligned amazing appreciate appreciated awesome bye cheers close closing cool deal definitely
+    exactly excellent excited forward glad good great happy keep leaving likewise loop looping love loved looking makes
+    much nice ok okay perfect please really rest right same see sense soon sounds stop stopping sure tag thank thanks
+    thx together totally ty wait waiting wonderful yeah yep yes
+""")
+
+
+def is_low_value_closing(text: str) -> bool:
+    """Whether `text` merely thanks, agrees or takes leave, so that a like answers it best. A question never does."""
+    plain = straighten(text).strip()
+    if "?" in plain or _FENCE in plain:
+        return False
+    intent = _INTENT.search(plain) is not None
+    if not intent and not _STARTER.match(plain, _end_of_address(plain)):
+        return False
+    if not intent and len(plain) >= _STARTER_MAX_CHARS:
+        return False
+    return not _DETAIL.search(plain) and len(content_words(plain)) < _SUBSTANCE_WORDS
+
+
+def is_emoji_only(text: str) -> bool:
+    """Whether a reader sees only emoji and space, at least one emoji. Digits are no emoji; keycaps and flags are."""
+    clusters = [cluster for cluster in regex.findall(r"\X", text) if not cluster.isspace()]
+    return bool(clusters) and all(_EMOJI.fullmatch(cluster) for cluster in clusters)
+
+
+def content_words(text: str) -> list[str]:
+    """The words that carry something, lower case and in order: no function words, handles, links or polite phrases."""
+    bare = _HANDLE.sub(" ", _LINK.sub(" ", straighten(text).lower()))
+    stems = (word.split("'")[0] for word in _WORD.findall(bare))
+    return [stem for stem in stems if len(stem) > 1 and stem not in _STOPWORDS and stem not in _CLOSING_VOCABULARY]
+
+
+def without_handles(text: str) -> str:
+    """`text` without `@handles`, trimmed."""
+    return _HANDLE.sub("", text).strip()
+
+
+def _end_of_address(text: str) -> int:
+    match = _ADDRESS.match(text)
+    return match.end() if match else 0

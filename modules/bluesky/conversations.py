@@ -1,0 +1,179 @@
+"""The threads that the SOUL takes part in: `.memory/bluesky_conversations.json`.
+
+Written atomically after each change and kept across versions: a life does not forget that it left a thread. A crash
+loses at most the change it interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from adapters.atproto.types import Notification
+from common.clock import Clock, iso, parse_iso
+from common.constants import CONVERSATION_RETENTION_MS
+from common.state import Json, keep, load_state, save_state
+from modules.bluesky import conversations_policy as policy
+from modules.bluesky.conversations_policy import (
+    Conversation,
+    ConversationAnalysis,
+    ConversationDecision,
+    Incoming,
+    Source,
+)
+from modules.bluesky.thread import ThreadAnalysis
+from modules.self_mechanics import SocialMechanics
+
+
+class Conversations:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        loaded = load_state(path, {"conversations": {}}, migrate=keep)
+        self._rest: Json = {key: value for key, value in loaded.data.items() if key != "conversations"}
+        self._known, unreadable = _parse(loaded.data.get("conversations"))
+        self.notice = loaded.notice or (f"{path.name}: left out {unreadable} unreadable entries" if unreadable else "")
+
+    def get_conversation(self, root_uri: str) -> Conversation | None:
+        """The conversation under a thread root."""
+        return self._known.get(root_uri)
+
+    def all(self) -> tuple[Conversation, ...]:
+        """Every conversation."""
+        return tuple(self._known.values())
+
+    def track_conversation(
+        self,
+        root_uri: str,
+        cid: str | None = None,
+        author_did: str | None = None,
+        author_handle: str | None = None,
+        source: Source = "notification",
+    ) -> Conversation:
+        """Follow a thread, or note that it came up again."""
+        now = self._clock.now()
+        before = self._known.get(root_uri) or Conversation(
+            root_uri=root_uri, first_seen=now, last_checked=now, source=source
+        )
+        return self._keep(
+            before.but(
+                root_cid=cid or before.root_cid,
+                root_author_did=author_did or before.root_author_did,
+                root_author_handle=author_handle or before.root_author_handle,
+                last_checked=now,
+            )
+        )
+
+    def record_our_reply(self, root_uri: str, reply_uri: str) -> Conversation:
+        """A reply of ours stands in the thread; the same uri twice counts once."""
+        return self._keep(policy.with_our_reply(self._tracked(root_uri), reply_uri, self._clock.now()))
+
+    def record_participant_activity(self, root_uri: str, did: str, handle: str, display_name: str = "") -> Conversation:
+        """Somebody else spoke in the thread just now."""
+        spoken = Incoming(did=did, handle=handle, display_name=display_name, text="", at=self._clock.now())
+        return self._keep(policy.with_activity(self._tracked(root_uri), spoken))
+
+    def mark_conversation_concluded(self, root_uri: str, reason: str) -> Conversation:
+        """The thread is over for us; it need not have been followed before."""
+        return self._keep(policy.concluded(self._tracked(root_uri), reason, self._clock.now()))
+
+    def should_respond_in_conversation(
+        self,
+        root_uri: str,
+        agent_did: str,
+        incoming: Notification,
+        mechanics: SocialMechanics | None = None,
+        *,
+        thread: ThreadAnalysis | None = None,
+        has_workspace_context: bool = False,
+        is_owner: bool = False,
+    ) -> ConversationDecision:
+        """Whether to answer a post, which then counts as part of the conversation.
+
+        The `like` and `conclude` that the decision asks for are left to the caller.
+        """
+        decision, after = policy.judge_incoming(
+            self._tracked(root_uri),
+            _incoming(incoming, thread),
+            mechanics or SocialMechanics(),
+            agent_did=agent_did,
+            is_owner=is_owner,
+            has_workspace_context=has_workspace_context,
+            now=self._clock.now(),
+        )
+        self._keep(after)
+        return decision
+
+    def analyze_conversation(
+        self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
+    ) -> ConversationAnalysis:
+        """Whether a conversation has run its course."""
+        conversation = self._known.get(root_uri)
+        return policy.analyze_conversation(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
+
+    def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[Conversation]:
+        """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
+        over = []
+        for root_uri, conversation in list(self._known.items()):
+            if conversation.state in {"concluded", "stale"}:
+                continue
+            analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
+            marked = policy.with_disengaged(conversation, analysis.disengaged_participants)
+            if analysis.should_conclude:
+                silent = analysis.cause in {"disengaged", "no response"}
+                marked = policy.concluded(marked, analysis.reason, self._clock.now(), by_silence=silent)
+                over.append(marked)
+            self._keep(marked)
+        return over
+
+    def cleanup_old_conversations(self, max_age_ms: float = CONVERSATION_RETENTION_MS) -> int:
+        """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
+        now = self._clock.now()
+        aged = {root_uri: policy.aged(one, now, max_age_ms) for root_uri, one in self._known.items()}
+        before, self._known = self._known, {root_uri: one for root_uri, one in aged.items() if one is not None}
+        self._rest["lastCleanup"] = iso(now)
+        self._save()
+        return len(before) - len(self._known)
+
+    def _tracked(self, root_uri: str) -> Conversation:
+        now = self._clock.now()
+        known = self._known.get(root_uri) or Conversation(root_uri=root_uri, first_seen=now, last_checked=now)
+        return known.but(last_checked=now)
+
+    def _keep(self, conversation: Conversation) -> Conversation:
+        if self._known.get(conversation.root_uri) != conversation:
+            self._known[conversation.root_uri] = conversation
+            self._save()
+        return conversation
+
+    def _save(self) -> None:
+        known = {root_uri: one.to_json() for root_uri, one in self._known.items()}
+        save_state(self._path, {"conversations": known, **self._rest})
+
+
+def _incoming(notification: Notification, thread: ThreadAnalysis | None) -> Incoming:
+    author = notification.author
+    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
+    return Incoming(
+        did=author.did,
+        handle=author.handle,
+        display_name=author.display_name,
+        text=notification.text,
+        at=parse_iso(notification.indexed_at),
+        depth=thread.depth if thread else 0,
+        recent_texts=tuple(before),
+    )
+
+
+def _parse(data: object) -> tuple[dict[str, Conversation], int]:
+    known: dict[str, Conversation] = {}
+    entries = data if isinstance(data, dict) else {}
+    for root_uri, entry in entries.items():
+        try:
+            known[root_uri] = Conversation.model_validate(entry)
+        except ValidationError:
+            continue
+    return known, len(entries) - len(known)

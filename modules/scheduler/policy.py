@@ -1,0 +1,52 @@
+"""The rhythm of a SOUL, computed from its name: two SOULs never knock at the same moment, one always at its own."""
+
+from __future__ import annotations
+
+import math
+
+from common.constants import (
+    PEER_JITTER_MIN_MS,
+    PEER_JITTER_SPAN_MS,
+    QUIET_HOURS_END,
+    QUIET_HOURS_START,
+    TIMER_JITTER_PERCENT,
+)
+
+_BACKOFF_FROM_ERRORS = 2
+_BACKOFF_MAX_FACTOR = 8
+_STEPS = 1000
+
+
+def get_agent_jitter(name: str, minimum_ms: float = PEER_JITTER_MIN_MS, span_ms: float = PEER_JITTER_SPAN_MS) -> int:
+    """How long this SOUL lets others go first, in ms: between `minimum_ms` and `minimum_ms + span_ms`."""
+    share = abs(_hash(name, seed=0, factor=31)) % PEER_JITTER_SPAN_MS
+    return round(minimum_ms + share * span_ms / PEER_JITTER_SPAN_MS)
+
+
+def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_JITTER_PERCENT) -> int:
+    """This SOUL's own interval for a timer, in ms: `base_ms` give or take the share `pct`."""
+    step = abs(_hash(f"{name}:{timer}", seed=5381, factor=33)) % (2 * _STEPS + 1) - _STEPS
+    return round(base_ms) + math.floor(base_ms * pct * (step / _STEPS) + 0.5)
+
+
+def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_HOURS_END) -> bool:
+    """Whether the local `hour` (0-23) lies in `start <= hour < end`, over midnight if need be; equal bounds: never."""
+    if start > end:
+        return hour >= start or hour < end
+    return start <= hour < end
+
+
+def awareness_skip_probability(errors: int) -> float:
+    """How likely a tick is skipped after `errors` failures in a row: 0 at first, then up to 7 in 8."""
+    if errors <= _BACKOFF_FROM_ERRORS:
+        return 0.0
+    return 1 - 1 / min(errors - 1, _BACKOFF_MAX_FACTOR)
+
+
+def _hash(text: str, *, seed: int, factor: int) -> int:
+    """A rolling hash over UTF-16 code units in signed 32-bit arithmetic, equal on every machine and language."""
+    value = seed
+    data = text.encode("utf-16-le", "surrogatepass")
+    for low, high in zip(data[::2], data[1::2], strict=True):
+        value = (value * factor + (high << 8 | low) + 2**31) % 2**32 - 2**31
+    return value
