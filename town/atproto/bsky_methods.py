@@ -1,0 +1,205 @@
+"""`app.bsky.*`: reading people, posts, threads and notifications."""
+
+from __future__ import annotations
+
+from common.clock import iso, parse_iso
+from town.atproto import schemas
+from town.atproto.index import Edges, parent_uri, root_uri
+from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, Text
+from town.atproto.methods import Call, Method, require_account
+from town.atproto.values import POST, REPOST, Account, Address, Json, StoredRecord, XrpcError
+
+_FROM = "from:"
+
+
+def _get_profile(call: Call) -> Json:
+    return call.views.profile_detailed(_actor(call).did)
+
+
+def _get_profiles(call: Call) -> Json:
+    found = [call.network.find(actor) for actor in call.params["actors"]]
+    return {"profiles": [call.views.profile_detailed(account.did) for account in found if account]}
+
+
+def _get_preferences(call: Call) -> Json:
+    return {"preferences": call.network.preferences(call.did)}
+
+
+def _put_preferences(call: Call) -> None:
+    call.network.preferences(call.did)[:] = call.body["preferences"]
+
+
+def _get_posts(call: Call) -> Json:
+    found = [call.network.index.posts.get(_with_did(call, uri)) for uri in call.params["uris"]]
+    return {"posts": [call.views.post(record) for record in found if record]}
+
+
+def _get_post_thread(call: Call) -> Json:
+    uri = _with_did(call, call.params["uri"])
+    record = call.network.index.posts.get(uri)
+    if record is None:
+        raise XrpcError(400, "NotFound", f"Post not found: {uri}")
+    return {"thread": call.views.thread(record, call.params["depth"], call.params["parentHeight"])}
+
+
+def _get_author_feed(call: Call) -> Json:
+    account = _actor(call)
+    wanted = call.params["filter"]
+    lines = [r for r in call.network.index.feed([account.did]) if _passes(r, wanted, account.did)]
+    return _feed(call, lines)
+
+
+def _get_timeline(call: Call) -> Json:
+    followed = [str(follow.value["subject"]) for follow in call.network.index.follows.out_of(call.did)]
+    return _feed(call, call.network.index.feed({call.did, *followed}))
+
+
+def _get_likes(call: Call) -> Json:
+    page, cursor = _reactions(call, call.network.index.likes)
+    likes = [
+        {
+            "actor": call.views.profile(like.at.did),
+            "createdAt": like.value["createdAt"],
+            "indexedAt": iso(like.indexed_at),
+        }
+        for like in page
+    ]
+    return {"likes": likes, "uri": call.params["uri"], **cursor}
+
+
+def _get_reposted_by(call: Call) -> Json:
+    page, cursor = _reactions(call, call.network.index.reposts)
+    return {"repostedBy": [call.views.profile(r.at.did) for r in page], "uri": call.params["uri"], **cursor}
+
+
+def _search_posts(call: Call) -> Json:
+    words = [word for word in call.params["q"].split(" ") if not word.startswith(_FROM)]
+    names = [w.removeprefix(_FROM) for w in call.params["q"].split(" ") if w.startswith(_FROM)]
+    author = call.params.get("author") or next(iter(names), None)
+    account = call.network.find(author) if author else None
+    phrase = " ".join(words)
+    found = [
+        post
+        for post in sorted(call.network.index.posts.values(), key=lambda record: record.order, reverse=True)
+        if phrase in str(post.value.get("text", "")) and (author is None or (account and post.at.did == account.did))
+    ]
+    page, cursor = call.page(found)
+    return {"posts": [call.views.post(post) for post in page], **cursor}
+
+
+def _get_followers(call: Call) -> Json:
+    account = _actor(call, "Actor not found: {}")
+    page, cursor = call.page(call.network.index.follows.to(account.did))
+    followers = [call.views.profile(follow.at.did) for follow in page]
+    return {"subject": call.views.profile(account.did), "followers": followers, **cursor}
+
+
+def _get_follows(call: Call) -> Json:
+    account = _actor(call, "Actor not found: {}")
+    page, cursor = call.page(call.network.index.follows.out_of(account.did))
+    found = [call.network.find(str(follow.value["subject"])) for follow in page]
+    follows = [call.views.profile(followed.did) for followed in found if followed]
+    return {"subject": call.views.profile(account.did), "follows": follows, **cursor}
+
+
+def _list_notifications(call: Call) -> Json:
+    reasons = call.params.get("reasons")
+    notices = [n for n in call.network.index.notices(call.did) if not reasons or n.reason in reasons]
+    page, cursor = call.page([notice.record for notice in notices])
+    shown = {record.uri for record in page}
+    seen = call.network.seen_at(call.did)
+    return {
+        "notifications": [call.views.notification(n) for n in notices if n.record.uri in shown],
+        "priority": False,
+        **({"seenAt": iso(seen)} if seen else {}),
+        **cursor,
+    }
+
+
+def _get_unread_count(call: Call) -> Json:
+    notices = call.network.index.notices(call.did)
+    return {"count": sum(1 for notice in notices if not call.network.is_read(call.did, notice.record))}
+
+
+def _update_seen(call: Call) -> None:
+    call.network.mark_seen(call.did, parse_iso(call.body["seenAt"]))
+
+
+def _actor(call: Call, problem: str = "Profile not found") -> Account:
+    actor = call.params["actor"]
+    return require_account(call.network, actor, problem.format(actor))
+
+
+def _with_did(call: Call, uri: str) -> str:
+    at = Address.parse(uri)
+    account = call.network.find(at.did)
+    return at._replace(did=account.did).uri if account else uri
+
+
+def _reactions(call: Call, edges: Edges) -> tuple[list[StoredRecord], Json]:
+    return call.page(edges.to(_with_did(call, call.params["uri"])))
+
+
+def _feed(call: Call, lines: list[StoredRecord]) -> Json:
+    page, cursor = call.page(lines)
+    return {"feed": [call.views.feed_line(record) for record in page], **cursor}
+
+
+def _passes(record: StoredRecord, wanted: str, author: str) -> bool:
+    if wanted in {"posts_with_media", "posts_with_video"}:
+        embed = record.value.get("embed") or {}
+        kind = "app.bsky.embed.images" if wanted == "posts_with_media" else "app.bsky.embed.video"
+        return record.at.collection == POST and kind in (embed.get("$type"), (embed.get("media") or {}).get("$type"))
+    if record.at.collection == REPOST or not parent_uri(record):
+        return True
+    if wanted == "posts_no_replies":
+        return False
+    return wanted != "posts_and_author_threads" or Address.parse(root_uri(record)).did == author
+
+
+_A = "app.bsky."
+_ACTOR = {"actor": Text("AT identifier")}
+_PAGE: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": Text()}
+_PAGE_DEFAULTS = {"limit": 50}
+_URI = {"uri": Text("at-uri")}
+_HEIGHTS: dict[str, Shape] = {"depth": Integer(0, 1000), "parentHeight": Integer(0, 1000)}
+_PEOPLE = Fields(_ACTOR, _PAGE)
+_UNREAD = Fields({}, {"priority": Boolean(), "seenAt": Text("datetime")})
+BSKY_METHODS = (
+    Method(f"{_A}actor.getProfile", _get_profile, params=Fields(_ACTOR)),
+    Method(f"{_A}actor.getProfiles", _get_profiles, params=Fields({"actors": Listing(Text("AT identifier"), 25)})),
+    Method(f"{_A}actor.getPreferences", _get_preferences),
+    Method(f"{_A}actor.putPreferences", _put_preferences, body=schemas.PREFERENCES),
+    Method(f"{_A}feed.getPosts", _get_posts, params=Fields({"uris": Listing(Text("at-uri"), 25)})),
+    Method(
+        f"{_A}feed.getPostThread",
+        _get_post_thread,
+        params=Fields(_URI, _HEIGHTS),
+        defaults={"depth": 6, "parentHeight": 80},
+    ),
+    Method(
+        f"{_A}feed.getAuthorFeed",
+        _get_author_feed,
+        params=Fields(_ACTOR, {**_PAGE, "filter": Text()}),
+        defaults={**_PAGE_DEFAULTS, "filter": "posts_with_replies"},
+    ),
+    Method(f"{_A}feed.getTimeline", _get_timeline, params=Fields({}, _PAGE), defaults=_PAGE_DEFAULTS),
+    Method(f"{_A}feed.getLikes", _get_likes, params=Fields(_URI, _PAGE), defaults=_PAGE_DEFAULTS),
+    Method(f"{_A}feed.getRepostedBy", _get_reposted_by, params=Fields(_URI, _PAGE), defaults=_PAGE_DEFAULTS),
+    Method(
+        f"{_A}feed.searchPosts",
+        _search_posts,
+        params=Fields({"q": Text()}, {**_PAGE, "author": Text("AT identifier")}),
+        defaults={"limit": 25},
+    ),
+    Method(f"{_A}graph.getFollowers", _get_followers, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
+    Method(f"{_A}graph.getFollows", _get_follows, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
+    Method(
+        f"{_A}notification.listNotifications",
+        _list_notifications,
+        params=Fields({}, {**_PAGE, "reasons": Listing(Text())}),
+        defaults=_PAGE_DEFAULTS,
+    ),
+    Method(f"{_A}notification.getUnreadCount", _get_unread_count, params=_UNREAD),
+    Method(f"{_A}notification.updateSeen", _update_seen, body=schemas.UPDATE_SEEN),
+)

@@ -1,0 +1,191 @@
+"""What the network knows about its records: threads, likes, follows, feeds, notifications. No HTTP, no clock.
+
+It is built only from the records added and removed, as an AppView is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from town.atproto.values import FOLLOW, LIKE, POST, REPOST, Address, Json, Notice, Reason, StoredRecord
+
+NOTIFIED_ANCESTORS = 4
+
+
+class Edges:
+    """One kind of arrow from an actor to a subject. A second arrow to the same subject counts nothing."""
+
+    def __init__(self) -> None:
+        self._in: dict[str, dict[str, list[StoredRecord]]] = defaultdict(dict)
+        self._out: dict[str, dict[str, list[StoredRecord]]] = defaultdict(dict)
+
+    def add(self, subject: str, record: StoredRecord) -> bool:
+        """Whether this is the first arrow from this actor to the subject."""
+        records = self._in[subject].setdefault(record.at.did, [])
+        self._out[record.at.did][subject] = records
+        records.append(record)
+        return len(records) == 1
+
+    def remove(self, subject: str, record: StoredRecord) -> None:
+        actor = record.at.did
+        records = self._in[subject].get(actor, [])
+        records[:] = [other for other in records if other.uri != record.uri]
+        if not records:
+            self._in[subject].pop(actor, None)
+            self._out[actor].pop(subject, None)
+
+    def to(self, subject: str) -> list[StoredRecord]:
+        """The arrows that meet `subject`, newest first."""
+        return _newest_first(records[0] for records in self._in[subject].values())
+
+    def out_of(self, actor: str) -> list[StoredRecord]:
+        """The arrows that leave `actor`, newest first."""
+        return _newest_first(records[0] for records in self._out[actor].values())
+
+    def count(self, subject: str) -> int:
+        return len(self._in[subject])
+
+    def count_out_of(self, actor: str) -> int:
+        return len(self._out[actor])
+
+    def between(self, actor: str, subject: str) -> str | None:
+        """The uri of the arrow from `actor` to `subject`, if there is one."""
+        records = self._in[subject].get(actor)
+        return records[0].uri if records else None
+
+
+class Index:
+    """The network as readers see it."""
+
+    def __init__(self) -> None:
+        self.posts: dict[str, StoredRecord] = {}
+        self.likes = Edges()
+        self.reposts = Edges()
+        self.follows = Edges()
+        self.quotes = Edges()
+        self._replies: dict[str, dict[str, StoredRecord]] = defaultdict(dict)
+        self._feeds: dict[str, dict[str, StoredRecord]] = defaultdict(dict)
+        self._notices: dict[str, list[Notice]] = defaultdict(list)
+
+    def add(self, record: StoredRecord) -> None:
+        """Take a new record in; what is broken is stored but shown nowhere."""
+        collection, subject = record.at.collection, subject_of(record)
+        if collection == POST:
+            self._add_post(record)
+        elif collection == LIKE:
+            self._add_edge(self.likes, subject, record, "like")
+        elif collection == REPOST:
+            self._add_edge(self.reposts, subject, record, "repost")
+            self._feeds[record.at.did][record.uri] = record
+        elif collection == FOLLOW and self.follows.add(subject, record):
+            self._notify({}, subject, "follow", record, None)
+
+    def remove(self, record: StoredRecord) -> None:
+        """Forget a record and what it caused."""
+        for notices in self._notices.values():
+            notices[:] = [notice for notice in notices if notice.record.uri != record.uri]
+        self._feeds[record.at.did].pop(record.uri, None)
+        collection, subject = record.at.collection, subject_of(record)
+        if collection == POST:
+            self.posts.pop(record.uri, None)
+            self._replies[parent_uri(record)].pop(record.uri, None)
+            self.quotes.remove(quoted_uri(record), record)
+        elif collection == LIKE:
+            self.likes.remove(subject, record)
+        elif collection == REPOST:
+            self.reposts.remove(subject, record)
+        elif collection == FOLLOW:
+            self.follows.remove(subject, record)
+
+    def replies(self, uri: str) -> list[StoredRecord]:
+        """The direct replies to a post, newest first."""
+        return _newest_first(self._replies[uri].values())
+
+    def ancestors(self, post: StoredRecord) -> Iterator[StoredRecord]:
+        """The posts above, nearest first, as far as none is missing."""
+        seen = {post.uri}
+        above = self.posts.get(parent_uri(post))
+        while above and above.uri not in seen:
+            yield above
+            seen.add(above.uri)
+            above = self.posts.get(parent_uri(above))
+
+    def feed(self, dids: Iterable[str]) -> list[StoredRecord]:
+        """Posts and reposts of these accounts, newest first; a repost of a post that is gone is left out."""
+        records = (record for did in dids for record in self._feeds[did].values())
+        return _newest_first(r for r in records if r.at.collection == POST or subject_of(r) in self.posts)
+
+    def notices(self, did: str) -> list[Notice]:
+        """An account's notifications, newest first; those about a post that is gone are left out."""
+        standing = [n for n in self._notices[did] if n.subject is None or n.subject in self.posts]
+        return sorted(standing, key=lambda notice: notice.record.order, reverse=True)
+
+    def post_count(self, did: str) -> int:
+        return sum(1 for record in self._feeds[did].values() if record.at.collection == POST)
+
+    def _add_post(self, post: StoredRecord) -> None:
+        self.posts[post.uri] = post
+        self._feeds[post.at.did][post.uri] = post
+        if parent := parent_uri(post):
+            self._replies[parent][post.uri] = post
+        told: dict[str, Notice] = {}
+        for did in mentioned_dids(post.value):
+            self._notify(told, did, "mention", post, None)
+        if quoted := quoted_uri(post):
+            self.quotes.add(quoted, post)
+            self._notify(told, Address.parse(quoted).did, "quote", post, quoted)
+        for _, ancestor in zip(range(NOTIFIED_ANCESTORS), self.ancestors(post), strict=False):
+            self._notify(told, ancestor.at.did, "reply", post, ancestor.uri)
+
+    def _add_edge(self, edges: Edges, subject: str, record: StoredRecord, reason: Reason) -> None:
+        if edges.add(subject, record) and Address.parse(subject).collection == POST:
+            self._notify({}, Address.parse(subject).did, reason, record, subject)
+
+    def _notify(
+        self, told: dict[str, Notice], did: str, reason: Reason, record: StoredRecord, subject: str | None
+    ) -> None:
+        if did != record.at.did and did not in told:
+            told[did] = Notice(did, reason, record, subject)
+            self._notices[did].append(told[did])
+
+
+def parent_uri(post: StoredRecord) -> str:
+    """The uri of the post that this one answers; empty when it answers none."""
+    return _reply_uri(post, "parent")
+
+
+def root_uri(post: StoredRecord) -> str:
+    """The uri of the thread's first post."""
+    return _reply_uri(post, "root") or post.uri
+
+
+def quoted_uri(post: StoredRecord) -> str:
+    """The uri of the record that a post quotes; empty when it quotes none."""
+    embed = post.value.get("embed")
+    ref = embed.get("record") if isinstance(embed, dict) else None
+    if isinstance(ref, dict) and isinstance(ref.get("record"), dict):
+        ref = ref["record"]
+    return str(ref.get("uri", "")) if isinstance(ref, dict) else ""
+
+
+def mentioned_dids(post: Json) -> list[str]:
+    """Whom the facets of a post name."""
+    features = [feature for facet in post.get("facets") or () for feature in facet.get("features") or ()]
+    return [str(f["did"]) for f in features if f.get("$type") == "app.bsky.richtext.facet#mention" and "did" in f]
+
+
+def _reply_uri(post: StoredRecord, end: str) -> str:
+    reply = post.value.get("reply")
+    ref = reply.get(end) if isinstance(reply, dict) else None
+    return str(ref.get("uri", "")) if isinstance(ref, dict) else ""
+
+
+def subject_of(record: StoredRecord) -> str:
+    """What a like or repost points at (a uri), or whom a follow follows (a did)."""
+    subject = record.value.get("subject")
+    return str(subject.get("uri", "") if isinstance(subject, dict) else subject or "")
+
+
+def _newest_first(records: Iterable[StoredRecord]) -> list[StoredRecord]:
+    return sorted(records, key=lambda record: record.order, reverse=True)

@@ -1,0 +1,298 @@
+"""The state and rules of the network, no HTTP inside: accounts, repositories, files, and who is told of changes.
+
+Everything is in memory and gone with the process. One event loop owns it; no method waits.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from adapters.atproto.richtext import build_facets
+from adapters.atproto.tid import TidSource
+from adapters.atproto.types import Actor, Post, ThreadNode
+from common.clock import Clock, iso, parse_iso
+from town.atproto import pages
+from town.atproto.cids import blob_cid, record_cid
+from town.atproto.index import Index, root_uri
+from town.atproto.lexicon import fits
+from town.atproto.schemas import check_record, typed_record
+from town.atproto.sessions import Sessions
+from town.atproto.values import (
+    POST,
+    PROFILE,
+    Account,
+    Address,
+    Event,
+    Json,
+    StoredBlob,
+    StoredRecord,
+    XrpcError,
+    internal,
+    invalid,
+)
+
+SERVICE_DID = "did:web:localhost"
+Listener = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome of a write: what stands now, and whether anything changed."""
+
+    record: StoredRecord
+    validation: str | None
+    changed: bool = True
+
+
+@dataclass(slots=True)
+class _Home:
+    """All that the network keeps for one account."""
+
+    account: Account
+    records: dict[str, dict[str, StoredRecord]] = field(default_factory=lambda: defaultdict(dict))
+    blobs: dict[str, StoredBlob] = field(default_factory=dict)
+    preferences: list[Json] = field(default_factory=list)
+    seen: tuple[datetime, int] | None = None
+
+
+class Network:
+    """A whole small network. Lifetimes are in seconds."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        access_lifetime_s: float = 7200,
+        refresh_lifetime_s: float = 90 * 86400,
+        handle_domains: tuple[str, ...] = (".test",),
+    ) -> None:
+        self.clock = clock
+        self.index = Index()
+        self.handle_domains = handle_domains
+        self.sessions = Sessions(
+            clock,
+            service_did=SERVICE_DID,
+            access_lifetime_s=access_lifetime_s,
+            refresh_lifetime_s=refresh_lifetime_s,
+        )
+        self._homes: dict[str, _Home] = {}
+        self._dids: dict[str, str] = {}
+        self._listeners: list[Listener] = []
+        self._seq = 0
+        self._tids = TidSource()
+
+    # Accounts
+
+    def create_account(
+        self,
+        handle: str,
+        password: str,
+        *,
+        display_name: str = "",
+        description: str = "",
+        avatar: str | None = None,
+        email: str = "",
+    ) -> Account:
+        """A new account, with a profile record if it says anything of itself. Raises `XrpcError` if it cannot be."""
+        handle = handle.lower()
+        if not fits("handle", handle):
+            raise invalid(f'Invalid handle (got "{handle}") at $.handle')
+        if handle in self._dids:
+            raise invalid(f"Handle already taken: {handle}")
+        if email and any(home.account.email == email for home in self._homes.values()):
+            raise invalid(f"Email already taken: {email}")
+        digest = hashlib.sha256(handle.encode()).digest()
+        did = "did:plc:" + base64.b32encode(digest).decode().lower()[:24]
+        account = Account(did, handle, password, email, avatar)
+        self._homes[did] = _Home(account)
+        self._dids[handle] = did
+        self._tell(Event("account", did))
+        about = {"displayName": display_name, "description": description}
+        if any(about.values()):
+            profile = {key: text for key, text in about.items() if text} | {"createdAt": iso(self.clock.now())}
+            self.put(did, PROFILE, "self", profile)
+        return account
+
+    def accounts(self) -> list[Account]:
+        """Everyone, oldest first."""
+        return [home.account for home in self._homes.values()]
+
+    def find(self, actor: str) -> Account | None:
+        """The account with this did, handle or e-mail address."""
+        did = self._dids.get(actor.lower(), actor)
+        if did in self._homes:
+            return self._homes[did].account
+        return next((h.account for h in self._homes.values() if h.account.email and h.account.email == actor), None)
+
+    def actor(self, did: str) -> Actor:
+        """An account as it appears beside its posts; without the service's address an uploaded avatar has no URL."""
+        account, profile = self._homes[did].account, self.profile(did)
+        name = str(profile.value.get("displayName", "")) if profile else ""
+        return Actor(did, account.handle, name, account.avatar)
+
+    def profile(self, did: str) -> StoredRecord | None:
+        """The account's profile record."""
+        return self._homes[did].records[PROFILE].get("self")
+
+    def preferences(self, did: str) -> list[Json]:
+        """The account's private settings, to be read or replaced in place."""
+        return self._homes[did].preferences
+
+    # Repositories
+
+    def create(
+        self, did: str, collection: str, record: Json, *, rkey: str | None = None, validate: bool | None = None
+    ) -> Written:
+        """A new record under a fresh key, or under `rkey` if that is free. Raises `XrpcError`."""
+        key = rkey or self.next_tid()
+        if self.record(did, collection, key):
+            check_record(collection, key, typed_record(collection, record), validate=validate)
+            raise internal()
+        return self.put(did, collection, key, record, validate=validate)
+
+    def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> Written:
+        """A record under this key, new or changed; the same content again changes nothing. Raises `XrpcError`."""
+        record = typed_record(collection, record)
+        validation = check_record(collection, rkey, record, validate=validate)
+        self._check_files(did, record)
+        cid = record_cid(record)
+        home = self._homes[did].records[collection]
+        old = home.get(rkey)
+        if old and old.cid == cid:
+            return Written(old, validation, changed=False)
+        now = self._now_ms()
+        self._seq += 1
+        new = StoredRecord(Address(did, collection, rkey), cid, record, now, _sort_time(record, now), self._seq)
+        if old:
+            self.index.remove(old)
+        home[rkey] = new
+        self.index.add(new)
+        self._tell(Event("updated" if old else "created", did, new.uri, collection, cid))
+        return Written(new, validation)
+
+    def delete(self, did: str, collection: str, rkey: str) -> bool:
+        """Whether there was something to delete."""
+        old = self._homes[did].records[collection].pop(rkey, None)
+        if old is None:
+            return False
+        self.index.remove(old)
+        self._tell(Event("deleted", did, old.uri, collection, old.cid))
+        return True
+
+    def record(self, did: str, collection: str, rkey: str) -> StoredRecord | None:
+        """A record as it stands."""
+        home = self._homes.get(did)
+        return home.records[collection].get(rkey) if home else None
+
+    def records(self, did: str, collection: str) -> list[StoredRecord]:
+        """All records of a collection, by key from the last to the first."""
+        found = self._homes[did].records[collection]
+        return [found[rkey] for rkey in sorted(found, reverse=True)]
+
+    def collections(self, did: str) -> list[str]:
+        """The collections that hold something."""
+        return sorted(name for name, records in self._homes[did].records.items() if records)
+
+    def next_tid(self) -> str:
+        """A fresh record key; keys only grow, even while the clock stands."""
+        return self._tids.next(self.clock.now())
+
+    def upload(self, did: str, mime_type: str, content: bytes) -> StoredBlob:
+        """Keep a file for this account."""
+        blob = StoredBlob(blob_cid(content), mime_type, content)
+        self._homes[did].blobs[blob.cid] = blob
+        return blob
+
+    def blob(self, did: str, cid: str) -> StoredBlob | None:
+        """A file of this account."""
+        home = self._homes.get(did)
+        return home.blobs.get(cid) if home else None
+
+    # Notifications
+
+    def mark_seen(self, did: str, moment: datetime) -> None:
+        """What has happened until `moment` is read; what happens later in the same millisecond is not."""
+        home = self._homes[did]
+        mark = (moment, self._seq)
+        home.seen = max(home.seen, mark) if home.seen else mark
+
+    def seen_at(self, did: str) -> datetime | None:
+        """Until when notifications are read."""
+        seen = self._homes[did].seen
+        return seen[0] if seen else None
+
+    def is_read(self, did: str, record: StoredRecord) -> bool:
+        """Whether the notification that this record caused is read."""
+        seen = self._homes[did].seen
+        return seen is not None and record.order <= seen
+
+    # For people who watch and take part
+
+    def post_as(self, did: str, text: str, *, reply_to_uri: str | None = None) -> tuple[str, str]:
+        """Post as this account, with facets for links, tags and accounts here; its uri and cid. Raises `XrpcError`."""
+        record: Json = {"text": text, "createdAt": iso(self.clock.now()), "langs": ["en"]}
+        if facets := build_facets(text, self._dids):
+            record["facets"] = facets
+        if reply_to_uri:
+            parent = self.index.posts.get(reply_to_uri)
+            if parent is None:
+                raise XrpcError(400, "NotFound", f"Post not found: {reply_to_uri}")
+            above = {"uri": parent.uri, "cid": parent.cid}
+            root = parent.value["reply"]["root"] if root_uri(parent) != parent.uri else above
+            record["reply"] = {"root": root, "parent": above}
+        written = self.create(did, POST, record)
+        return written.record.uri, written.record.cid
+
+    def posts(self, limit: int = 100) -> list[Post]:
+        """The newest posts of everyone."""
+        newest = sorted(self.index.posts.values(), key=lambda record: record.order, reverse=True)
+        return [pages.post(self, record) for record in newest[:limit]]
+
+    def thread(self, uri: str) -> ThreadNode | None:
+        """The whole thread that a post belongs to, from its root; replies oldest first."""
+        return pages.thread(self, uri)
+
+    def likes(self, uri: str) -> list[Actor]:
+        """Who likes a post, newest first."""
+        return [self.actor(like.at.did) for like in self.index.likes.to(uri)]
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` at once after each change; the returned function ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _tell(self, event: Event) -> None:
+        for listener in list(self._listeners):
+            listener(event)
+
+    def _now_ms(self) -> datetime:
+        now = self.clock.now()
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+    def _check_files(self, did: str, record: Json) -> None:
+        for cid in _file_cids(record):
+            if self.blob(did, cid) is None:
+                raise XrpcError(400, "BlobNotFound", f"Could not find blob: {cid}")
+
+
+def _file_cids(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value.get("$type") == "blob":
+            yield str(value["ref"]["$link"])
+        for child in value.values():
+            yield from _file_cids(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _file_cids(child)
+
+
+def _sort_time(record: Json, now: datetime) -> datetime:
+    created = record.get("createdAt")
+    if not isinstance(created, str) or not fits("datetime", created):
+        return now
+    return min(now, parse_iso(created))

@@ -1,0 +1,65 @@
+"""Stored records as the values that the rest of the house reads: posts and thread trees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adapters.atproto.types import Post, ReplyRefs, StrongRef, ThreadNode
+from common.clock import iso
+from town.atproto.index import root_uri
+from town.atproto.values import Json, StoredRecord
+
+if TYPE_CHECKING:
+    from town.atproto.network import Network
+
+_MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video")
+
+
+def post(network: Network, record: StoredRecord) -> Post:
+    """A post with its author and counts."""
+    index, value = network.index, record.value
+    embed = value.get("embed") or {}
+    kinds = (embed.get("$type"), (embed.get("media") or {}).get("$type"))
+    return Post(
+        uri=record.uri,
+        cid=record.cid,
+        author=network.actor(record.at.did),
+        text=str(value.get("text", "")),
+        created_at=str(value.get("createdAt", "")),
+        indexed_at=iso(record.indexed_at),
+        reply=_refs(value),
+        links=tuple(_links(value)),
+        reply_count=len(index.replies(record.uri)),
+        repost_count=index.reposts.count(record.uri),
+        like_count=index.likes.count(record.uri),
+        has_media=any(kind in _MEDIA for kind in kinds),
+    )
+
+
+def thread(network: Network, uri: str) -> ThreadNode | None:
+    """The thread around `uri` from its topmost post that still stands; replies oldest first."""
+    start = network.index.posts.get(uri)
+    if start is None:
+        return None
+    top = network.index.posts.get(root_uri(start)) or [start, *network.index.ancestors(start)][-1]
+    return _node(network, top)
+
+
+def _node(network: Network, record: StoredRecord) -> ThreadNode:
+    replies = reversed(network.index.replies(record.uri))
+    return ThreadNode(post(network, record), replies=tuple(_node(network, reply) for reply in replies))
+
+
+def _refs(value: Json) -> ReplyRefs | None:
+    reply = value.get("reply")
+    if not reply:
+        return None
+    parent, root = (StrongRef(reply[end]["uri"], reply[end]["cid"]) for end in ("parent", "root"))
+    return ReplyRefs(parent=parent, root=root)
+
+
+def _links(value: Json) -> list[str]:
+    features = [feature for facet in value.get("facets") or () for feature in facet.get("features") or ()]
+    links = [str(feature["uri"]) for feature in features if "uri" in feature]
+    card = ((value.get("embed") or {}).get("external") or {}).get("uri")
+    return [*links, str(card)] if card and card not in links else links

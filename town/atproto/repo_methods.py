@@ -1,0 +1,180 @@
+"""`com.atproto.repo.*` and `com.atproto.sync.getBlob`: records and files."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from town.atproto import schemas
+from town.atproto.cids import record_cid
+from town.atproto.lexicon import Boolean, Fields, Integer, Shape, Text
+from town.atproto.methods import Call, Method, require_account
+from town.atproto.network import Written
+from town.atproto.schemas import MAX_WRITES
+from town.atproto.server_methods import did_document
+from town.atproto.values import Json, StoredBlob, StoredRecord, XrpcError, internal, invalid
+
+_W = "com.atproto.repo.applyWrites"
+_CREATE, _UPDATE, _DELETE = 3, 2, 1
+
+
+def _create_record(call: Call) -> Json:
+    did, body = _own_repo(call), call.body
+    written = call.network.create(
+        did, body["collection"], body["record"], rkey=body.get("rkey"), validate=body.get("validate")
+    )
+    return _written(written)
+
+
+def _put_record(call: Call) -> Json:
+    did, body = _own_repo(call), call.body
+    if "swapRecord" in body:
+        old = call.network.record(did, body["collection"], body["rkey"])
+        stands = old.cid if old else None
+        new = schemas.typed_record(body["collection"], body["record"])
+        if stands != body["swapRecord"] and not (old and record_cid(new) == old.cid):
+            raise XrpcError(400, "InvalidSwap", f"Record was at {stands or 'null'}")
+    return _written(
+        call.network.put(did, body["collection"], body["rkey"], body["record"], validate=body.get("validate"))
+    )
+
+
+def _delete_record(call: Call) -> Json:
+    call.network.delete(_own_repo(call), call.body["collection"], call.body["rkey"])
+    return {}
+
+
+def _apply_writes(call: Call) -> Json:
+    did, writes = _own_repo(call), call.body["writes"]
+    if len(writes) > MAX_WRITES:
+        raise invalid(f"Too many writes. Max: {MAX_WRITES}")
+    network, validate = call.network, call.body.get("validate")
+    for write in writes:
+        kind, collection, rkey = write["$type"], write["collection"], write.get("rkey")
+        exists = rkey is not None and network.record(did, collection, rkey) is not None
+        made_here = any(w is not write and w.get("rkey") == rkey and w["$type"] == f"{_W}#create" for w in writes)
+        if (kind == f"{_W}#create") == exists and rkey is not None and not made_here:
+            raise internal()
+        if "value" in write:
+            record = schemas.typed_record(collection, write["value"])
+            schemas.check_record(collection, rkey or network.next_tid(), record, validate=validate)
+    return {"results": [_apply(call, did, write) for write in writes]}
+
+
+def _apply(call: Call, did: str, write: Json) -> Json:
+    collection = write["collection"]
+    if write["$type"] == f"{_W}#delete":
+        call.network.delete(did, collection, write["rkey"])
+        return {"$type": f"{_W}#deleteResult"}
+    key = write.get("rkey") or call.network.next_tid()
+    written = call.network.put(did, collection, key, write["value"], validate=call.body.get("validate"))
+    return {"$type": f"{write['$type']}Result", **_written(written)}
+
+
+def _get_record(call: Call) -> Json:
+    params = call.params
+    account = require_account(call.network, params["repo"], f"Could not find repo: {params['repo']}")
+    record = call.network.record(account.did, params["collection"], params["rkey"])
+    if record is None or params.get("cid") not in (None, record.cid):
+        uri = f"at://{account.did}/{params['collection']}/{params['rkey']}"
+        raise XrpcError(400, "RecordNotFound", f"Could not locate record: {uri}")
+    return _record(record)
+
+
+def _list_records(call: Call) -> Json:
+    params = call.params
+    account = require_account(call.network, params["repo"], f"Could not find repo: {params['repo']}")
+    records = call.network.records(account.did, params["collection"])
+    if params["reverse"]:
+        records.reverse()
+    if cursor := params.get("cursor"):
+        records = [r for r in records if (r.at.rkey > cursor if params["reverse"] else r.at.rkey < cursor)]
+    page = records[: params["limit"]]
+    return {"records": [_record(record) for record in page], **({"cursor": page[-1].at.rkey} if page else {})}
+
+
+def _describe_repo(call: Call) -> Json:
+    account = call.network.find(call.params["repo"])
+    if account is None:
+        raise XrpcError(400, "RepoNotFound", f"Could not find repo for DID: {call.params['repo']}")
+    return {
+        "handle": account.handle,
+        "did": account.did,
+        "didDoc": did_document(account, call.base_url),
+        "collections": call.network.collections(account.did),
+        "handleIsCorrect": True,
+    }
+
+
+def _upload_blob(call: Call) -> Json:
+    mime = _sniff(call.content) or call.content_type.partition(";")[0].strip()
+    blob = call.network.upload(call.did, mime, call.content)
+    ref = {"$link": blob.cid}
+    return {"blob": {"$type": "blob", "ref": ref, "mimeType": blob.mime_type, "size": len(blob.content)}}
+
+
+def _get_blob(call: Call) -> Response:
+    did = call.params["did"]
+    if call.network.find(did) is None:
+        raise XrpcError(400, "RepoNotFound", f"Could not find repo for DID: {did}")
+    blob = call.network.blob(did, call.params["cid"])
+    if blob is None:
+        raise invalid("Blob not found")
+    return blob_response(blob)
+
+
+def blob_response(blob: StoredBlob) -> Response:
+    """A file as it was uploaded; browsers may show it but run nothing in it."""
+    guard = {"x-content-type-options": "nosniff", "content-security-policy": "default-src 'none'; sandbox"}
+    return Response(blob.content, media_type=blob.mime_type, headers=guard)
+
+
+def _own_repo(call: Call) -> str:
+    account = call.network.find(call.body["repo"])
+    if account is None:
+        raise XrpcError(403, "AccountNotFound", "Account not found")
+    if account.did != call.did:
+        raise XrpcError(401, "AuthenticationRequired", "Authentication Required")
+    return account.did
+
+
+def _written(written: Written) -> Json:
+    status = {"validationStatus": written.validation} if written.validation else {}
+    return {"uri": written.record.uri, "cid": written.record.cid, **status}
+
+
+def _record(record: StoredRecord) -> Json:
+    return {"uri": record.uri, "cid": record.cid, "value": record.value}
+
+
+def _sniff(content: bytes) -> str | None:
+    signatures = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for magic, mime in signatures.items() if content.startswith(magic)), None)
+
+
+def _apply_points(body: Json) -> int:
+    points = {f"{_W}#create": _CREATE, f"{_W}#update": _UPDATE}
+    return sum(points.get(write.get("$type", ""), _DELETE) for write in body.get("writes", ()))
+
+
+_R = "com.atproto.repo."
+_REPO = Text("AT identifier")
+_PLACE = {"repo": _REPO, "collection": Text("NSID")}
+_LIST_OPTIONS: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": Text(), "reverse": Boolean()}
+REPO_METHODS = (
+    Method(f"{_R}createRecord", _create_record, body=schemas.CREATE_RECORD, points=lambda _: _CREATE),
+    Method(f"{_R}putRecord", _put_record, body=schemas.PUT_RECORD, points=lambda _: _UPDATE),
+    Method(f"{_R}deleteRecord", _delete_record, body=schemas.DELETE_RECORD, points=lambda _: _DELETE),
+    Method(f"{_R}applyWrites", _apply_writes, body=schemas.APPLY_WRITES, points=_apply_points),
+    Method(
+        f"{_R}getRecord",
+        _get_record,
+        "open",
+        Fields({**_PLACE, "rkey": Text("record key")}, {"cid": Text("CID string")}),
+    ),
+    Method(f"{_R}listRecords", _list_records, "open", Fields(_PLACE, _LIST_OPTIONS), {"limit": 50, "reverse": False}),
+    Method(f"{_R}describeRepo", _describe_repo, "open", Fields({"repo": _REPO})),
+    Method(f"{_R}uploadBlob", _upload_blob, takes_file=True),
+    Method("com.atproto.sync.getBlob", _get_blob, "open", Fields({"did": Text("DID"), "cid": Text("CID string")})),
+)

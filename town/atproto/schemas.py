@@ -1,0 +1,169 @@
+"""Which records and bodies the network knows, and what fits them. Pure data; the limits are Bluesky's."""
+
+from __future__ import annotations
+
+from town.atproto.lexicon import (
+    Anything,
+    Fields,
+    File,
+    Integer,
+    Listing,
+    MismatchError,
+    Shape,
+    Text,
+    Variant,
+    check_data_model,
+    fits,
+)
+from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST, Json, invalid
+
+MAX_WRITES = 200
+MAX_BLOB_BYTES = 5 * 1024 * 1024
+_IMAGE_BYTES = 2_000_000
+_WRITES = "com.atproto.repo.applyWrites"
+
+_TIME = Text("datetime")
+_DID = Text("DID")
+_STRONG_REF = Fields({"uri": Text("at-uri"), "cid": Text("CID string")})
+_IMAGE = File("image/*", _IMAGE_BYTES)
+_SELF_LABELS = Variant(
+    {"com.atproto.label.defs#selfLabels": Fields({"values": Listing(Fields({"val": Text(max_bytes=128)}), 10)})}
+)
+_FACET = Fields(
+    {
+        "index": Fields({"byteStart": Integer(0), "byteEnd": Integer(0)}),
+        "features": Listing(
+            Variant(
+                {
+                    "app.bsky.richtext.facet#mention": Fields({"did": _DID}),
+                    "app.bsky.richtext.facet#link": Fields({"uri": Text("uri")}),
+                    "app.bsky.richtext.facet#tag": Fields({"tag": Text(max_bytes=640, max_graphemes=64)}),
+                }
+            )
+        ),
+    }
+)
+_ASPECT = Fields({"width": Integer(1), "height": Integer(1)})
+_IMAGES = Fields({"images": Listing(Fields({"image": _IMAGE, "alt": Text()}, {"aspectRatio": _ASPECT}), 4)})
+_EXTERNAL = Fields(
+    {
+        "external": Fields(
+            {"uri": Text("uri"), "title": Text(), "description": Text()}, {"thumb": File("image/*", 10**6)}
+        )
+    }
+)
+_VIDEO = Fields({"video": File("video/mp4", 10**8)}, {"alt": Text(max_graphemes=1000), "aspectRatio": _ASPECT})
+_MEDIA: dict[str, Shape] = {
+    "app.bsky.embed.images": _IMAGES,
+    "app.bsky.embed.external": _EXTERNAL,
+    "app.bsky.embed.video": _VIDEO,
+}
+_QUOTE = Fields({"record": _STRONG_REF})
+_EMBED = Variant(
+    {
+        **_MEDIA,
+        "app.bsky.embed.record": _QUOTE,
+        "app.bsky.embed.recordWithMedia": Fields({"record": _QUOTE, "media": Variant(_MEDIA)}),
+    }
+)
+
+_RECORDS: dict[str, tuple[str, Fields]] = {
+    POST: (
+        "TID string",
+        Fields(
+            {"text": Text(max_bytes=3000, max_graphemes=300), "createdAt": _TIME},
+            {
+                "facets": Listing(_FACET),
+                "reply": Fields({"root": _STRONG_REF, "parent": _STRONG_REF}),
+                "embed": _EMBED,
+                "langs": Listing(Text("language"), 3),
+                "labels": _SELF_LABELS,
+                "tags": Listing(Text(max_bytes=640, max_graphemes=64), 8),
+            },
+        ),
+    ),
+    LIKE: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
+    REPOST: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
+    FOLLOW: ("TID string", Fields({"subject": _DID, "createdAt": _TIME})),
+    PROFILE: (
+        "self",
+        Fields(
+            {},
+            {
+                "displayName": Text(max_bytes=640, max_graphemes=64),
+                "description": Text(max_bytes=2560, max_graphemes=256),
+                "avatar": File("image/", 10**6),
+                "banner": File("image/", 10**6),
+                "labels": _SELF_LABELS,
+                "createdAt": _TIME,
+            },
+        ),
+    ),
+}
+
+_COLLECTION = Text("NSID")
+_RKEY = Text("record key")
+_REPO = {"repo": Text("AT identifier")}
+_RECORD = Fields()
+_PLACE = {**_REPO, "collection": _COLLECTION}
+
+CREATE_RECORD = Fields({**_PLACE, "record": _RECORD}, {"rkey": _RKEY})
+PUT_RECORD = Fields({**_PLACE, "rkey": _RKEY, "record": _RECORD})
+DELETE_RECORD = Fields({**_PLACE, "rkey": _RKEY})
+APPLY_WRITES = Fields(
+    {
+        **_REPO,
+        "writes": Listing(
+            Variant(
+                {
+                    f"{_WRITES}#create": Fields({"collection": _COLLECTION, "value": _RECORD}, {"rkey": _RKEY}),
+                    f"{_WRITES}#update": Fields({"collection": _COLLECTION, "rkey": _RKEY, "value": _RECORD}),
+                    f"{_WRITES}#delete": Fields({"collection": _COLLECTION, "rkey": _RKEY}),
+                },
+                closed=True,
+            )
+        ),
+    }
+)
+CREATE_SESSION = Fields({"identifier": Text(), "password": Text()})
+CREATE_ACCOUNT = Fields({"handle": Text("handle")}, {"email": Text(), "password": Text()})
+APP_PASSWORD = Fields({"name": Text()})
+UPDATE_SEEN = Fields({"seenAt": _TIME})
+PREFERENCES = Fields({"preferences": Listing(Anything())})
+
+
+def typed_record(collection: str, record: Json) -> Json:
+    """The record with its `$type`. Raises `XrpcError` when it says another one."""
+    given = record.get("$type", collection)
+    if given != collection:
+        raise invalid(f"Invalid $type: expected {collection}, got {given}")
+    return {"$type": collection, **record}
+
+
+def check_record(collection: str, rkey: str, record: Json, *, validate: bool | None) -> str | None:
+    """Whether a record may be stored: `valid`, `unknown` (no shape known), or None when not asked to look.
+
+    Raises:
+        XrpcError: it does not fit, in the server's words.
+
+    """
+    try:
+        check_data_model(record, "$.record")
+    except MismatchError as error:
+        raise invalid(str(error)) from error
+    if validate is False:
+        return None
+    if collection not in _RECORDS:
+        if validate:
+            raise invalid(f"Unknown lexicon type: {collection}")
+        return "unknown"
+    key, shape = _RECORDS[collection]
+    if key == "self" and rkey != "self":
+        raise invalid(f'Invalid record key for {collection}: Expected "self" (got "{rkey}") at $')
+    if key != "self" and not fits(key, rkey):
+        raise invalid(f'Invalid record key for {collection}: Invalid {key} (got "{rkey}") at $')
+    try:
+        shape.check(record, "$.record")
+    except MismatchError as error:
+        raise invalid(f"Invalid {collection} record: {error}") from error
+    return "valid"

@@ -1,0 +1,222 @@
+"""The network over HTTP, as Bluesky's own server speaks: `/xrpc/*`, pictures under `/img/*`, faults under `/town/*`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from town.atproto.bsky_methods import BSKY_METHODS
+from town.atproto.faults import Fault, Faults, fault_from_json, fault_to_json
+from town.atproto.lexicon import MismatchError
+from town.atproto.limits import Charge, Limit, Limits, Meter, Standing
+from town.atproto.methods import Call, Method
+from town.atproto.network import Network
+from town.atproto.repo_methods import REPO_METHODS, blob_response
+from town.atproto.schemas import MAX_BLOB_BYTES
+from town.atproto.server_methods import SERVER_METHODS
+from town.atproto.values import Json, XrpcError, internal, invalid
+from town.serving import connection_dropper
+
+_METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS)}
+_LOGIN = "com.atproto.server.createSession"
+_BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+def atproto_app(network: Network, *, limits: Limits | None = None, faults: Faults | None = None) -> Starlette:
+    """The application that serves `network`; put it on loopback with `town.serving.serve`.
+
+    Everything that a client may do wrong answers as Bluesky's server does, and every answer to a method carries
+    `ratelimit-*` headers. `faults` may be armed in process or by `POST /town/faults`.
+    """
+    service = _Service(network, limits or Limits(), faults or Faults())
+    return Starlette(
+        routes=[
+            Route("/xrpc/{nsid}", service.xrpc, methods=["GET", "POST"]),
+            Route("/img/{size}/plain/{did}/{cid}", service.picture),
+            Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]),
+        ]
+    )
+
+
+class _Service:
+    def __init__(self, network: Network, limits: Limits, faults: Faults) -> None:
+        self._network = network
+        self._limits = limits
+        self._faults = faults
+        self._meter = Meter(network.clock)
+
+    async def xrpc(self, request: Request) -> Response:
+        nsid = request.path_params["nsid"]
+        fault = self._faults.meet(nsid)
+        content = await request.body()
+        if fault and fault.kind == "lost_request":
+            return _drop(request)
+        if fault and fault.kind == "hang":
+            await _until_gone(request, self._network.clock.sleep(fault.seconds))
+        elif fault and fault.kind != "lost_answer":
+            return self._broken(fault)
+        answer = self._answer(nsid, request, content)
+        return _drop(request) if fault and fault.kind == "lost_answer" else answer
+
+    async def picture(self, request: Request) -> Response:
+        blob = self._network.blob(request.path_params["did"], request.path_params["cid"])
+        return blob_response(blob) if blob else Response(status_code=404)
+
+    async def faults(self, request: Request) -> Response:
+        try:
+            if request.method == "POST":
+                self._faults.arm(fault_from_json(_parsed(await request.body())))
+            elif request.method == "DELETE":
+                self._faults.clear()
+        except XrpcError as error:
+            return _refusal(error)
+        return JSONResponse({"armed": [fault_to_json(fault) for fault in self._faults.armed]})
+
+    def _answer(self, nsid: str, request: Request, content: bytes) -> Response:
+        client = request.client.host if request.client else ""
+        standing = self._meter.charge([Charge(self._limits.everything, client)])
+        try:
+            _require_points(standing)
+            method = _method(nsid, request)
+            call = self._call(method, request, content)
+            standing = self._meter.charge(self._charges(method, call, client)) or standing
+            _require_points(standing)
+            result = method.handler(call)
+            answer = result if isinstance(result, Response) else _success(result)
+        except XrpcError as error:
+            answer = _refusal(error)
+        if standing:
+            answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
+        return answer
+
+    def _call(self, method: Method, request: Request, content: bytes) -> Call:
+        params = method.read_params(request.query_params)
+        token = _bearer(request)
+        did = self._did(method, token)
+        mime = request.headers.get("content-type", "")
+        body = _read_body(method, mime, content)
+        base_url = f"{request.url.scheme}://{request.url.netloc}"
+        return Call(self._network, base_url, did, token, params, body, content, mime)
+
+    def _did(self, method: Method, token: str) -> str:
+        if method.access == "open":
+            return ""
+        if not token:
+            raise XrpcError(401, "AuthMissing", "Authentication Required")
+        if method.access == "refresh":
+            return self._network.sessions.did_of_refresh(token)
+        return self._network.sessions.did_of_access(token, main_password_only=method.access == "main_password")
+
+    def _charges(self, method: Method, call: Call, client: str) -> list[Charge]:
+        limits = self._limits
+        if method.nsid == _LOGIN:
+            key = f"{call.body['identifier']}-{client}"
+            return [Charge(limits.logins, key), Charge(limits.logins_daily, key)]
+        points = method.points(call.body)
+        return [Charge(limits.writes, call.did, points), Charge(limits.writes_daily, call.did, points)]
+
+    def _broken(self, fault: Fault) -> Response:
+        match fault.kind:
+            case "bad_gateway":
+                return HTMLResponse(_BAD_GATEWAY, 502)
+            case "expired_token":
+                return _refusal(XrpcError(400, "ExpiredToken", "Token has expired"))
+            case "rate_limited":
+                answer = _refusal(_too_many())
+                standing = Standing(self._limits.everything, 0, fault.seconds, refused=True)
+                answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
+                return answer
+        return _refusal(internal())
+
+
+def _method(nsid: str, request: Request) -> Method:
+    method = _METHODS.get(nsid)
+    if method is None:
+        if not _bearer(request):
+            raise XrpcError(401, "AuthMissing", "Authentication Required")
+        raise XrpcError(501, "MethodNotImplemented", "Method Not Implemented")
+    if request.method != method.verb:
+        raise invalid(f"Incorrect HTTP method ({request.method}) expected {method.verb}")
+    return method
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme and scheme.lower() != "bearer":
+        raise XrpcError(400, "InvalidToken", "Unexpected authorization type")
+    return token.strip()
+
+
+def _read_body(method: Method, mime: str, content: bytes) -> Json:
+    if not (method.body or method.takes_file):
+        return {}
+    if not mime:
+        raise invalid("Request encoding (Content-Type) required but not provided")
+    if len(content) > MAX_BLOB_BYTES:
+        raise XrpcError(413, "PayloadTooLarge", "request entity too large")
+    if method.body is None:
+        return {}
+    if mime.partition(";")[0].strip() != "application/json":
+        raise invalid(f"Wrong request encoding (Content-Type): {mime}")
+    body = _parsed(content)
+    try:
+        method.body.check(body, "$")
+    except MismatchError as error:
+        raise invalid(str(error)) from error
+    return body
+
+
+def _parsed(content: bytes) -> Json:
+    try:
+        body = json.loads(content)
+    except ValueError as error:
+        raise XrpcError(400, "SyntaxError", str(error)) from error
+    if not isinstance(body, dict):
+        raise invalid("Expected object value type at $")
+    return body
+
+
+def _require_points(standing: Standing | None) -> None:
+    if standing and standing.refused:
+        raise _too_many()
+
+
+def _too_many() -> XrpcError:
+    return XrpcError(429, "RateLimitExceeded", "Rate Limit Exceeded")
+
+
+def _success(result: Json | None) -> Response:
+    return JSONResponse(result) if result is not None else Response()
+
+
+def _refusal(error: XrpcError) -> JSONResponse:
+    return JSONResponse({"error": error.name, "message": error.message}, error.status)
+
+
+def _drop(request: Request) -> Response:
+    connection_dropper(request.scope)()
+    return Response()
+
+
+async def _until_gone(request: Request, waiting: Awaitable[None]) -> None:
+    """Wait, but no longer than the client does."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = {asyncio.ensure_future(waiting), asyncio.ensure_future(gone())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+__all__ = ["Fault", "Faults", "Limit", "Limits", "atproto_app"]

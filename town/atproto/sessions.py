@@ -1,0 +1,154 @@
+"""Who may speak for whom: passwords, app passwords, and the signed tokens of a session.
+
+Everything is in memory: after a restart everyone logs in again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from common.clock import Clock, iso
+from town.atproto.values import Account, Json, XrpcError, internal
+
+Scope = Literal["com.atproto.access", "com.atproto.appPass", "com.atproto.refresh"]
+_GRACE = timedelta(hours=2)
+
+
+class Tokens(NamedTuple):
+    """What a session is made of."""
+
+    access: str
+    refresh: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Refresh:
+    did: str
+    app_password: str | None
+    expires: datetime
+    successor: str | None = None
+
+
+class Sessions:
+    """Opens, refreshes and closes sessions; lifetimes are in seconds."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        service_did: str,
+        access_lifetime_s: float = 7200,
+        refresh_lifetime_s: float = 90 * 86400,
+    ) -> None:
+        self._clock = clock
+        self._service_did = service_did
+        self._secret = secrets.token_bytes(32)
+        self.access_lifetime = timedelta(seconds=access_lifetime_s)
+        self.refresh_lifetime = timedelta(seconds=refresh_lifetime_s)
+        self._refresh: dict[str, _Refresh] = {}
+        self._app_passwords: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def login(self, account: Account | None, password: str) -> Tokens:
+        """A new session. Raises `XrpcError` 401 for an unknown account or a wrong password."""
+        if account and hmac.compare_digest(password, account.password):
+            return self._open(account.did, None)
+        for name, (known, _) in self._app_passwords.get(account.did, {}).items() if account else ():
+            if account and hmac.compare_digest(password, known):
+                return self._open(account.did, name)
+        raise XrpcError(401, "AuthenticationRequired", "Invalid identifier or password")
+
+    def refresh(self, token: str) -> tuple[str, Tokens]:
+        """The session's did and its next tokens; within a grace of two hours the same token may be used again."""
+        key, known = self._known_refresh(token)
+        now = self._clock.now()
+        successor = known.successor or secrets.token_urlsafe(32)
+        self._refresh[key] = replace(known, successor=successor, expires=min(known.expires, now + _GRACE))
+        return known.did, self._open(known.did, known.app_password, successor)
+
+    def close(self, token: str) -> None:
+        """End the session; its access token lives on until it expires, as the protocol has it."""
+        claims = self._claims(token, ("com.atproto.refresh",), allow_expired=True)
+        self._refresh.pop(str(claims["jti"]), None)
+
+    def did_of_refresh(self, token: str) -> str:
+        """Whose refresh token this is, revoked or not. Raises `XrpcError` when it is none."""
+        return str(self._claims(token, ("com.atproto.refresh",))["sub"])
+
+    def did_of_access(self, token: str, *, main_password_only: bool = False) -> str:
+        """Whose access token this is. Raises `XrpcError` 400 `ExpiredToken` or `InvalidToken`."""
+        claims = self._claims(token, ("com.atproto.access", "com.atproto.appPass"))
+        if main_password_only and claims["scope"] != "com.atproto.access":
+            raise XrpcError(400, "InvalidToken", "Bad token scope")
+        return str(claims["sub"])
+
+    def create_app_password(self, did: str, name: str) -> Json:
+        """A new app password, told this once."""
+        named = self._app_passwords.setdefault(did, {})
+        if name in named:
+            raise internal()
+        letters = "abcdefghijklmnopqrstuvwxyz234567"
+        password = "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
+        named[name] = (password, iso(self._clock.now()))
+        return {"name": name, "password": password, "createdAt": named[name][1], "privileged": False}
+
+    def app_passwords(self, did: str) -> list[Json]:
+        """The names and dates of an account's app passwords, newest first."""
+        named = self._app_passwords.get(did, {})
+        return [{"name": n, "createdAt": at, "privileged": False} for n, (_, at) in reversed(named.items())]
+
+    def revoke_app_password(self, did: str, name: str) -> None:
+        """Forget an app password and end the sessions that it opened."""
+        self._app_passwords.get(did, {}).pop(name, None)
+        for key in [k for k, r in self._refresh.items() if r.did == did and r.app_password == name]:
+            del self._refresh[key]
+
+    def _known_refresh(self, token: str) -> tuple[str, _Refresh]:
+        key = str(self._claims(token, ("com.atproto.refresh",))["jti"])
+        known = self._refresh.get(key)
+        if known is None or known.expires <= self._clock.now():
+            raise XrpcError(400, "ExpiredToken", "Token has been revoked")
+        return key, known
+
+    def _open(self, did: str, app_password: str | None, key: str = "") -> Tokens:
+        key = key or secrets.token_urlsafe(32)
+        now = self._clock.now()
+        self._refresh.setdefault(key, _Refresh(did, app_password, now + self.refresh_lifetime))
+        scope: Scope = "com.atproto.appPass" if app_password else "com.atproto.access"
+        access = self._sign("at+jwt", {"scope": scope, "sub": did}, now, self.access_lifetime)
+        claims = {"scope": "com.atproto.refresh", "sub": did, "jti": key}
+        return Tokens(access, self._sign("refresh+jwt", claims, now, self.refresh_lifetime))
+
+    def _sign(self, kind: str, claims: Json, now: datetime, lifetime: timedelta) -> str:
+        times = {"aud": self._service_did, "iat": int(now.timestamp()), "exp": int((now + lifetime).timestamp())}
+        signed = f"{_b64({'typ': kind, 'alg': 'HS256'})}.{_b64({**claims, **times})}"
+        return f"{signed}.{self._signature(signed)}"
+
+    def _signature(self, signed: str) -> str:
+        return _b64_bytes(hmac.digest(self._secret, signed.encode(), hashlib.sha256))
+
+    def _claims(self, token: str, scopes: tuple[Scope, ...], *, allow_expired: bool = False) -> Json:
+        signed, _, signature = token.rpartition(".")
+        claims: Json = {}
+        if signed and hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
+            payload = signed.partition(".")[2]
+            claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        if claims.get("scope") not in scopes:
+            raise XrpcError(400, "InvalidToken", "Token could not be verified")
+        if not allow_expired and claims["exp"] <= self._clock.now().timestamp():
+            raise XrpcError(400, "ExpiredToken", "Token has expired")
+        return claims
+
+
+def _b64(value: Json) -> str:
+    return _b64_bytes(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _b64_bytes(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")

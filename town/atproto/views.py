@@ -1,0 +1,226 @@
+"""Records as `app.bsky.*` shows them to one viewer: profiles, posts, threads, feed lines, notifications."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.clock import iso
+from town.atproto.index import parent_uri, root_uri, subject_of
+from town.atproto.network import Network
+from town.atproto.values import REPOST, Json, Notice, StoredRecord
+
+_EPOCH = "1970-01-01T00:00:00.000Z"
+_DEFS = "app.bsky.feed.defs"
+_QUOTE_DEPTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What `viewer` sees; `base_url` is where this service serves its pictures."""
+
+    network: Network
+    viewer: str | None
+    base_url: str
+
+    def profile_basic(self, did: str) -> Json:
+        """The author beside a post."""
+        actor, record = self.network.actor(did), self.network.profile(did)
+        about = record.value if record else {}
+        picture = self._picture("avatar", did, about.get("avatar")) or actor.avatar
+        return {
+            "did": did,
+            "handle": actor.handle,
+            **_given(displayName=actor.display_name, avatar=picture, createdAt=about.get("createdAt")),
+            "viewer": self._about_us(did),
+            "labels": _self_labels(record),
+        }
+
+    def profile(self, did: str) -> Json:
+        """A line in a list of people."""
+        record = self.network.profile(did)
+        return {
+            **self.profile_basic(did),
+            **_given(
+                description=record.value.get("description") if record else None,
+                indexedAt=iso(record.indexed_at) if record else None,
+            ),
+        }
+
+    def profile_detailed(self, did: str) -> Json:
+        """Someone's own page."""
+        index = self.network.index
+        return {
+            **self.profile(did),
+            "followersCount": index.follows.count(did),
+            "followsCount": index.follows.count_out_of(did),
+            "postsCount": index.post_count(did),
+        }
+
+    def post(self, record: StoredRecord, depth: int = 0) -> Json:
+        """A post with its author, counts, and what the viewer did to it."""
+        index, uri = self.network.index, record.uri
+        embed = record.value.get("embed")
+        return {
+            "uri": uri,
+            "cid": record.cid,
+            "author": self.profile_basic(record.at.did),
+            "record": record.value,
+            **_given(embed=self._embed(record.at.did, embed, depth + 1) if embed and depth < _QUOTE_DEPTH else None),
+            "bookmarkCount": 0,
+            "replyCount": len(index.replies(uri)),
+            "repostCount": index.reposts.count(uri),
+            "likeCount": index.likes.count(uri),
+            "quoteCount": index.quotes.count(uri),
+            "indexedAt": iso(record.indexed_at),
+            "viewer": {"threadMuted": False, "embeddingDisabled": False, **self._our_marks(uri)},
+            "labels": _self_labels(record),
+        }
+
+    def feed_line(self, record: StoredRecord) -> Json:
+        """A post in a feed, or someone's repost of one."""
+        index, line = self.network.index, {}
+        post = record
+        if record.at.collection == REPOST:
+            post = index.posts[subject_of(record)]
+            line["reason"] = {
+                "$type": f"{_DEFS}#reasonRepost",
+                "by": self.profile_basic(record.at.did),
+                "uri": record.uri,
+                "cid": record.cid,
+                "indexedAt": iso(record.indexed_at),
+            }
+        line["post"] = self.post(post)
+        if parent := parent_uri(post):
+            line["reply"] = {"root": self._post_or_gone(root_uri(post)), "parent": self._post_or_gone(parent)}
+        return line
+
+    def thread(self, record: StoredRecord, depth: int, height: int) -> Json:
+        """A post, `height` posts above it and `depth` levels of replies, newest reply first."""
+        node = {"$type": f"{_DEFS}#threadViewPost", "post": self.post(record)}
+        if parent := parent_uri(record):
+            node.update(_given(parent=self._above(parent, root_uri(record), height)))
+        node.update(_given(replies=self._below(record, root_uri(record), depth)))
+        return node
+
+    def notification(self, notice: Notice) -> Json:
+        """Something that happened to the viewer."""
+        record = notice.record
+        return {
+            "uri": record.uri,
+            "cid": record.cid,
+            "author": self.profile(record.at.did),
+            "reason": notice.reason,
+            **_given(reasonSubject=notice.subject),
+            "record": record.value,
+            "isRead": self.network.is_read(notice.did, record),
+            "indexedAt": iso(record.sort_at),
+            "labels": _self_labels(record),
+        }
+
+    def _above(self, uri: str, root: str, height: int) -> Json | None:
+        if height < 1:
+            return None
+        record = self.network.index.posts.get(uri)
+        if record is None:
+            return _gone(uri)
+        if root_uri(record) != root:
+            return None
+        node = {"$type": f"{_DEFS}#threadViewPost", "post": self.post(record)}
+        if parent := parent_uri(record):
+            node.update(_given(parent=self._above(parent, root, height - 1)))
+        return node
+
+    def _below(self, record: StoredRecord, root: str, depth: int) -> list[Json] | None:
+        if depth < 1:
+            return None
+        return [
+            {
+                "$type": f"{_DEFS}#threadViewPost",
+                "post": self.post(reply),
+                **_given(replies=self._below(reply, root, depth - 1)),
+            }
+            for reply in self.network.index.replies(record.uri)
+            if root_uri(reply) == root
+        ]
+
+    def _post_or_gone(self, uri: str) -> Json:
+        record = self.network.index.posts.get(uri)
+        return {"$type": f"{_DEFS}#postView", **self.post(record)} if record else _gone(uri)
+
+    def _about_us(self, did: str) -> Json:
+        if self.viewer is None:
+            return {}
+        follows = self.network.index.follows
+        ties = _given(following=follows.between(self.viewer, did), followedBy=follows.between(did, self.viewer))
+        return {"muted": False, "blockedBy": False, **ties}
+
+    def _our_marks(self, uri: str) -> Json:
+        if self.viewer is None:
+            return {}
+        index = self.network.index
+        return _given(like=index.likes.between(self.viewer, uri), repost=index.reposts.between(self.viewer, uri))
+
+    def _embed(self, did: str, embed: Json, depth: int) -> Json | None:
+        kind = embed.get("$type", "")
+        view = {"$type": f"{kind}#view"}
+        match kind:
+            case "app.bsky.embed.images":
+                return {**view, "images": [self._image(did, image) for image in embed["images"]]}
+            case "app.bsky.embed.external":
+                card = embed["external"]
+                shown = {key: card[key] for key in ("uri", "title", "description")}
+                return {
+                    **view,
+                    "external": {**shown, **_given(thumb=self._picture("feed_thumbnail", did, card.get("thumb")))},
+                }
+            case "app.bsky.embed.record":
+                return {**view, "record": self._quoted(embed["record"]["uri"], depth)}
+            case "app.bsky.embed.recordWithMedia":
+                media = self._embed(did, embed["media"], depth)
+                quoted = {"record": self._quoted(embed["record"]["record"]["uri"], depth)}
+                return {**view, "record": quoted, "media": media} if media else None
+        return None
+
+    def _image(self, did: str, image: Json) -> Json:
+        return {
+            "thumb": self._picture("feed_thumbnail", did, image["image"]),
+            "fullsize": self._picture("feed_fullsize", did, image["image"]),
+            "alt": image["alt"],
+            **_given(aspectRatio=image.get("aspectRatio")),
+        }
+
+    def _quoted(self, uri: str, depth: int) -> Json:
+        record = self.network.index.posts.get(uri)
+        if record is None:
+            return {"$type": "app.bsky.embed.record#viewNotFound", "uri": uri, "notFound": True}
+        post = self.post(record, depth)
+        counts = {key: post[key] for key in ("replyCount", "repostCount", "likeCount", "quoteCount")}
+        return {
+            "$type": "app.bsky.embed.record#viewRecord",
+            **{key: post[key] for key in ("uri", "cid", "author", "labels", "indexedAt")},
+            "value": post["record"],
+            **counts,
+            **({"embeds": [post["embed"]] if "embed" in post else []} if depth < _QUOTE_DEPTH else {}),
+        }
+
+    def _picture(self, size: str, did: str, blob: Json | None) -> str | None:
+        return f"{self.base_url}/img/{size}/plain/{did}/{blob['ref']['$link']}" if blob else None
+
+
+def _given(**values: object) -> Json:
+    return {key: value for key, value in values.items() if value not in (None, "")}
+
+
+def _gone(uri: str) -> Json:
+    return {"$type": f"{_DEFS}#notFoundPost", "uri": uri, "notFound": True}
+
+
+def _self_labels(record: StoredRecord | None) -> list[Json]:
+    labels = record.value.get("labels") if record else None
+    if record is None or not isinstance(labels, dict):
+        return []
+    cts = record.value.get("createdAt", _EPOCH)
+    return [
+        {"src": record.at.did, "uri": record.uri, "cid": record.cid, "val": str(label["val"]), "cts": cts}
+        for label in labels.get("values", ())
+    ]

@@ -1,0 +1,122 @@
+"""One way to put an ASGI application on loopback: for the town's own services, for tests and for the owner's page.
+
+Nothing here survives a crash; the socket belongs to the process and is gone with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, cast
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Scope
+    from uvicorn._types import ASGIApplication
+
+LOOPBACK = "127.0.0.1"
+_GRACE_S = 0.5
+_CANCEL_AFTER_S = 1
+_DROP = "drop_connection"
+
+
+@asynccontextmanager
+async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
+    """Serve `app` on 127.0.0.1 and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one.
+
+    On leaving, open requests get half a second to end, are then cut off, and cancelled if that does not end them.
+
+    Raises:
+        ConfigError: the port is taken.
+
+    """
+    listener = _listen(port)
+    config = uvicorn.Config(
+        cast("ASGIApplication", app),
+        http=_Protocol,
+        ws="none",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        timeout_graceful_shutdown=_CANCEL_AFTER_S,
+    )
+    server = _Server(config)
+    running = asyncio.create_task(server.serve(sockets=[listener]), name="loopback server")
+    try:
+        await server.ready(running)
+        yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+        listener.close()
+
+
+def connection_dropper(scope: Scope) -> Callable[[], None]:
+    """What closes the client's connection without an answer; only known for applications under `serve`."""
+    return cast("Callable[[], None]", scope["state"][_DROP])
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+    except OSError as error:
+        listener.close()
+        if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+            why = "is in use" if error.errno == errno.EADDRINUSE else "may not be used by this user"
+            raise ConfigError(
+                f"port {port} on {LOOPBACK} {why}",
+                remedy="stop what listens there, or choose another port (0 takes any free one)",
+            ) from error
+        raise
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that leaves the process's signals alone and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._listening = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        cut = asyncio.get_running_loop().call_later(_GRACE_S, self._cut_connections)
+        await super().shutdown(sockets)
+        cut.cancel()
+
+    def _cut_connections(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+    async def ready(self, running: asyncio.Task[None]) -> None:
+        listening = asyncio.ensure_future(self._listening.wait())
+        try:
+            await asyncio.wait({listening, running}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            listening.cancel()
+        if running.done():
+            running.result()
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 whose applications can drop the connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, _DROP: transport.abort}
