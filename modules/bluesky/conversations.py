@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
 from common.constants import CONVERSATION_RETENTION_MS
-from common.state import Json, keep, load_state, save_state
 from modules.bluesky import conversations_policy as policy
 from modules.bluesky.conversations_policy import (
     Conversation,
@@ -22,6 +19,7 @@ from modules.bluesky.conversations_policy import (
     Incoming,
     Source,
 )
+from modules.bluesky.records import RecordFile
 from modules.bluesky.thread import ThreadAnalysis
 from modules.self_mechanics import SocialMechanics
 
@@ -30,20 +28,17 @@ class Conversations:
     """The store. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._path = path
         self._clock = clock
-        loaded = load_state(path, {"conversations": {}}, migrate=keep)
-        self._rest: Json = {key: value for key, value in loaded.data.items() if key != "conversations"}
-        self._known, unreadable = _parse(loaded.data.get("conversations"))
-        self.notice = loaded.notice or (f"{path.name}: left out {unreadable} unreadable entries" if unreadable else "")
+        self._file = RecordFile(path, "conversations", Conversation)
+        self.notice = self._file.notice
 
     def get_conversation(self, root_uri: str) -> Conversation | None:
         """The conversation under a thread root."""
-        return self._known.get(root_uri)
+        return self._file.records.get(root_uri)
 
     def all(self) -> tuple[Conversation, ...]:
         """Every conversation."""
-        return tuple(self._known.values())
+        return tuple(self._file.records.values())
 
     def track_conversation(
         self,
@@ -55,7 +50,7 @@ class Conversations:
     ) -> Conversation:
         """Follow a thread, or note that it came up again."""
         now = self._clock.now()
-        before = self._known.get(root_uri) or Conversation(
+        before = self._file.records.get(root_uri) or Conversation(
             root_uri=root_uri, first_seen=now, last_checked=now, source=source
         )
         return self._keep(
@@ -111,13 +106,13 @@ class Conversations:
         self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
     ) -> ConversationAnalysis:
         """Whether a conversation has run its course."""
-        conversation = self._known.get(root_uri)
+        conversation = self._file.records.get(root_uri)
         return policy.analyze_conversation(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
 
     def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[Conversation]:
         """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
         over = []
-        for root_uri, conversation in list(self._known.items()):
+        for root_uri, conversation in list(self._file.records.items()):
             if conversation.state in {"concluded", "stale"}:
                 continue
             analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
@@ -132,26 +127,22 @@ class Conversations:
     def cleanup_old_conversations(self, max_age_ms: float = CONVERSATION_RETENTION_MS) -> int:
         """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
         now = self._clock.now()
-        aged = {root_uri: policy.aged(one, now, max_age_ms) for root_uri, one in self._known.items()}
-        before, self._known = self._known, {root_uri: one for root_uri, one in aged.items() if one is not None}
-        self._rest["lastCleanup"] = iso(now)
-        self._save()
-        return len(before) - len(self._known)
+        aged = {root_uri: policy.aged(one, now, max_age_ms) for root_uri, one in self._file.records.items()}
+        self._file.records = {root_uri: one for root_uri, one in aged.items() if one is not None}
+        self._file.rest["lastCleanup"] = iso(now)
+        self._file.save()
+        return len(aged) - len(self._file.records)
 
     def _tracked(self, root_uri: str) -> Conversation:
         now = self._clock.now()
-        known = self._known.get(root_uri) or Conversation(root_uri=root_uri, first_seen=now, last_checked=now)
+        known = self._file.records.get(root_uri) or Conversation(root_uri=root_uri, first_seen=now, last_checked=now)
         return known.but(last_checked=now)
 
     def _keep(self, conversation: Conversation) -> Conversation:
-        if self._known.get(conversation.root_uri) != conversation:
-            self._known[conversation.root_uri] = conversation
-            self._save()
+        if self._file.records.get(conversation.root_uri) != conversation:
+            self._file.records[conversation.root_uri] = conversation
+            self._file.save()
         return conversation
-
-    def _save(self) -> None:
-        known = {root_uri: one.to_json() for root_uri, one in self._known.items()}
-        save_state(self._path, {"conversations": known, **self._rest})
 
 
 def _incoming(notification: Notification, thread: ThreadAnalysis | None) -> Incoming:
@@ -166,14 +157,3 @@ def _incoming(notification: Notification, thread: ThreadAnalysis | None) -> Inco
         depth=thread.depth if thread else 0,
         recent_texts=tuple(before),
     )
-
-
-def _parse(data: object) -> tuple[dict[str, Conversation], int]:
-    known: dict[str, Conversation] = {}
-    entries = data if isinstance(data, dict) else {}
-    for root_uri, entry in entries.items():
-        try:
-            known[root_uri] = Conversation.model_validate(entry)
-        except ValidationError:
-            continue
-    return known, len(entries) - len(known)

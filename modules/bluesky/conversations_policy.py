@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -69,10 +69,6 @@ class Conversation(Record):
     concluded_by_silence: bool = False
     source: Source = "notification"
     reengagement_count: int = 0
-
-    def but(self, **changes: Any) -> Conversation:  # noqa: ANN401 - any field
-        """A copy with `changes`."""
-        return self.model_copy(update=changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +198,7 @@ def with_our_reply(conversation: Conversation, uri: str, now: datetime) -> Conve
 
 def with_disengaged(conversation: Conversation, handles: Sequence[str]) -> Conversation:
     """The conversation with those marked who seem to have left it."""
-    marked = {
-        did: one.model_copy(update={"seems_disengaged": one.handle in handles})
-        for did, one in conversation.participants.items()
-    }
+    marked = {did: one.but(seems_disengaged=one.handle in handles) for did, one in conversation.participants.items()}
     return conversation.but(participants=marked)
 
 

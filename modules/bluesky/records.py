@@ -1,24 +1,32 @@
-"""How this life's memories look in their files: camelCase JSON, ISO-8601 times, unknown fields kept as they are.
+"""How this life's memories look in their files: camelCase JSON, ISO-8601 times, whatever is unknown left as it is.
 
-People and other agents read and edit these files, so a field that we do not know survives a round trip.
+People and other agents read and edit these files, so what we do not know or cannot read survives a round trip. A save
+replaces the file in one step: a crash loses at most the change it interrupted.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
 from common.clock import iso
+from common.state import Json, keep, load_state, save_state
 
 
 def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-Moment = Annotated[datetime, AfterValidator(_aware), PlainSerializer(iso, when_used="json")]
+def _exact(moment: datetime) -> str:
+    finer_than_ms = moment.microsecond % 1000
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if finer_than_ms else iso(moment)
+
+
+Moment = Annotated[datetime, AfterValidator(_aware), PlainSerializer(_exact, when_used="json")]
 
 
 class Record(BaseModel):
@@ -26,6 +34,45 @@ class Record(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
 
-    def to_json(self) -> dict[str, object]:
-        """As it stands in a file; absent values are left out."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+    def but(self, **changes: Any) -> Self:  # noqa: ANN401 - any field
+        """A copy with `changes`."""
+        return self.model_copy(update=changes)
+
+
+R = TypeVar("R", bound=Record)
+
+
+class RecordFile(Generic[R]):
+    """A state file that holds records by name under one key; kept across versions.
+
+    Attributes:
+        records: those that could be read; change it, then `save`.
+        rest: the other keys of the file.
+        notice: a line for the owner if the file was not as expected.
+
+    """
+
+    def __init__(self, path: Path, key: str, model: type[R]) -> None:
+        loaded = load_state(path, {}, migrate=keep)
+        self._path = path
+        self._key = key
+        self._unread: Json = {}
+        self.rest = loaded.data
+        self.records: dict[str, R] = {}
+        self.notice = loaded.notice
+        entries = self.rest.pop(key, {})
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            try:
+                self.records[name] = model.model_validate(entry)
+            except ValidationError:
+                self._unread[name] = entry
+        if self._unread:
+            self.notice = f"{path.name}: {len(self._unread)} entries cannot be read and stay as they are"
+
+    def save(self) -> None:
+        """Write the file. Raises `StorageError`."""
+        written = {
+            name: record.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for name, record in self.records.items()
+        }
+        save_state(self._path, {self._key: {**self._unread, **written}, **self.rest})

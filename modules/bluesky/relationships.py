@@ -6,19 +6,17 @@ the notification that caused it comes again, since `seenAt` moves last.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
 from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
 from common.constants import RELATIONSHIP_PRUNE_DAYS, RELATIONSHIP_PRUNE_VALUABLE_DAYS
-from common.state import Json, keep, load_state, save_state
-from modules.bluesky.records import Moment, Record
+from modules.bluesky.records import Moment, Record, RecordFile
 
-Sentiment = Literal["unknown", "neutral", "positive"]
+Sentiment = Literal["unknown", "negative", "neutral", "positive"]
 
 RECURRING_INTERACTIONS = 5
 _KEPT_INTERACTIONS = 50
@@ -59,7 +57,8 @@ class Relationship(Record):
         return any(item.uri == uri and item.responded for item in self.interactions)
 
 
-class RelationshipSummary(Record):
+@dataclass(frozen=True, slots=True)
+class RelationshipSummary:
     """Numbers for reflection and the terminal; `top_engagers` are (handle, interactions), most first."""
 
     total: int
@@ -72,36 +71,33 @@ class Relationships:
     """The store. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._path = path
         self._clock = clock
-        loaded = load_state(path, {"relationships": {}}, migrate=keep)
-        self._rest: Json = {key: value for key, value in loaded.data.items() if key != "relationships"}
-        self._known, unreadable = _parse(loaded.data.get("relationships"))
-        self.notice = loaded.notice or (f"{path.name}: left out {unreadable} unreadable entries" if unreadable else "")
+        self._file = RecordFile(path, "relationships", Relationship)
+        self.notice = self._file.notice
 
     @property
     def seen_at(self) -> str | None:
         """How far the notifications were read: the `indexedAt` of the newest, ISO-8601."""
-        value = self._rest.get("seenAt")
+        value = self._file.rest.get("seenAt")
         return value if _is_moment(value) else None
 
     def advance_seen_at(self, indexed_at: str) -> None:
         """Remember that all up to `indexed_at` was read; never moves back. Raises `ValueError` if it is no time."""
         moment = parse_iso(indexed_at)
         if self.seen_at is None or moment > parse_iso(self.seen_at):
-            self._rest["seenAt"] = indexed_at
+            self._file.rest["seenAt"] = indexed_at
             self._save()
 
     def get(self, handle: str, /) -> Relationship | None:
         """What we remember of `handle`."""
-        return self._known.get(handle.lower())
+        return self._file.records.get(handle.lower())
 
     def record_interaction(
         self, notification: Notification, *, responded: bool = False, response_uri: str | None = None
     ) -> Relationship:
         """Remember what a notification tells; the same one twice changes nothing."""
         author = notification.author
-        moment = self._moment_of(notification)
+        moment = parse_iso(notification.indexed_at)
         before = self.get(author.handle) or Relationship(
             handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
         )
@@ -115,30 +111,26 @@ class Relationships:
             response_uri=response_uri,
         )
         interactions = (*before.interactions, interaction)[-_KEPT_INTERACTIONS:]
-        after = before.model_copy(
-            update={
-                "did": author.did,
-                "display_name": author.display_name or before.display_name,
-                "interactions": interactions,
-                "last_interaction": max(moment, before.last_interaction),
-                "sentiment": _sentiment(interactions, before.sentiment),
-                "responded": before.responded or responded,
-            }
+        after = before.but(
+            did=author.did,
+            display_name=author.display_name or before.display_name,
+            interactions=interactions,
+            last_interaction=max(moment, before.last_interaction),
+            sentiment=_sentiment(interactions, before.sentiment),
+            responded=before.responded or responded,
         )
         self._keep(after)
         return after
 
     def mark_interaction_responded(self, original_uri: str, response_uri: str) -> bool:
         """Remember that we met the post `original_uri`, by a reply or a like; False if nobody known wrote it."""
-        for relationship in self._known.values():
+        for relationship in self._file.records.values():
             if any(item.uri == original_uri for item in relationship.interactions):
                 interactions = tuple(
-                    item.model_copy(update={"responded": True, "response_uri": response_uri})
-                    if item.uri == original_uri
-                    else item
+                    item.but(responded=True, response_uri=response_uri) if item.uri == original_uri else item
                     for item in relationship.interactions
                 )
-                self._keep(relationship.model_copy(update={"interactions": interactions, "responded": True}))
+                self._keep(relationship.but(interactions=interactions, responded=True))
                 return True
         return False
 
@@ -151,16 +143,16 @@ class Relationships:
             days = RELATIONSHIP_PRUNE_VALUABLE_DAYS if valuable else RELATIONSHIP_PRUNE_DAYS
             return now - one.last_interaction > timedelta(days=days)
 
-        gone = [handle for handle, one in self._known.items() if stale(one)]
+        gone = [handle for handle, one in self._file.records.items() if stale(one)]
         for handle in gone:
-            del self._known[handle]
+            del self._file.records[handle]
         if gone:
             self._save()
         return len(gone)
 
     def summary(self) -> RelationshipSummary:
         """How many there are, and who comes most."""
-        everyone = list(self._known.values())
+        everyone = list(self._file.records.values())
         ranked = sorted(everyone, key=lambda one: -len(one.interactions))[:_TOP]
         return RelationshipSummary(
             total=len(everyone),
@@ -169,28 +161,13 @@ class Relationships:
             top_engagers=tuple((one.handle, len(one.interactions)) for one in ranked),
         )
 
-    def _moment_of(self, notification: Notification) -> Moment:
-        return parse_iso(notification.indexed_at) if _is_moment(notification.indexed_at) else self._clock.now()
-
     def _keep(self, relationship: Relationship) -> None:
-        self._known[relationship.handle.lower()] = relationship
+        self._file.records[relationship.handle.lower()] = relationship
         self._save()
 
     def _save(self) -> None:
-        self._rest["lastUpdated"] = iso(self._clock.now())
-        known = {handle: one.to_json() for handle, one in self._known.items()}
-        save_state(self._path, {"relationships": known, **self._rest})
-
-
-def _parse(data: object) -> tuple[dict[str, Relationship], int]:
-    known: dict[str, Relationship] = {}
-    entries = data if isinstance(data, dict) else {}
-    for handle, entry in entries.items():
-        try:
-            known[handle.lower()] = Relationship.model_validate(entry)
-        except ValidationError:
-            continue
-    return known, len(entries) - len(known)
+        self._file.rest["lastUpdated"] = iso(self._clock.now())
+        self._file.save()
 
 
 def _sentiment(interactions: tuple[Interaction, ...], before: Sentiment) -> Sentiment:
