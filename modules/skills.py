@@ -1,0 +1,216 @@
+"""Every word that the model is told, read once from `skills/<id>/SKILL.md` and checked against what the code asks for.
+
+A skill is a page of Markdown with YAML in front. Its `## ` headings are sections, its `### ` headings subsections, and
+`{{name}}` a variable. Values are put in once and never read as template text, so foreign words cannot give orders here.
+Nothing is written; after a crash the files are simply read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from common.errors import SkillError
+
+Contracts = Mapping[str, Mapping[str, frozenset[str]]]
+
+FILE = "SKILL.md"
+SYSTEM_SECTION = "System Prompt"
+
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})(.*)")
+_REMEDY = "Restore the skills folder, or correct the file that is named."
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One page: its text without frontmatter, and the sections in it."""
+
+    body: str
+    sections: Mapping[str, str]
+
+
+class Skills:
+    """All skills of one folder; `load` builds it."""
+
+    def __init__(self, folder: Path, contracts: Contracts, skills: Mapping[str, Skill]) -> None:
+        self._folder = folder
+        self._contracts = contracts
+        self._skills = skills
+
+    @classmethod
+    def load(cls, folder: Path, contracts: Contracts) -> Skills:
+        """Read every skill, and hold it against `contracts`: skill → section → the variables that it may use.
+
+        Raises:
+            SkillError: naming everything that is missing, blank, unreadable, or uses an undeclared variable.
+
+        """
+        return cls(folder, contracts, _read_all(folder, contracts))
+
+    def reload(self) -> SkillError | None:
+        """Read the folder again; on failure everything stays as it was, and the error says why."""
+        try:
+            self._skills = _read_all(self._folder, self._contracts)
+        except SkillError as error:
+            return error
+        return None
+
+    def section(self, skill_id: str, name: str) -> str:
+        """The text of a section, variables unfilled. Raises `SkillError` if there is none."""
+        try:
+            return self._skills[skill_id].sections[name]
+        except KeyError:
+            raise SkillError(f"Skill {skill_id} lacks section {name!r}", remedy=_REMEDY) from None
+
+    def subsections(self, skill_id: str, section: str) -> dict[str, str]:
+        """The subsections of a section by name, variables unfilled."""
+        return parse_subsections(self.section(skill_id, section))
+
+    def subsection(self, skill_id: str, section: str, name: str) -> str:
+        """The text of one subsection, variables unfilled. Raises `SkillError` if there is none."""
+        try:
+            return self.subsections(skill_id, section)[name]
+        except KeyError:
+            raise SkillError(f"Skill {skill_id} lacks {name!r} in section {section!r}", remedy=_REMEDY) from None
+
+    def render(
+        self, skill_id: str, section: str | None = None, subsection: str | None = None, /, **variables: object
+    ) -> str:
+        """The whole page, a section or a subsection with its variables filled in. Raises `SkillError`."""
+        if section is None:
+            if skill_id not in self._skills:
+                raise SkillError(f"Skill {skill_id} is missing", remedy=_REMEDY)
+            return interpolate(self._skills[skill_id].body, variables)
+        if subsection is None:
+            return interpolate(self.section(skill_id, section), variables)
+        return interpolate(self.subsection(skill_id, section, subsection), variables)
+
+    def build_system_prompt(
+        self, soul: str, self_md: str, skill_id: str, variables: Mapping[str, object] | None = None
+    ) -> str:
+        """Who the SOUL is, what it knows of itself, and the task: the parts divided by `---`."""
+        skill = self._skills.get(skill_id)
+        section = SYSTEM_SECTION if skill and SYSTEM_SECTION in skill.sections else None
+        task = self.render(skill_id, section, **(variables or {}))
+        return f"{soul.strip()}\n\n---\n\n{self_md.strip()}\n\n---\n\n{task}"
+
+
+def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
+    """Split a page into `(frontmatter, body)`; scalars stay text. Raises `ValueError` if it is no YAML mapping."""
+    lines = raw.lstrip("\ufeff").splitlines(keepends=True)
+    if not lines or lines[0].rstrip() != "---":
+        return {}, raw
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == "---":
+            try:
+                data = yaml.load("".join(lines[1:number]), Loader=yaml.BaseLoader)  # noqa: S506 - builds only text
+            except yaml.YAMLError as error:
+                raise ValueError(f"frontmatter: {' '.join(str(error).split())}") from None
+            if not isinstance(data or {}, dict):
+                raise ValueError("frontmatter is not a list of `name: value`")
+            return data or {}, "".join(lines[number + 1 :])
+    return {}, raw
+
+
+def parse_sections(body: str, allowed: Collection[str] | None = None) -> dict[str, str]:
+    """Sections by heading, `## ` only and outside code fences; with `allowed`, only those headings divide."""
+    return _split(body, "## ", allowed)
+
+
+def parse_subsections(text: str) -> dict[str, str]:
+    """Subsections of a section by their `### ` heading."""
+    return _split(text, "### ", None)
+
+
+def interpolate(template: str, variables: Mapping[str, object]) -> str:
+    """`template` with its variables filled in, once. Raises `SkillError` for one that was not given."""
+    try:
+        return _environment().from_string(template).render(variables)
+    except TemplateError as error:
+        raise SkillError(f"Skill text: {error}", remedy=_REMEDY) from None
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.clear()
+    return environment
+
+
+def _split(text: str, marker: str, allowed: Collection[str] | None) -> dict[str, str]:
+    parts: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line, in_fence in _fenced(text):
+        name = line.removeprefix(marker).strip()
+        if line.startswith(marker) and not in_fence and (allowed is None or name in allowed):
+            current = parts.setdefault(name, [])
+        else:
+            current.append(line)
+    return {name: "\n".join(lines).strip() for name, lines in parts.items()}
+
+
+def _fenced(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it stands in a code fence."""
+    fence = ""
+    for line in text.splitlines():
+        match = _FENCE.match(line)
+        yield line, bool(fence)
+        if match and not fence:
+            fence = match[1]
+        elif match and match[1].startswith(fence) and not match[2].strip():
+            fence = ""
+
+
+def _read_all(folder: Path, contracts: Contracts) -> dict[str, Skill]:
+    skills: dict[str, Skill] = {}
+    problems: list[str] = []
+    for path in sorted(folder.glob(f"[!.]*/{FILE}")):
+        try:
+            skills[path.parent.name] = _read(path)
+        except (OSError, ValueError) as error:
+            problems.append(f"{path.parent.name}: {error}")
+    for skill_id, sections in contracts.items():
+        if skill_id in skills:
+            problems += [f"{skill_id}: {problem}" for problem in _breaches(skills[skill_id], sections)]
+        elif not (folder / skill_id / FILE).exists():
+            problems.append(f"{skill_id}: there is no {folder / skill_id / FILE}")
+    if problems:
+        raise SkillError(f"Skills: {'; '.join(problems)}", remedy=_REMEDY)
+    return skills
+
+
+def _read(path: Path) -> Skill:
+    front, body = parse_frontmatter(path.read_text(encoding="utf-8"))
+    name = front.get("name", path.parent.name)
+    if name != path.parent.name:
+        raise ValueError(f"it calls itself {name!r}")
+    metadata = front.get("metadata")
+    listed = metadata.get("sections") if isinstance(metadata, dict) else None
+    return Skill(body.strip(), parse_sections(body, listed if isinstance(listed, list) else None))
+
+
+def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    for section, declared in sections.items():
+        text = skill.sections.get(section, "")
+        if not text:
+            yield f"section {section!r} is missing or blank"
+            continue
+        try:
+            used = find_undeclared_variables(_environment().parse(text))
+        except TemplateError as error:
+            yield f"section {section!r} cannot be read: {error}"
+            continue
+        for variable in sorted(used - declared):
+            yield f"section {section!r} uses {variable!r}, which nobody fills in"
