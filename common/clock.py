@@ -7,6 +7,7 @@ import heapq
 import time
 from datetime import UTC, datetime
 from typing import Protocol
+from zoneinfo import ZoneInfo
 
 
 class Clock(Protocol):
@@ -95,3 +96,13 @@ def parse_iso(text: str) -> datetime:
     """The inverse of `iso`, tolerant of any offset; naive input is taken as UTC. Raises `ValueError`."""
     moment = datetime.fromisoformat(text.strip())
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def local(moment: datetime, timezone: str = "") -> datetime:
+    """`moment` in the named IANA time zone, or in the machine's own when the name is empty."""
+    return moment.astimezone(ZoneInfo(timezone) if timezone else None)
+
+
+def spoken(moment: datetime) -> str:
+    """A date and time as people say it: `Monday 5 January 2026, 12:00`."""
+    return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M}"

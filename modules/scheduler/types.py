@@ -29,11 +29,13 @@ class Loop(Protocol):
     """
 
     name: str
-    interval_ms: float
     jitter: float
     needs_idle: bool
     social_only: bool
     at_start: bool
+
+    @property
+    def interval_ms(self) -> float: ...
 
     async def run(self) -> Outcome:
         """Do it once."""

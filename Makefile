@@ -1,0 +1,53 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. Each makes .venv itself, once.
+
+PYTHON ?= python3
+UV := $(shell command -v uv 2>/dev/null)
+BIN := .venv/bin
+MINUTES ?= 0
+
+.PHONY: demo test check test-browser test-network test-crash test-model coverage lock clean help
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
+
+demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl-C ends it)
+	$(BIN)/soul demo --minutes $(MINUTES)
+
+test: .venv/.dev ## the fast tests
+	$(BIN)/python -m pytest
+
+check: .venv/.dev ## lint, types, floors, file lengths
+	bash .ci/check
+
+test-browser: .venv/.dev ## the page, in a real browser
+	bash .ci/need chromium
+	$(BIN)/python -m pytest -m browser
+
+test-network: .venv/.dev ## the contract suite against Bluesky's own server software
+	bash tests/network/run.sh
+
+test-crash: .venv/.dev ## kill -9, a hundred times
+	$(BIN)/python -m pytest -m crash -s
+
+test-model: .venv/.dev ## with a real small language model
+	bash tests/model/run.sh
+
+coverage: .venv/.dev ## branch coverage of the pure parts, at least 90 %
+	bash .ci/coverage
+
+lock: ## renew the pinned versions (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --upgrade pyproject.toml -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --upgrade --group dev pyproject.toml -o requirements-dev.lock
+
+clean: ## remove what these commands made
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+
+.venv/.run: requirements.lock pyproject.toml
+	bash .ci/venv "$(PYTHON)" "$(UV)" requirements.lock
+	@touch $@
+
+.venv/.dev: requirements-dev.lock pyproject.toml
+	bash .ci/venv "$(PYTHON)" "$(UV)" requirements-dev.lock
+	@touch $@ .venv/.run

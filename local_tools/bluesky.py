@@ -1,0 +1,275 @@
+"""What a SOUL can do on Bluesky. Each tool is an input model and a small handler; the checks stand in the publisher."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+from modules.skills import Skills
+from pydantic import BaseModel, Field
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import FeedItem, StrongRef
+from common.result import Err
+from modules.bluesky.expression_policy import check_invitation
+from modules.bluesky.expression_prompts import Prompts
+from modules.bluesky.publish import Publisher
+from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
+from modules.tools.types import Provenance, Tool, ToolResult, Turn
+
+
+class PostInput(BaseModel):
+    """A post of your own."""
+
+    text: str = Field(description="The whole post, at most 300 characters.")
+
+
+class ReplyInput(BaseModel):
+    """A reply. Without `post_uri` it answers the post of this turn."""
+
+    text: str = Field(description="The whole reply, at most 300 characters.")
+    post_uri: str = Field(default="", description="Leave empty to answer the post you were given.")
+    post_cid: str = Field(default="", description="Leave empty.")
+
+
+class SubjectInput(BaseModel):
+    """A post to like or repost. Empty means the post of this turn."""
+
+    post_uri: str = Field(default="", description="Leave empty for the post you were given.")
+    post_cid: str = Field(default="", description="Leave empty.")
+
+
+class ExitInput(BaseModel):
+    """Leave a conversation."""
+
+    closing_type: Literal["like", "message"] = Field(default="like", description="Prefer like.")
+    reason: str = Field(description="Why the talk is over, in a few words.")
+    closing_message: str = Field(default="", description="Only for closing_type message.")
+
+
+class SilenceInput(BaseModel):
+    """Say nothing."""
+
+    reason: str = Field(description="The true reason, in a few words.")
+
+
+class DidInput(BaseModel):
+    """An account."""
+
+    did: str = Field(description="The account's did.")
+
+
+class UriInput(BaseModel):
+    """A follow record."""
+
+    follow_uri: str = Field(description="The at:// uri of your follow record.")
+
+
+class ActorInput(BaseModel):
+    """An account."""
+
+    actor: str = Field(description="A handle or did.")
+
+
+class ActorListInput(ActorInput):
+    """A list that belongs to an account."""
+
+    limit: int = Field(default=50, ge=1, le=100)
+
+
+class LimitInput(BaseModel):
+    """How much to read."""
+
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+class BlueskyTools:
+    """The handlers, with what they need."""
+
+    def __init__(self, *, atproto: Atproto, publisher: Publisher, skills: Skills, rng: random.Random) -> None:
+        self._atproto = atproto
+        self._publisher = publisher
+        self._skills = skills
+        self._prompts = Prompts(skills)
+        self._rng = rng
+
+    async def post(self, args: PostInput, turn: Turn) -> ToolResult:
+        subject = turn.subject
+        if isinstance(subject, ExpressionTurn) and not subject.revised:
+            check = check_invitation(args.text)
+            if check.confidence != "strong":
+                subject.revised = True
+                return ToolResult(
+                    self._revision(args.text, check.suggestion or "readers have nothing to answer"), is_error=True
+                )
+        published = await self._publisher.post(args.text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn))
+        return _answer(published, "posted", ends=isinstance(subject, ExpressionTurn))
+
+    async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
+        target = _target(args.post_uri, args.post_cid, turn)
+        if isinstance(target, str):
+            return ToolResult(target, is_error=True)
+        thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
+        published = await self._publisher.reply(
+            args.text, target, root=thread.root if thread else None, cause_id=turn.cause_id, urgent=_urgent(turn)
+        )
+        if published.status == "liked_instead":
+            data = {"act": "liked", "reason": published.reason, "intent_id": published.intent_id}
+            content = "CONVERTED TO LIKE: the reply would only have closed politely. Move on."
+            return ToolResult(content, is_error=True, ends_turn=True, data=data)
+        return _answer(published, "replied", ends=thread is not None)
+
+    async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
+        return await self._on_subject(args, turn, self._publisher.like, "liked")
+
+    async def repost(self, args: SubjectInput, turn: Turn) -> ToolResult:
+        return await self._on_subject(args, turn, self._publisher.repost, "reposted")
+
+    async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
+        thread = turn.subject
+        if not isinstance(thread, ThreadTurn):
+            return ToolResult("Error: there is no conversation to leave in this turn", is_error=True)
+        target = thread.notification.ref
+        if args.closing_type == "message":
+            if not args.closing_message.strip():
+                return ToolResult("Error: closing_type message needs closing_message", is_error=True)
+            said = await self._publisher.reply(
+                args.closing_message, target, root=thread.root, cause_id=turn.cause_id, urgent=thread.is_owner
+            )
+            like = None if said.status == "accepted" else target
+        else:
+            like = target
+        left = await self._publisher.conclude(thread.root, args.reason, like=like, cause_id=turn.cause_id)
+        data = {"act": "left", "reason": args.reason, "intent_id": left.intent_id or None}
+        return ToolResult("You left the conversation.", ends_turn=True, data=data)
+
+    async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
+        if isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner:
+            return ToolResult("Error: this is your owner; always answer", is_error=True)
+        data = {"act": "silent", "reason": args.reason}
+        return ToolResult("You stayed silent.", ends_turn=True, data=data)
+
+    async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
+        return _answer(await self._publisher.follow(args.did, cause_id=turn.cause_id), "followed", ends=False)
+
+    async def unfollow(self, args: UriInput, turn: Turn) -> ToolResult:
+        return _answer(await self._publisher.delete(args.follow_uri, cause_id=turn.cause_id), "unfollowed", ends=False)
+
+    async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
+        page = await self._atproto.get_timeline(limit=args.limit)
+        return _read(page if isinstance(page, Err) else [_brief(item) for item in page.data.items])
+
+    async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
+        page = await self._atproto.get_notifications(limit=args.limit)
+        if isinstance(page, Err):
+            return _read(page)
+        keys = ("uri", "cid", "reason", "text", "indexed_at")
+        return _read(
+            [
+                {"author": item.author.handle, **{key: getattr(item, key) for key in keys}}
+                for item in page.data.notifications
+            ]
+        )
+
+    async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
+        profile = await self._atproto.get_profile(args.actor)
+        return _read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
+
+    async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
+        page = await self._atproto.get_followers(args.actor, limit=args.limit)
+        return _read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
+
+    async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
+        page = await self._atproto.get_follows(args.actor, limit=args.limit)
+        return _read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
+
+    async def _on_subject(
+        self,
+        args: SubjectInput,
+        turn: Turn,
+        act: Callable[..., Awaitable[Published]],
+        name: str,
+    ) -> ToolResult:
+        target = _target(args.post_uri, args.post_cid, turn)
+        if isinstance(target, str):
+            return ToolResult(target, is_error=True)
+        return _answer(await act(target, cause_id=turn.cause_id), name, ends=isinstance(turn.subject, ThreadTurn))
+
+    def _revision(self, draft: str, problem: str) -> str:
+        return self._skills.render(
+            "expression",
+            "Revision",
+            draft=draft,
+            problem=problem,
+            choice_example=self._prompts.invitation("Choice", self._rng),
+            bounded_example=self._prompts.invitation("Bounded", self._rng),
+        )
+
+
+def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+
+    def tool(name: str, description: str, model: type[BaseModel], handler: Any, needs: Provenance) -> Tool:  # noqa: ANN401 - each handler takes its own input model
+        return Tool(name, description, model, "social", needs, handler)
+
+    anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
+    return (
+        tool("bluesky_post", "Publish a post of your own.", PostInput, tools.post, own),
+        tool("bluesky_reply", "Reply to a post, in public.", ReplyInput, tools.reply, anyone),
+        tool("bluesky_like", "Like a post: warm, and starts nothing new.", SubjectInput, tools.like, anyone),
+        tool("bluesky_repost", "Show a post to your followers.", SubjectInput, tools.repost, own),
+        tool("graceful_exit", "Leave this conversation kindly, for good.", ExitInput, tools.exit, anyone),
+        tool("stay_silent", "Do nothing about this post, and say why.", SilenceInput, tools.silence, anyone),
+        tool("bluesky_follow", "Follow an account.", DidInput, tools.follow, owner),
+        tool("bluesky_unfollow", "Stop following an account.", UriInput, tools.unfollow, owner),
+        tool("bluesky_get_timeline", "Read your timeline.", LimitInput, tools.timeline, owner),
+        tool("bluesky_get_notifications", "Read your notifications.", LimitInput, tools.notifications, owner),
+        tool("bluesky_get_profile", "Read an account's profile.", ActorInput, tools.profile, anyone),
+        tool("bluesky_get_followers", "List who follows an account.", ActorListInput, tools.followers, anyone),
+        tool("bluesky_get_follows", "List whom an account follows.", ActorListInput, tools.follows, anyone),
+    )
+
+
+def _target(uri: str, cid: str, turn: Turn) -> StrongRef | str:
+    """The post meant, or an error text. In a thread turn only posts that were shown may be touched."""
+    if isinstance(turn.subject, ThreadTurn):
+        if not uri:
+            return turn.subject.notification.ref
+        return turn.subject.seen.get(uri, "Error: that post is not part of this conversation; leave post_uri empty")
+    if not uri or not cid:
+        return "Error: post_uri and post_cid are both needed here"
+    return StrongRef(uri, cid)
+
+
+def _urgent(turn: Turn) -> bool:
+    return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
+
+
+def _answer(published: Published, act: str, *, ends: bool) -> ToolResult:
+    if published.status == "blocked":
+        return ToolResult(f"BLOCKED: {published.reason}", is_error=True)
+    content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
+    data = {"act": act, "reason": "", "intent_id": published.intent_id, "uri": published.uri}
+    return ToolResult(content, ends_turn=ends, data=data)
+
+
+def _read(result: Err | object) -> ToolResult:
+    if isinstance(result, Err):
+        return ToolResult(f"Error: {result.error}", is_error=True)
+    return ToolResult(json.dumps(result, ensure_ascii=False))
+
+
+def _brief(item: FeedItem) -> dict[str, object]:
+    post = item.post
+    return {
+        "uri": post.uri,
+        "cid": post.cid,
+        "author": post.author.handle,
+        "text": post.text,
+        "likes": post.like_count,
+        "replies": post.reply_count,
+        "indexed_at": post.indexed_at,
+    }

@@ -1,0 +1,246 @@
+"""Meeting one post: read its thread, decide by rule whether to go on, then let the mind choose one act.
+
+A crash at any point leaves the post waiting; an act that had already been accepted is found and not repeated.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.richtext import detect_mentions
+from adapters.atproto.types import Notification, Post, StrongRef
+from common.clock import Clock, local, spoken
+from common.constants import THREAD_DEPTH
+from common.errors import Transient
+from common.pace import Pace
+from common.result import ApiResult, Err, Ok
+from modules.bluesky.circular import CircularAnalysis, detect_circular_conversation
+from modules.bluesky.conversations import Conversations
+from modules.bluesky.publish import Publisher
+from modules.bluesky.relationships import Relationships
+from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
+from modules.bluesky.types import Handled, Pending, ThreadTurn
+from modules.foreign_text import Framer, one_line
+from modules.identity import Identity
+from modules.llm_gateway.types import Message
+from modules.outbox.outbox import Outbox
+from modules.scheduler.policy import get_agent_jitter
+from modules.skills import Skills
+from modules.thinking import Thinker, Thought
+from modules.tools.types import Provenance, Turn
+
+_RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
+_SKILL = "bluesky-response"
+_DEEP_THREAD = 10
+_MANY_REPLIES = 3
+_ACTS = {"reply": "replied", "like": "liked"}
+
+
+@dataclass(frozen=True, slots=True)
+class Self:
+    """Who answers: the account's name and owner, and the time zone of its day."""
+
+    agent_name: str
+    bluesky_username: str
+    owner_handle: str
+    owner_did: str
+    timezone: str = ""
+
+
+class Responder:
+    """Meets one waiting post at a time."""
+
+    def __init__(
+        self,
+        *,
+        me: Self,
+        atproto: Atproto,
+        outbox: Outbox,
+        publisher: Publisher,
+        conversations: Conversations,
+        relationships: Relationships,
+        identity: Identity,
+        skills: Skills,
+        thinker: Thinker,
+        clock: Clock,
+        rng: random.Random,
+        pace: Pace,
+    ) -> None:
+        self._me = me
+        self._atproto = atproto
+        self._outbox = outbox
+        self._publisher = publisher
+        self._conversations = conversations
+        self._relationships = relationships
+        self._identity = identity
+        self._skills = skills
+        self._thinker = thinker
+        self._clock = clock
+        self._rng = rng
+        self._pace = pace
+
+    async def respond(self, item: Pending) -> Handled:
+        """Meet it. Raises `Transient` when the world is briefly unable; the post then simply waits."""
+        notification = item.notification
+        for intent in await self._outbox.by_cause(notification.uri):
+            if intent.state in {"pending", "sending", "done"}:
+                return Handled(_ACTS.get(intent.kind, "left"), "done before the last restart", intent.id)
+        await self._wait_for_turn(notification)
+        read = await self._read_thread(notification)
+        if isinstance(read, Err):
+            if read.kind in {"not_found", "invalid"}:
+                return Handled("dropped", f"the post cannot be read any more: {read.error}")
+            raise Transient(f"@{notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
+        thread = read.data
+        circle = detect_circular_conversation(thread.focal_path)
+        if (ended := await self._end_by_rule(notification, thread, circle)) is not None:
+            return ended
+        return await self._think(item, thread, circle)
+
+    async def _wait_for_turn(self, notification: Notification) -> None:
+        """When others were addressed too, each takes its own moment, so that the later ones can read the earlier."""
+        if len(detect_mentions(notification.text)) > 1:
+            delay = get_agent_jitter(
+                self._me.agent_name,
+                minimum_ms=self._pace.peer_jitter_min_ms,
+                span_ms=self._pace.peer_jitter_span_ms,
+            )
+            await self._clock.sleep(delay / 1000)
+
+    async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
+        focal = await self._atproto.get_post_thread(notification.uri, THREAD_DEPTH)
+        if isinstance(focal, Err):
+            return focal
+        root_node = None
+        if notification.root.uri != notification.uri:
+            root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
+            root_node = None if isinstance(root, Err) else root.data
+        return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
+
+    async def _end_by_rule(
+        self, notification: Notification, thread: ThreadAnalysis, circle: CircularAnalysis
+    ) -> Handled | None:
+        """A like and an end where the rules say enough; None to let the mind decide."""
+        is_owner = notification.author.did == self._me.owner_did
+        author, root = notification.author, notification.root
+        self._conversations.track_conversation(
+            root.uri, cid=root.cid, author_did=author.did, author_handle=author.handle
+        )
+        self._conversations.record_participant_activity(root.uri, author.did, author.handle, author.display_name)
+        decision = self._conversations.should_respond_in_conversation(
+            root.uri,
+            agent_did=self._atproto.did,
+            incoming=notification,
+            thread=thread,
+            mechanics=self._identity.extract().social_mechanics,
+            is_owner=is_owner,
+        )
+        reason = decision.reason
+        if decision and circle.suggestion_to_exit and not is_owner:
+            reason = f"the talk goes in circles ({circle.pattern})"
+        elif decision:
+            return None
+        left = await self._publisher.conclude(root, reason, like=notification.ref, cause_id=notification.uri)
+        return Handled("concluded", reason, left.intent_id or None)
+
+    async def _think(self, item: Pending, thread: ThreadAnalysis, circle: CircularAnalysis) -> Handled:
+        notification = item.notification
+        is_owner = notification.author.did == self._me.owner_did
+        turn = Turn(
+            loop="awareness",
+            provenance=self._provenance(thread, is_owner=is_owner),
+            cause_id=notification.uri,
+            subject=ThreadTurn(
+                notification=notification,
+                root=notification.root,
+                is_owner=is_owner,
+                seen={post.uri: StrongRef(post.uri, post.cid) for post in thread.posts}
+                | {notification.uri: notification.ref},
+            ),
+        )
+        thought = await self._thinker.think(
+            turn=turn,
+            system=self._identity.system_prompt(
+                _SKILL,
+                {"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},
+            ),
+            messages=(Message("user", self._user_message(item, thread, circle, is_owner=is_owner)),),
+            purpose=_SKILL,
+            tool_choice="required",
+            only=_RESPONSE_TOOLS,
+        )
+        return handled(thought)
+
+    def _provenance(self, thread: ThreadAnalysis, *, is_owner: bool) -> Provenance:
+        """The owner's trust only where nobody else's words are in the thread."""
+        trusted = {self._me.owner_did, self._atproto.did}
+        alone = all(post.author.did in trusted for post in thread.posts)
+        return Provenance.OWNER if is_owner and alone else Provenance.STRANGER
+
+    def _user_message(self, item: Pending, thread: ThreadAnalysis, circle: CircularAnalysis, *, is_owner: bool) -> str:
+        notification = item.notification
+        framer = Framer(self._skills, self._rng)
+        earlier = "\n".join(_line(post, self._atproto.did) for post in thread.posts if post.uri != notification.uri)
+        return self._skills.render(
+            _SKILL,
+            "User Message Template",
+            today=spoken(local(self._clock.now(), self._me.timezone)),
+            reason=notification.reason,
+            author=notification.author.handle,
+            display_name=one_line(notification.author.display_name) or notification.author.handle,
+            relationship=self._relationship(notification, is_owner=is_owner),
+            uri=notification.uri,
+            cid=notification.cid,
+            conversation=framer.frame("conversation", author="several", uri=notification.root.uri, text=earlier)
+            if earlier
+            else "(nothing yet)",
+            post=framer.frame(
+                "post", author=f"@{notification.author.handle}", uri=notification.uri, text=notification.text
+            ),
+            notes=self._notes(notification, thread, circle),
+        )
+
+    def _relationship(self, notification: Notification, *, is_owner: bool) -> str:
+        known = self._relationships.get(notification.author.handle)
+        if is_owner:
+            return self._skills.subsection(_SKILL, "Relationship", "Owner")
+        if known is None or len(known.interactions) <= 1:
+            return self._skills.subsection(_SKILL, "Relationship", "New")
+        return self._skills.subsection(
+            _SKILL,
+            "Relationship",
+            "Known",
+            interactions=str(len(known.interactions)),
+            sentiment=known.sentiment,
+        )
+
+    def _notes(self, notification: Notification, thread: ThreadAnalysis, circle: CircularAnalysis) -> str:
+        notes: list[str] = []
+        if thread.depth >= _DEEP_THREAD:
+            notes.append(self._skills.subsection(_SKILL, "Notes", "Deep Thread", depth=str(thread.depth)))
+        if thread.agent_reply_count >= _MANY_REPLIES:
+            count = str(thread.agent_reply_count)
+            notes.append(self._skills.subsection(_SKILL, "Notes", "Own Replies", own_replies=count))
+        if thread.is_agent_last_reply:
+            notes.append(self._skills.subsection(_SKILL, "Notes", "Last Word"))
+        if circle.is_circular:
+            notes.append(self._skills.subsection(_SKILL, "Notes", "Circling"))
+        if len(detect_mentions(notification.text)) > 1:
+            notes.append(self._skills.subsection(_SKILL, "Notes", "Several Addressed"))
+        return "\n".join(notes)
+
+
+def handled(thought: Thought) -> Handled:
+    """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
+    for _, result in reversed(thought.calls):
+        if result.ends_turn:
+            data = result.data
+            return Handled(str(data["act"]), str(data.get("reason", "")), data.get("intent_id"))
+    return Handled("undecided", f"the model chose nothing that works ({thought.stopped})")
+
+
+def _line(post: Post, own_did: str) -> str:
+    who = "YOU" if post.author.did == own_did else f"@{post.author.handle}"
+    return f"{who}: {' '.join(post.text.split())}"

@@ -1,0 +1,222 @@
+"""Posting because there is something to say: when, from which starting point, and the turn itself.
+
+`expression_schedule.json` keeps the next moment and the starting point across restarts; when the last post was made is
+read from the outbox, so that a crash between the two can never lead to a second post.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from adapters.atproto.client import Atproto
+from common import constants as c
+from common.clock import Clock, iso, local, parse_iso, spoken
+from common.pace import Pace
+from common.result import Err
+from common.state import keep, load_state, save_state
+from modules.bluesky.act import Self, handled
+from modules.bluesky.expression_policy import can_post_original, generate_expression_prompt, next_expression_time
+from modules.bluesky.expression_prompts import Prompts
+from modules.bluesky.types import ExpressionTurn
+from modules.identity import Identity
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.llm_gateway.types import Message
+from modules.outbox.outbox import Outbox
+from modules.scheduler.types import Outcome
+from modules.self_document import assess_self_richness
+from modules.skills import Skills
+from modules.thinking import Thinker
+from modules.tools.types import Provenance, Turn
+
+_SKILL = "expression"
+_CAUSE = "expression"
+_RECENT_SHOWN = 5
+_TWO_MINUTES_MS = 2 * c.MINUTE_MS
+_TEN_MINUTES_MS = 10 * c.MINUTE_MS
+
+
+class Expression:
+    """Knows when the next thought is due, and has it.
+
+    `keep_hours` is off only where days are shortened: no night there, and no daily limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        me: Self,
+        path: Path,
+        atproto: Atproto,
+        outbox: Outbox,
+        identity: Identity,
+        skills: Skills,
+        thinker: Thinker,
+        journal: Journal,
+        clock: Clock,
+        rng: random.Random,
+        pace: Pace,
+        keep_hours: bool = True,
+    ) -> None:
+        self._me = me
+        self._path = path
+        self._atproto = atproto
+        self._outbox = outbox
+        self._identity = identity
+        self._skills = skills
+        self._prompts = Prompts(skills)
+        self._thinker = thinker
+        self._journal = journal
+        self._clock = clock
+        self._rng = rng
+        self._pace = pace
+        self._keep_hours = keep_hours
+        self._failures = 0
+        loaded = load_state(path, {}, migrate=keep)
+        self.notice = loaded.notice
+        self._state = loaded.data
+
+    @property
+    def next_at(self) -> datetime | None:
+        """When the next thought is due; None before the first scheduling."""
+        stored = self._state.get("nextExpression")
+        return parse_iso(stored) if stored else None
+
+    async def schedule(self, last_on_feed: str | None = None) -> datetime:
+        """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
+        known = [parse_iso(moment) for moment in (last_on_feed, self._state.get("lastExpression")) if moment]
+        if (accepted := await self._outbox.last_done_or_accepted("post")) is not None:
+            known.append(accepted)
+        last = max(known, default=None)
+        factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
+        moment = next_expression_time(
+            self._clock.now(),
+            last,
+            self._rng,
+            min_ms=self._pace.expression_min_ms,
+            max_ms=self._pace.expression_max_ms,
+            soonest_ms=(_TWO_MINUTES_MS * factor, _TEN_MINUTES_MS * factor),
+        )
+        self._plan(moment, last)
+        return moment
+
+    async def run_if_due(self) -> Outcome:
+        """Have a thought if it is time, and say when to look again."""
+        now = self._clock.now()
+        due = self.next_at or await self.schedule()
+        check_s = self._pace.expression_check_ms / 1000
+        if now < due:
+            left = (due - now).total_seconds()
+            return Outcome(ran=False, reason=f"next thought at {iso(due)}", next_in_s=min(left + 1, check_s))
+        hour = local(now, self._me.timezone).hour
+        if self._keep_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
+            return Outcome(ran=False, reason=allowed.reason, next_in_s=check_s)
+        return await self.express()
+
+    async def express(self) -> Outcome:
+        """One thought, now: at most one post. A failed try comes back later, each time later."""
+        source, prompt = self._starting_point()
+        turn = Turn(loop=_CAUSE, provenance=Provenance.SELF, cause_id=_CAUSE, subject=ExpressionTurn(source, prompt))
+        await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
+        try:
+            thought = await self._thinker.think(
+                turn=turn,
+                system=self._identity.system_prompt(
+                    _SKILL,
+                    {"bluesky_username": self._me.bluesky_username, "richness_note": self._richness_note()},
+                ),
+                messages=(Message("user", await self._user_message(source, prompt)),),
+                purpose=_SKILL,
+                tool_choice="required",
+                only=("bluesky_post",),
+                max_rounds=c.MAX_EXPRESSION_ROUNDS,
+            )
+        except BaseException:
+            self._postpone()
+            raise
+        result = handled(thought)
+        if result.act != "posted":
+            delay = self._postpone()
+            summary = f"No post: {result.reason}; next try in {delay / 60:.0f} min"
+            await self._journal.record(
+                Entry("decision", _CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
+            )
+            return Outcome(ran=True, reason=summary)
+        self._failures = 0
+        sources = [*self._state.get("recentSources", []), source][-c.EXPRESSION_SOURCES_REMEMBERED :]
+        self._state["recentSources"] = sources
+        self._state["lastExpression"] = iso(self._clock.now())
+        due = await self.schedule()
+        await self._journal.record(
+            Entry(
+                "decision",
+                _CAUSE,
+                f"Shared a thought ({source})",
+                line="done",
+                reason=f"it was time; the starting point was {source}; next at {iso(due)}",
+                intent_id=result.intent_id,
+                data={"act": "posted", "source": source, "rounds": thought.rounds},
+            )
+        )
+        return Outcome(ran=True, reason=f"posted ({source})")
+
+    def _starting_point(self) -> tuple[str, str]:
+        source, prompt = self._state.get("source"), self._state.get("prompt")
+        if source and prompt:
+            return str(source), str(prompt)
+        return self._choose()
+
+    def _choose(self) -> tuple[str, str]:
+        prompt, source = generate_expression_prompt(
+            self._identity.extract(),
+            templates=self._prompts.templates(),
+            fallbacks=self._prompts.fallbacks(),
+            suffix=self._prompts.suffix(),
+            recent_sources=self._state.get("recentSources", []),
+            rng=self._rng,
+        )
+        return source, prompt
+
+    def _plan(self, moment: datetime, last: datetime | None) -> None:
+        source, prompt = self._choose()
+        self._state |= {"nextExpression": iso(moment), "source": source, "prompt": prompt}
+        if last:
+            self._state["lastExpression"] = iso(last)
+        save_state(self._path, self._state)
+
+    def _postpone(self) -> float:
+        """15 minutes after a failure, doubling up to 4 hours, in this life's pace; returns seconds."""
+        factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
+        delay_ms = min(c.EXPRESSION_RETRY_MIN_MS * 2**self._failures, c.EXPRESSION_RETRY_MAX_MS) * factor
+        self._failures += 1
+        self._plan(self._clock.now() + timedelta(milliseconds=delay_ms), None)
+        return delay_ms / 1000
+
+    async def _posts_today(self) -> int:
+        today = local(self._clock.now(), self._me.timezone).date()
+        recent = await self._outbox.recent(100)
+        return sum(
+            intent.kind == "post"
+            and intent.state in {"pending", "sending", "done"}
+            and local(parse_iso(intent.created_at), self._me.timezone).date() == today
+            for intent in recent
+        )
+
+    def _richness_note(self) -> str:
+        thin = assess_self_richness(self._identity.extract()).score < c.SELF_RICHNESS_NUDGE_BELOW
+        return self._skills.render(_SKILL, "Richness Note") if thin else ""
+
+    async def _user_message(self, source: str, prompt: str) -> str:
+        feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)
+        items = () if isinstance(feed, Err) else feed.data.items
+        own = [item.post.text for item in items if item.reposted_by is None and item.post.reply is None]
+        return self._skills.render(
+            _SKILL,
+            "User Message Template",
+            today=spoken(local(self._clock.now(), self._me.timezone)),
+            source=source,
+            prompt=prompt,
+            recent_posts="\n".join(f"- {' '.join(text.split())}" for text in own[:_RECENT_SHOWN]) or "(none yet)",
+        )

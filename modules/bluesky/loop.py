@@ -1,0 +1,210 @@
+"""When this life runs; nothing else. Each loop is a name, an interval, and one call."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock, parse_iso
+from common.constants import (
+    FEED_FETCH_LIMIT,
+    NOTIFICATION_MAX_AGE_MS,
+    PENDING_MAX_ATTEMPTS,
+    RESPONSE_BATCH,
+    SESSION_EXPIRY_MARGIN_S,
+    TIMER_JITTER_PERCENT,
+)
+from common.pace import Pace
+from common.result import Err
+from modules.bluesky.act import Responder
+from modules.bluesky.expression import Expression
+from modules.bluesky.perceive import Perceiver
+from modules.bluesky.policy import triage
+from modules.bluesky.publish import Publisher
+from modules.bluesky.relationships import Relationships
+from modules.bluesky.state import PendingPosts
+from modules.bluesky.types import Handled, Pending
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.outbox.outbox import Outbox
+from modules.scheduler.policy import awareness_skip_probability
+from modules.scheduler.types import Outcome
+
+_LINES = {
+    "replied": "Replying to @{}",
+    "liked": "Liking instead of replying to @{}",
+    "left": "Leaving the talk with @{}",
+    "silent": "Staying silent with @{}",
+    "concluded": "No reply to @{}",
+    "dropped": "Giving up on @{}",
+    "undecided": "Undecided about @{}",
+}
+
+
+@dataclass(slots=True)
+class AwarenessLoop:
+    """Looks at notifications and meets what waits. Uses no model unless a post needs judgement."""
+
+    pace: Pace
+    perceiver: Perceiver
+    responder: Responder
+    pending: PendingPosts
+    relationships: Relationships
+    publisher: Publisher
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    owner_did: str
+    name: str = "awareness"
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = True
+    social_only: bool = True
+    at_start: bool = True
+    _errors: int = field(default=0, init=False)
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.awareness_ms
+
+    async def run(self) -> Outcome:
+        if self.rng.random() < awareness_skip_probability(self._errors):
+            return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
+        perceived = await self.perceiver.look()
+        if isinstance(perceived, Err):
+            self._errors += 1
+            summary = f"Notifications could not be read: {perceived.error}"
+            await self.journal.record(Entry("error", self.name, summary, line="warn"))
+        else:
+            self._errors = 0
+        waiting = triage(await self.pending.waiting(), owner_did=self.owner_did, relationships=self.relationships)
+        met = 0
+        for item in waiting[:RESPONSE_BATCH]:
+            met += await self._meet(item)
+        if isinstance(perceived, Err):
+            return Outcome(ran=False, reason=perceived.error)
+        return Outcome(ran=True, reason=f"{perceived.data.new} new, {met} met")
+
+    async def _meet(self, item: Pending) -> bool:
+        notification = item.notification
+        age_s = (self.clock.now() - parse_iso(notification.indexed_at)).total_seconds()
+        if age_s * 1000 > NOTIFICATION_MAX_AGE_MS:
+            handled = Handled("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
+        else:
+            handled = await self.responder.respond(item)
+        if handled.act == "undecided":
+            tries = await self.pending.failed_once(notification.uri)
+            if tries < PENDING_MAX_ATTEMPTS:
+                await self._tell(item, handled)
+                return False
+            left = await self.publisher.like(notification.ref, cause_id=notification.uri)
+            handled = Handled("liked", f"{handled.reason}, {tries} times", left.intent_id or None)
+        uris = [notification.uri, *(earlier.uri for earlier in item.earlier)]
+        await self.pending.settle(uris, "dropped" if handled.act == "dropped" else "handled", handled.act)
+        await self._tell(item, handled)
+        return True
+
+    async def _tell(self, item: Pending, handled: Handled) -> None:
+        author = item.notification.author.handle
+        await self.journal.record(
+            Entry(
+                "decision",
+                self.name,
+                _LINES[handled.act].format(author),
+                line="social",
+                reason=handled.reason,
+                trigger_uri=item.notification.uri,
+                author=author,
+                intent_id=handled.intent_id,
+                data={"act": _COUNTED_AS.get(handled.act, handled.act)},
+            )
+        )
+
+
+_COUNTED_AS = {"silent": "stay_silent"}
+
+
+@dataclass(slots=True)
+class ExpressionLoop:
+    """Looks whether a thought is due."""
+
+    pace: Pace
+    expression: Expression
+    name: str = "expression-check"
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = True
+    social_only: bool = True
+    at_start: bool = False
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.expression_check_ms
+
+    async def run(self) -> Outcome:
+        return await self.expression.run_if_due()
+
+
+@dataclass(slots=True)
+class SessionLoop:
+    """Keeps the session fresh, well before it runs out; the adapter also recovers on its own."""
+
+    pace: Pace
+    atproto: Atproto
+    journal: Journal
+    name: str = "session-refresh"
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = False
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.session_refresh_ms
+
+    async def run(self) -> Outcome:
+        margin = self.pace.session_refresh_ms / 1000 + 2 * SESSION_EXPIRY_MARGIN_S
+        result = await self.atproto.ensure_session_or_reauth(margin_s=margin)
+        if isinstance(result, Err):
+            summary = f"The Bluesky session could not be renewed: {result.error}"
+            await self.journal.record(Entry("error", self.name, summary, line="error"))
+            return Outcome(ran=False, reason=result.error)
+        if result.data != "valid":
+            await self.journal.record(Entry("life", self.name, f"Bluesky session {result.data}", line="done"))
+        return Outcome(ran=True, reason=result.data)
+
+
+@dataclass(slots=True)
+class OutboxLoop:
+    """Lets out what is due; woken at once by each new intent."""
+
+    pace: Pace
+    outbox: Outbox
+    name: str = "outbox"
+    jitter: float = 0.0
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = False
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.outbox_drain_ms
+
+    async def run(self) -> Outcome:
+        report = await self.outbox.deliver_due()
+        reason = f"{report.done} sent, {report.failed} failed, {report.expired} expired, {report.put_off} put off"
+        return Outcome(ran=True, reason=reason, next_in_s=report.next_in_s)
+
+
+async def warm_up(*, atproto: Atproto, outbox: Outbox, expression: Expression, journal: Journal) -> None:
+    """One look at our own feed before anything starts: what we already said, and when we last spoke."""
+    feed = await atproto.get_author_feed(atproto.did, limit=FEED_FETCH_LIMIT)
+    if isinstance(feed, Err):
+        await journal.record(Entry("life", "start", f"Own feed could not be read: {feed.error}", line="warn"))
+        await expression.schedule()
+        return
+    own = [item.post for item in feed.data.items if item.reposted_by is None and item.post.author.did == atproto.did]
+    known = await outbox.warm_up_from_feed((post.uri, post.text) for post in own)
+    top_level = [post.created_at for post in own if post.reply is None]
+    due = await expression.schedule(max(top_level, default=None))
+    summary = f"Read {len(own)} of our own posts ({known} new to me); next thought at {due:%H:%M:%S} UTC"
+    await journal.record(Entry("life", "start", summary, line="mem"))

@@ -1,0 +1,58 @@
+"""What this life hands around between its rooms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from adapters.atproto.types import Notification, StrongRef
+
+PublishedAs = Literal["accepted", "liked_instead", "blocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A post that waits to be met, as stored; `earlier` are other waiting posts of the same thread."""
+
+    notification: Notification
+    received_at: str
+    attempts: int = 0
+    earlier: tuple[Notification, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of an act at the door. `uri` is where it will stand, known before it is sent."""
+
+    status: PublishedAs
+    reason: str = ""
+    uri: str = ""
+    intent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTurn:
+    """One turn about one post. `seen` holds every post shown to the model: the only ones its tools may touch."""
+
+    notification: Notification
+    root: StrongRef
+    is_owner: bool
+    seen: dict[str, StrongRef] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ExpressionTurn:
+    """One turn about a thought of our own. `revised` remembers that a better invitation was asked for once."""
+
+    source: str
+    prompt: str
+    revised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """How a post was met: `act` is replied, liked, left, silent, concluded or dropped."""
+
+    act: str
+    reason: str
+    intent_id: str | None = None

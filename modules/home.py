@@ -1,0 +1,181 @@
+"""The home of one SOUL: its files, the lock that lets only one process live there, and the watch over SOUL.md.
+
+The lock belongs to the operating system: a killed process loses it at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from common.clock import iso
+from common.errors import HomeLocked, IdentityError
+from common.files import storage_error, write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where everything of one SOUL lies. `memory` may be elsewhere (MEMORY_DIR), the rest is under `root`."""
+
+    root: Path
+    memory: Path
+
+    @classmethod
+    def at(cls, root: Path, memory: Path | None = None) -> Home:
+        """The home at `root`, with links resolved."""
+        root = root.expanduser().resolve()
+        return cls(root, memory.expanduser().resolve() if memory else root / ".memory")
+
+    @property
+    def env(self) -> Path:
+        return self.root / ".env"
+
+    @property
+    def soul(self) -> Path:
+        return self.root / "SOUL.md"
+
+    @property
+    def self_md(self) -> Path:
+        return self.root / "SELF.md"
+
+    @property
+    def lock(self) -> Path:
+        return self.memory.with_name(self.memory.name + ".lock")
+
+    @property
+    def database(self) -> Path:
+        return self.memory / "soul.db"
+
+    @property
+    def status(self) -> Path:
+        return self.memory / "status.json"
+
+    @property
+    def session(self) -> Path:
+        return self.memory / "atproto_session.json"
+
+    @property
+    def logs(self) -> Path:
+        return self.memory / "logs"
+
+
+class HomeLock:
+    """Holds the home for this process, as a context manager.
+
+    Raises:
+        HomeLocked: another process lives here; the message says which.
+
+    """
+
+    def __init__(self, home: Home, *, agent_name: str, started_at: datetime) -> None:
+        self._home = home
+        self._holder = {"pid": os.getpid(), "agent": agent_name, "started": iso(started_at)}
+        self._file: int | None = None
+
+    def __enter__(self) -> Self:
+        path = self._home.lock
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise storage_error(path, error) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(self._holder).encode(), 0)
+        except BlockingIOError:
+            holder = os.pread(handle, 4096, 0).decode(errors="replace")
+            os.close(handle)
+            raise HomeLocked(
+                f"{self._home.root} is already lived in by {_describe(holder)}",
+                remedy="Stop that process first, or give this SOUL a home of its own with --home.",
+            ) from None
+        except OSError as error:
+            os.close(handle)
+            raise storage_error(path, error) from error
+        self._file = handle
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def lock_holder(home: Home) -> int | None:
+    """The pid of the process that lives here now, or None."""
+    try:
+        handle = os.open(home.lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = json.loads(os.pread(handle, 4096, 0) or b"{}")
+        return int(holder.get("pid", 0)) or None
+    finally:
+        os.close(handle)
+    return None
+
+
+class SoulDocument:
+    """SOUL.md as it was at start. Nobody may change it under a living SOUL."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.text, self.sha256 = _read_soul(path)
+
+    def check(self) -> None:
+        """Raises `IdentityError` if SOUL.md is gone or is not what it was at start."""
+        _, now = _read_soul(self._path)
+        if now != self.sha256:
+            raise IdentityError(
+                f"{self._path} changed while the SOUL was running",
+                remedy="If you changed it, start again; if not, restore it from a copy you trust.",
+            )
+
+
+def read_self(home: Home) -> str:
+    """SELF.md, or "" when it cannot be read: a SOUL can live a while without its own notes."""
+    try:
+        return home.self_md.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def ensure_self(home: Home, *, template: str, agent_name: str, today: str) -> bool:
+    """Make SELF.md from the template if there is none; True if it was made. Raises `StorageError`."""
+    if home.self_md.exists():
+        return False
+    write_atomic(home.self_md, template.replace("{{AGENT_NAME}}", agent_name).replace("{{DATE}}", today))
+    return True
+
+
+def _read_soul(path: Path) -> tuple[str, str]:
+    remedy = "Restore it from a copy, or write it anew: it says who this SOUL is, and only you may."
+    try:
+        raw = path.read_bytes()
+        text = raw.decode("utf-8")
+    except FileNotFoundError:
+        raise IdentityError(f"{path} is missing: identity undefined", remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise IdentityError(f"{path} is not UTF-8 text", remedy=remedy) from None
+    except OSError as error:
+        raise IdentityError(f"{path} cannot be read: {error.strerror}", remedy=remedy) from error
+    if not text.strip():
+        raise IdentityError(f"{path} is empty: identity undefined", remedy=remedy)
+    return text, hashlib.sha256(raw).hexdigest()
+
+
+def _describe(holder: str) -> str:
+    try:
+        data = json.loads(holder)
+        return f"{data['agent']} (pid {data['pid']}, since {data['started']})"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,51 @@
+"""Which sections the code asks of which skill, and which variables each may use. Checked once, at start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "core": {
+        "Ground Rules": frozenset(),
+        "Foreign Text": frozenset({"kind", "author", "uri", "boundary", "text"}),
+        "Nudge": frozenset(),
+    },
+    "grounding": {
+        "System Prompt": frozenset(),
+        "User Message": frozenset(),
+    },
+    "owner-communication": {
+        "System Prompt": frozenset({"bluesky_username", "owner_handle", "today", "situation"}),
+    },
+    "bluesky-response": {
+        "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
+        "User Message Template": frozenset(
+            {
+                "today",
+                "reason",
+                "author",
+                "display_name",
+                "relationship",
+                "uri",
+                "cid",
+                "conversation",
+                "post",
+                "notes",
+            }
+        ),
+        "Relationship": frozenset({"interactions", "sentiment"}),
+        "Notes": frozenset({"depth", "own_replies", "problem"}),
+    },
+    "expression": {
+        "System Prompt": frozenset({"bluesky_username", "richness_note"}),
+        "User Message Template": frozenset({"today", "source", "prompt", "recent_posts"}),
+        "Richness Note": frozenset(),
+        "Revision": frozenset({"draft", "problem", "choice_example", "bounded_example"}),
+    },
+    "expression-prompts": {
+        "Invitation Suffix": frozenset(),
+        "Fallback Prompts": frozenset(),
+        "Invitation Prompts": frozenset(),
+        "Prompt Templates": frozenset({"value", "value1", "value2"}),
+    },
+}

@@ -1,0 +1,204 @@
+"""`soul doctor`: looks at everything a SOUL needs, and says for each finding how to mend it. Changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import stat
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from modules.skills import Skills
+
+from adapters.atproto.client import Atproto
+from common.clock import SystemClock
+from common.errors import SoulError
+from common.redact import Redactor
+from common.result import Err
+from common.settings import Settings, load_settings
+from modules.console import SilentConsole
+from modules.home import Home, SoulDocument, lock_holder
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.types import Message
+from modules.skill_contracts import SKILL_CONTRACTS
+from soul.resources import SKILLS
+
+Level = Literal["ok", "warn", "fail"]
+
+_ICONS: dict[Level, str] = {"ok": "✓", "warn": "◆", "fail": "✗"}
+_MIN_FREE_BYTES = 200 * 1024 * 1024
+_MAX_SKEW_S = 60.0
+_CALL_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    check: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+def run_doctor(root: Path, *, as_json: bool) -> bool:
+    """Look, print, and return whether nothing failed."""
+    findings = asyncio.run(examine(root))
+    if as_json:
+        sys.stdout.write(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False, indent=2) + "\n")
+    else:
+        for finding in findings:
+            sys.stdout.write(f"{_ICONS[finding.level]} {finding.check}: {finding.message}\n")
+            if finding.remedy:
+                sys.stdout.write(f"  → {finding.remedy}\n")
+    return all(finding.level != "fail" for finding in findings)
+
+
+async def examine(root: Path) -> list[Finding]:
+    """All findings, in the order in which one would mend them."""
+    try:
+        settings = load_settings(root)
+    except SoulError as error:
+        return [Finding("settings", "fail", str(error), error.remedy)]
+    home = Home.at(root, settings.memory_dir)
+    findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
+    findings += [_env_file(home), _soul(home), _self(home), _skills(), _memory(home), _lock(home)]
+    findings += await _bluesky(settings)
+    findings.append(await _model(settings))
+    redactor = Redactor(settings.secrets)
+    return [
+        Finding(item.check, item.level, redactor.text(item.message), redactor.text(item.remedy)) for item in findings
+    ]
+
+
+def _env_file(home: Home) -> Finding:
+    if not home.env.exists():
+        return Finding(".env", "ok", "not there; all settings come from the environment")
+    mode = stat.S_IMODE(home.env.stat().st_mode)
+    if mode & 0o077:
+        return Finding(".env", "fail", f"others on this machine can read it (mode {mode:o})", f"chmod 600 {home.env}")
+    return Finding(".env", "ok", "readable only by you")
+
+
+def _soul(home: Home) -> Finding:
+    try:
+        document = SoulDocument(home.soul)
+    except SoulError as error:
+        return Finding("SOUL.md", "fail", str(error), error.remedy)
+    return Finding("SOUL.md", "ok", f"{len(document.text)} characters")
+
+
+def _self(home: Home) -> Finding:
+    if home.self_md.exists():
+        return Finding("SELF.md", "ok", "present")
+    return Finding("SELF.md", "warn", "not there yet; it is made from the template at the first start")
+
+
+def _skills() -> Finding:
+    try:
+        Skills.load(SKILLS, SKILL_CONTRACTS)
+    except SoulError as error:
+        return Finding("skills", "fail", str(error), error.remedy)
+    return Finding("skills", "ok", f"{len(SKILL_CONTRACTS)} skills, all sections and variables present")
+
+
+def _memory(home: Home) -> Finding:
+    folder = home.memory if home.memory.exists() else home.root
+    if not folder.exists() or not os.access(folder, os.W_OK):
+        return Finding("disk", "fail", f"{folder} cannot be written", "Create it, and give this user write access.")
+    free = shutil.disk_usage(folder).free
+    if free < _MIN_FREE_BYTES:
+        return Finding("disk", "fail", f"only {free // 2**20} MiB free under {folder}", "Free at least 200 MiB.")
+    return Finding("disk", "ok", f"{folder} is writable, {free // 2**30} GiB free")
+
+
+def _lock(home: Home) -> Finding:
+    pid = lock_holder(home)
+    return Finding("process", "ok", f"awake now, pid {pid}" if pid else "nobody lives here now")
+
+
+async def _bluesky(settings: Settings) -> list[Finding]:
+    import tempfile  # noqa: PLC0415 - a session of the doctor's own, so that the SOUL's is left alone
+
+    with tempfile.TemporaryDirectory() as folder:
+        atproto = Atproto(
+            service_url=settings.atproto_service_url,
+            identifier=settings.agent_bluesky_username,
+            password=settings.agent_bluesky_password.get_secret_value(),
+            session_path=Path(folder) / "session.json",
+            clock=SystemClock(),
+            min_spacing_s=0,
+        )
+        try:
+            return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings))
+        finally:
+            await atproto.aclose()
+
+
+async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding]:
+    result = await atproto.authenticate()
+    if isinstance(result, Err):
+        if result.kind == "auth":
+            remedy = "Check AGENT_BLUESKY_USERNAME and AGENT_BLUESKY_PASSWORD (an app password)."
+        else:
+            remedy = f"Check ATPROTO_SERVICE_URL ({settings.atproto_service_url}) and the network, then try again."
+        return [Finding("Bluesky", "fail", result.error, remedy)]
+    findings = [Finding("Bluesky", "ok", f"logged in as @{result.data.handle} ({result.data.did})")]
+    owner = await atproto.resolve_handle(settings.owner_bluesky_social_handle)
+    if isinstance(owner, Err):
+        findings.append(
+            Finding("owner", "warn", f"the owner's handle cannot be looked up: {owner.error}", "Check the handle.")
+        )
+    elif owner.data != settings.owner_bluesky_social_handle_did:
+        message = f"@{settings.owner_bluesky_social_handle} is {owner.data}, but .env says otherwise"
+        findings.append(
+            Finding("owner", "fail", message, "Correct OWNER_BLUESKY_SOCIAL_HANDLE_DID: authority is checked by it.")
+        )
+    else:
+        findings.append(Finding("owner", "ok", "handle and DID belong together"))
+    skew = atproto.server_time_skew()
+    if skew is not None and abs(skew) > _MAX_SKEW_S:
+        message = f"this machine is {skew:+.0f} s off the service's clock"
+        findings.append(Finding("clock", "fail", message, "Set the clock, for example by NTP."))
+    elif skew is not None:
+        findings.append(Finding("clock", "ok", f"within {abs(skew):.0f} s of the service's"))
+    return findings
+
+
+async def _model(settings: Settings) -> Finding:
+    gateway = LLMGateway(
+        base_url=settings.ai_gateway_base_url,
+        api_key=settings.ai_gateway_api_key.get_secret_value(),
+        model=settings.ai_gateway_model,
+        clock=SystemClock(),
+        rng=random.Random(),
+        console=SilentConsole(),
+        max_retries=0,
+    )
+
+    async def ask() -> list[Finding]:
+        try:
+            text = await gateway.chat([Message("user", "Say: ready")], max_tokens=256, purpose="doctor")
+        except SoulError as error:
+            remedy = error.remedy or "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service is up."
+            return [Finding("model", "fail", str(error), remedy)]
+        return [Finding("model", "ok", f"{settings.ai_gateway_model} answered {len(text)} characters")]
+
+    try:
+        return (await _with_deadline("model", ask))[0]
+    finally:
+        await gateway.aclose()
+
+
+async def _with_deadline(check: str, ask: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+    try:
+        async with asyncio.timeout(_CALL_DEADLINE_S):
+            return await ask()
+    except TimeoutError:
+        return [Finding(check, "fail", f"no answer within {_CALL_DEADLINE_S:.0f} s", "Check the network.")]

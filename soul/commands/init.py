@@ -1,0 +1,93 @@
+"""`soul init`: asks what cannot be guessed, writes the files of a new home, never overwrites one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+import typer
+
+from common.clock import SystemClock
+from common.files import write_atomic
+from modules.home import Home, ensure_self
+from soul.resources import template
+
+_TIMEOUT_S = 10.0
+_SECRET_MODE = 0o600
+
+
+def run_init(root: Path) -> None:
+    """Make the home. Raises `StorageError`."""
+    home = Home.at(root)
+    name = ""
+    if home.env.exists():
+        typer.echo(f"Kept {home.env} as it is.")
+    else:
+        answers = _ask()
+        name = answers["AGENT_NAME"]
+        write_atomic(home.env, fill_env(template(".env.example"), answers), mode=_SECRET_MODE)
+        typer.echo(f"Wrote {home.env} (readable only by you).")
+    if home.soul.exists():
+        typer.echo(f"Kept {home.soul} as it is.")
+    else:
+        write_atomic(home.soul, template("SOUL.md"))
+        typer.echo(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
+    if name and ensure_self(
+        home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"
+    ):
+        typer.echo(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+    where = "" if home.root == Path.cwd() else f" --home {home.root}"
+    typer.echo(f"Next: `soul doctor{where}`, then `soul run{where}`.")
+
+
+def fill_env(example: str, answers: dict[str, str]) -> str:
+    """`.env.example` with the answers filled in, each quoted; defaults that were not answered stay commented."""
+    text = example
+    for key, value in answers.items():
+        if not value:
+            continue
+        line = f"{key}={_quoted(value)}"
+        text = re.sub(rf"^#?{key}=.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text
+
+
+def _ask() -> dict[str, str]:
+    service = typer.prompt("Bluesky service", default="https://bsky.social")
+    answers = {
+        "ATPROTO_SERVICE_URL": service,
+        "AGENT_NAME": typer.prompt("Name of the SOUL"),
+        "AGENT_BLUESKY_USERNAME": typer.prompt("Its Bluesky handle").strip().removeprefix("@"),
+        "AGENT_BLUESKY_PASSWORD": typer.prompt("Its app password", hide_input=True),
+    }
+    handle = typer.prompt("Your own Bluesky handle").strip().removeprefix("@")
+    answers["OWNER_BLUESKY_SOCIAL_HANDLE"] = handle
+    found = resolve(service, handle)
+    if found:
+        typer.echo(f"Found your DID: {found}")
+    else:
+        typer.echo(f"Could not look up the DID of {handle} at {service}.")
+    answers["OWNER_BLUESKY_SOCIAL_HANDLE_DID"] = found or typer.prompt("Your DID (did:plc:…)")
+    base_url = typer.prompt("Model service (OpenAI-compatible)", default="https://ai-gateway.vercel.sh/v1")
+    answers["AI_GATEWAY_BASE_URL"] = base_url
+    answers["AI_GATEWAY_MODEL"] = typer.prompt("Model", default="openai/gpt-5.2")
+    answers["AI_GATEWAY_API_KEY"] = typer.prompt("Its key", hide_input=True)
+    return answers
+
+
+def resolve(service: str, handle: str) -> str | None:
+    """The DID of `handle`, or None when the service does not say."""
+    url = f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle"
+    try:
+        response = httpx.get(url, params={"handle": handle}, timeout=_TIMEOUT_S)
+        response.raise_for_status()
+        return str(response.json()["did"])
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError):
+        return None
+
+
+def _quoted(value: str) -> str:
+    if re.fullmatch(r"[\w@%+=:,./-]+", value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,105 @@
+"""`soul run`: one SOUL, one process, until Ctrl-C or something that only the owner can mend."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from common.clock import SystemClock
+from common.errors import Fatal, SoulError
+from common.files import storage_error
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from modules.home import Home, HomeLock
+from soul.app import App, open_soul
+from soul.logs import LoggedConsole, start_logging
+from soul.terminal.plain import PlainConsole, typed_lines
+
+_QUIT = {"exit", "quit"}
+
+
+def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
+    """Live. Raises `Fatal` with a remedy."""
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    if flush_all:
+        flush(home, settings)
+    asyncio.run(_live(settings, home, social_only=social_only))
+
+
+def flush(home: Home, settings: Settings) -> None:
+    """Forget: delete `.memory` whole. SOUL.md, SELF.md and .env stay."""
+    with HomeLock(home, agent_name=settings.agent_name, started_at=SystemClock().now()):
+        if not home.memory.exists():
+            return
+        try:
+            shutil.rmtree(home.memory)
+        except OSError as error:
+            raise storage_error(home.memory, error) from error
+        sys.stdout.write(f"Forgot everything under {home.memory}\n")
+
+
+async def _live(settings: Settings, home: Home, *, social_only: bool) -> None:
+    clock = SystemClock()
+    terminal = PlainConsole(clock, timezone=settings.soul_timezone)
+    handler = start_logging(home.logs, clock=clock, redactor=Redactor(settings.secrets))
+    console = LoggedConsole(terminal)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, ended.set)
+    try:
+        async with open_soul(
+            settings, home, console=console, clock=clock, rng=random.Random(), social_only=social_only
+        ) as app:
+            if social_only:
+                console.line("sys", "Social-only: GitHub, code and self-improvement are off")
+            await _until(ended, app, terminal)
+    except OSError as error:
+        raise storage_error(home.memory, error) from error
+    except Fatal as error:
+        console.line("error", str(error), error.remedy)
+        raise
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:
+    waking = asyncio.create_task(app.wake(), name="wake")
+    stopped = asyncio.create_task(ended.wait(), name="stopped")
+    await asyncio.wait([waking, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not waking.done():
+        waking.cancel()
+        return
+    waking.result()
+    talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
+    try:
+        await app.run(ended)
+    finally:
+        talk.cancel()
+        await asyncio.gather(talk, return_exceptions=True)
+
+
+async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
+    """Answer the owner, line after line. The end of input ends the talk, not the life."""
+    async for line in typed_lines():
+        if line.lower() in _QUIT:
+            ended.set()
+            return
+        terminal.line("think", "Thinking about what you said")
+        try:
+            answer = await app.owner.answer(line)
+        except Fatal as error:
+            app.scheduler.doom(error)
+            return
+        except SoulError as error:
+            terminal.line("error", str(error), error.remedy)
+            continue
+        terminal.say(app.rails.identity.display_name, answer or "(no words)")

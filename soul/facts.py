@@ -1,0 +1,83 @@
+"""What one SOUL can say of itself at a glance: for the heartbeat, the owner's turns, and the status file."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock, iso
+from modules.bluesky.conversations import Conversations
+from modules.bluesky.expression import Expression
+from modules.bluesky.state import PendingPosts
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.outbox.outbox import Outbox
+
+_DECISIONS_SHOWN = 10
+_ALIVE = "('pending', 'sending', 'done')"
+_COUNTS = f"""
+SELECT (SELECT count(*) FROM intents WHERE kind = 'post' AND state IN {_ALIVE}),
+       (SELECT count(*) FROM intents WHERE kind = 'reply' AND state IN {_ALIVE}),
+       (SELECT count(*) FROM intents WHERE kind = 'like' AND state IN {_ALIVE}),
+       (SELECT count(*) FROM journal WHERE kind = 'decision' AND loop = 'awareness'
+               AND json_extract(data, '$.act') IN ('stay_silent', 'skipped', 'dropped')),
+       (SELECT count(*) FROM intents WHERE state IN ('pending', 'sending'))
+"""  # noqa: S608 - only our own words are put in
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Asks the rails."""
+
+    database: Database
+    journal: Journal
+    outbox: Outbox
+    atproto: Atproto
+    pending: PendingPosts
+    conversations: Conversations
+    expression: Expression
+    clock: Clock
+
+    async def gather(self) -> dict[str, Any]:
+        """The fields of the status file that come from the rails, in its camelCase."""
+        counts = await self.database.run(_count)
+        budget = self.atproto.rate_limit_status()
+        decisions = [
+            {
+                "at": stored.at,
+                "summary": stored.entry.summary,
+                "reason": stored.entry.reason,
+                "triggerUri": stored.entry.trigger_uri,
+            }
+            for stored in reversed(await self.journal.recent(_DECISIONS_SHOWN, kinds=["decision"]))
+        ]
+        return {
+            "handle": self.atproto.handle,
+            "did": self.atproto.did,
+            "lastDecision": decisions[-1] if decisions else None,
+            "decisions": decisions,
+            "counts": {"posts": counts[0], "replies": counts[1], "likes": counts[2], "silences": counts[3]},
+            "pendingNotifications": await self.pending.count(),
+            "pendingIntents": counts[4],
+            "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
+            "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
+        }
+
+
+def spoken_situation(facts: dict[str, Any]) -> str:
+    """The same as one line of prose, for the heartbeat and the owner's turns."""
+    counts = facts["counts"]
+    budget = facts["budget"]
+    return (
+        f"{counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
+        f"{counts['silences']} silences; "
+        f"{facts['pendingNotifications']} posts waiting to be met, {facts['pendingIntents']} acts on their way out; "
+        f"next thought {facts['nextExpressionAt'] or 'not planned'}; "
+        f"Bluesky budget {budget['remaining']}/{budget['limit']}"
+    )
+
+
+def _count(connection: sqlite3.Connection) -> tuple[int, ...]:
+    return tuple(int(value) for value in connection.execute(_COUNTS).fetchone())

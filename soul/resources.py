@@ -1,0 +1,16 @@
+"""Files that come with the program: the skills, and the templates for a new home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_SOURCE = Path(__file__).resolve().parent.parent
+_INSTALLED = Path(__file__).resolve().parent / "templates"
+
+SKILLS = _SOURCE / "skills"
+
+
+def template(name: str) -> str:
+    """The text of `.env.example`, `SOUL.md` or `SELF.md`, from the installed package or from a source checkout."""
+    installed = _INSTALLED / name
+    return (installed if installed.exists() else _SOURCE / name).read_text(encoding="utf-8")

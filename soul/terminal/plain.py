@@ -1,0 +1,88 @@
+"""A plain terminal: one line per happening, and what the owner types is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import unicodedata
+from collections.abc import AsyncIterator
+from typing import TextIO
+
+from rich.console import Console as RichConsole
+from rich.text import Text
+
+from common.clock import Clock, local
+from modules.console import LineKind
+
+_LOOK: dict[LineKind, tuple[str, str, str]] = {
+    "info": ("○", "info", ""),
+    "done": ("✓", "done", "green"),
+    "warn": ("◆", "warn", "yellow"),
+    "error": ("✗", "error", "red"),
+    "act": ("▸", "act", "cyan"),
+    "think": ("•", "think", "magenta"),
+    "mem": ("★", "mem", "blue"),
+    "sys": ("■", "sys", "bright_black"),
+    "refl": ("◆", "refl", "magenta"),
+    "mind": ("○", "mind", "magenta"),
+    "queue": ("\u203a", "queue", "cyan"),
+    "social": ("♥", "social", "bright_red"),
+}
+
+
+class PlainConsole:
+    """Writes `HH:MM:SS icon label message detail`; colours only on a terminal."""
+
+    def __init__(self, clock: Clock, *, timezone: str = "", file: TextIO | None = None) -> None:
+        self._clock = clock
+        self._timezone = timezone
+        self._out = RichConsole(file=file or sys.stdout, highlight=False, soft_wrap=True, markup=False)
+
+    def line(self, kind: LineKind, message: str, detail: str = "") -> None:
+        icon, label, style = _LOOK[kind]
+        text = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
+        text.append(f"{icon} {label:<6} ", style=style)
+        text.append(printable(message))
+        if detail:
+            text.append(f"  {printable(detail)}", style="dim")
+        self._print(text)
+
+    def say(self, name: str, text: str) -> None:
+        """An answer to the owner."""
+        self._print(Text(f"\n{name}: {printable(text)}\n", style="bold"))
+
+    def _print(self, text: Text) -> None:
+        try:
+            self._out.print(text)
+        except (BrokenPipeError, ValueError, OSError):
+            # NOTE(self): the reader of our output went away; the journal has every line, and the SOUL lives on.
+            self._out = RichConsole(quiet=True)
+
+
+def printable(text: str) -> str:
+    """`text` on one line, without characters that could move the cursor or hide something."""
+    flat = " ".join(text.split())
+    return "".join(
+        char for char in flat if unicodedata.category(char) not in {"Cc", "Cf", "Co", "Cs"} or char == "\u200d"
+    )
+
+
+async def typed_lines() -> AsyncIterator[str]:
+    """What the owner types, line by line, until end of input. Never blocks the loop or the end of the process."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def put(line: str | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(queue.put_nowait, line)
+
+    def read() -> None:
+        for line in sys.stdin:
+            put(line)
+        put(None)
+
+    threading.Thread(target=read, name="owner-input", daemon=True).start()
+    while (line := await queue.get()) is not None:
+        if line.strip():
+            yield line.strip()
