@@ -81,7 +81,7 @@ class HomeLock:
     def __enter__(self) -> Self:
         path = self._home.lock
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._home.memory.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise storage_error(path, error) from error

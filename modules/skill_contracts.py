@@ -34,7 +34,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             }
         ),
         "Relationship": frozenset({"interactions", "sentiment"}),
-        "Notes": frozenset({"depth", "own_replies", "problem"}),
+        "Notes": frozenset({"depth", "own_replies"}),
     },
     "expression": {
         "System Prompt": frozenset({"bluesky_username", "richness_note"}),

@@ -9,8 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from modules.skills import Skills
-
 from adapters.atproto.client import Atproto
 from common.clock import Clock, local
 from common.constants import CONVERSATION_STALE_RETENTION_MS, SESSION_RETRY_DELAYS_MS
@@ -43,6 +41,7 @@ from modules.scheduler.attention import Attention
 from modules.scheduler.scheduler import Scheduler
 from modules.schema import MIGRATIONS
 from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
 from modules.status import StatusBoard
 from modules.thinking import Thinker
 from modules.tools.executor import Executor

@@ -99,7 +99,7 @@ def start_logging(folder: Path, *, clock: Clock, redactor: Redactor) -> logging.
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    for chatty in ("httpx", "httpcore", "openai", "apscheduler"):
+    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "apscheduler"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     return handler
 

@@ -27,7 +27,7 @@ from modules.identity import Identity
 from modules.llm_gateway.types import Message
 from modules.outbox.outbox import Outbox
 from modules.scheduler.policy import get_agent_jitter
-from modules.skills import Skills
+from modules.skills import Skills, interpolate
 from modules.thinking import Thinker, Thought
 from modules.tools.types import Provenance, Turn
 
@@ -208,28 +208,20 @@ class Responder:
             return self._skills.subsection(_SKILL, "Relationship", "Owner")
         if known is None or len(known.interactions) <= 1:
             return self._skills.subsection(_SKILL, "Relationship", "New")
-        return self._skills.subsection(
-            _SKILL,
-            "Relationship",
-            "Known",
-            interactions=str(len(known.interactions)),
-            sentiment=known.sentiment,
-        )
+        known_as = self._skills.subsection(_SKILL, "Relationship", "Known")
+        return interpolate(known_as, {"interactions": len(known.interactions), "sentiment": known.sentiment})
 
     def _notes(self, notification: Notification, thread: ThreadAnalysis, circle: CircularAnalysis) -> str:
-        notes: list[str] = []
-        if thread.depth >= _DEEP_THREAD:
-            notes.append(self._skills.subsection(_SKILL, "Notes", "Deep Thread", depth=str(thread.depth)))
-        if thread.agent_reply_count >= _MANY_REPLIES:
-            count = str(thread.agent_reply_count)
-            notes.append(self._skills.subsection(_SKILL, "Notes", "Own Replies", own_replies=count))
-        if thread.is_agent_last_reply:
-            notes.append(self._skills.subsection(_SKILL, "Notes", "Last Word"))
-        if circle.is_circular:
-            notes.append(self._skills.subsection(_SKILL, "Notes", "Circling"))
-        if len(detect_mentions(notification.text)) > 1:
-            notes.append(self._skills.subsection(_SKILL, "Notes", "Several Addressed"))
-        return "\n".join(notes)
+        applying = {
+            "Deep Thread": thread.depth >= _DEEP_THREAD,
+            "Own Replies": thread.agent_reply_count >= _MANY_REPLIES,
+            "Last Word": thread.is_agent_last_reply,
+            "Circling": circle.is_circular,
+            "Several Addressed": len(detect_mentions(notification.text)) > 1,
+        }
+        values = {"depth": thread.depth, "own_replies": thread.agent_reply_count}
+        texts = self._skills.subsections(_SKILL, "Notes")
+        return "\n".join(interpolate(texts[name], values) for name, applies in applying.items() if applies)
 
 
 def handled(thought: Thought) -> Handled:

@@ -189,7 +189,7 @@ class Expression:
     def _postpone(self) -> float:
         """15 minutes after a failure, doubling up to 4 hours, in this life's pace; returns seconds."""
         factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
-        delay_ms = min(c.EXPRESSION_RETRY_MIN_MS * 2**self._failures, c.EXPRESSION_RETRY_MAX_MS) * factor
+        delay_ms: float = min(c.EXPRESSION_RETRY_MIN_MS * 2**self._failures, c.EXPRESSION_RETRY_MAX_MS) * factor
         self._failures += 1
         self._plan(self._clock.now() + timedelta(milliseconds=delay_ms), None)
         return delay_ms / 1000

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from common.clock import Clock
-from common.constants import CLOCK_JUMP_TOLERANCE_S, CLOCK_WATCH_INTERVAL_MS, STOP_GRACE_S
+from common.constants import CLOCK_JUMP_TOLERANCE_S, CLOCK_WATCH_INTERVAL_MS, MIN_LOOP_INTERVAL_S, STOP_GRACE_S
 from common.errors import Fatal, Transient
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -51,7 +51,7 @@ class Scheduler:
     ) -> None:
         self._loops = {loop.name: loop for loop in loops if loop.social_only or not social_only}
         self._intervals = {
-            name: get_timer_jitter(agent_name, name, loop.interval_ms, loop.jitter) / 1000
+            name: max(MIN_LOOP_INTERVAL_S, get_timer_jitter(agent_name, name, loop.interval_ms, loop.jitter) / 1000)
             for name, loop in self._loops.items()
         }
         self._clock = clock

@@ -11,9 +11,12 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from town.town import Town, open_town
 
 from common.errors import ConfigError, Fatal
 from common.files import write_atomic
@@ -23,10 +26,8 @@ from soul.commands.init import fill_env
 from soul.resources import template
 from town.mind.gateway import GatewayMind
 from town.residents import Resident
-from town.town import Town, open_town
 
 _STOP_GRACE_S = 8.0
-_STAGGER_S = 0.7
 _OWN_VARIABLES = ("AGENT_", "OWNER_", "ATPROTO_", "AI_GATEWAY_", "SOUL_", "MEMORY_DIR", "POST_LANGUAGES")
 
 
@@ -53,18 +54,17 @@ async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scrip
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, ended.set)
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soul-demo-")))
-        town = await stack.enter_async_context(open_town(port=port, mind=mind, homes=folder))
-        for resident in town.residents:
-            make_home(folder / resident.name, resident, town, speed)
-            await stack.enter_async_context(_living(folder / resident.name))
-            await _wait(ended, _STAGGER_S)
-        names = ", ".join(resident.display_name for resident in town.residents)
-        print(f"\n  The town is awake: {names}.\n  Watch them, and say something: {town.page_url}\n", flush=True)  # noqa: T201
-        print("  Ctrl-C ends it.\n" if minutes <= 0 else f"  It ends by itself in {minutes:g} minutes.\n", flush=True)  # noqa: T201
-        await _wait(ended, minutes * 60 if minutes > 0 else None)
-    print("  The town is asleep again; nothing of it is left.", flush=True)  # noqa: T201
+    with tempfile.TemporaryDirectory(prefix="soul-demo-") as temporary:
+        folder = Path(temporary)
+        async with open_town(port=port, mind=mind, homes=folder) as town, _neighbours() as neighbours:
+            for resident in town.residents:
+                make_home(folder / resident.name, resident, town, speed)
+                neighbours.append(await _start(folder / resident.name))
+            names = ", ".join(resident.display_name for resident in town.residents)
+            _tell(f"The town is awake: {names}.", f"Watch them, and say something: {town.page_url}")
+            _tell("Ctrl-C ends it." if minutes <= 0 else f"It ends by itself in {minutes:g} minutes.")
+            await _until(ended, minutes * 60 if minutes > 0 else None, neighbours)
+    _tell("The town is asleep again; nothing of it is left.")
 
 
 def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
@@ -89,12 +89,40 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
     return home
 
 
-@asynccontextmanager
-async def _living(root: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+@dataclass(frozen=True, slots=True)
+class _Neighbour:
     """One SOUL as a child process; its words go to `life.log` in its home."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(_OWN_VARIABLES)}
-    log = (root / "life.log").open("wb")
+
+    root: Path
+    process: asyncio.subprocess.Process
+
+    def last_words(self) -> str:
+        lines = (self.root / "life.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else "it said nothing"
+
+
+@asynccontextmanager
+async def _neighbours() -> AsyncIterator[list[_Neighbour]]:
+    """The children; on leaving, all are asked to stop at once, and none is left."""
+    neighbours: list[_Neighbour] = []
     try:
+        yield neighbours
+    finally:
+        living = [item.process for item in neighbours if item.process.returncode is None]
+        for process in living:
+            process.terminate()
+        waits = [asyncio.create_task(process.wait()) for process in living]
+        if waits:
+            await asyncio.wait(waits, timeout=_STOP_GRACE_S)
+        for process in living:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+async def _start(root: Path) -> _Neighbour:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(_OWN_VARIABLES)}
+    with (root / "life.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -108,33 +136,21 @@ async def _living(root: Path) -> AsyncIterator[asyncio.subprocess.Process]:
             stderr=log,
             start_new_session=True,
         )
-        try:
-            yield process
-        finally:
-            await _end(process)
-        if process.returncode:
-            raise Fatal(f"{root.name} ended with code {process.returncode}: {_last_line(root / 'life.log')}")
-    finally:
-        log.close()
+    return _Neighbour(root, process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), _STOP_GRACE_S)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+async def _until(ended: asyncio.Event, seconds: float | None, neighbours: list[_Neighbour]) -> None:
+    """Wait for the end. Raises `Fatal` when a SOUL died before it."""
+    asked = asyncio.create_task(ended.wait())
+    deaths = {asyncio.create_task(item.process.wait()): item for item in neighbours}
+    done, waiting = await asyncio.wait([asked, *deaths], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    for task in done - {asked}:
+        gone = deaths[task]  # type: ignore[index]  # every other task is a death
+        raise Fatal(f"{gone.root.name} ended with code {gone.process.returncode}: {gone.last_words()}")
 
 
-async def _wait(ended: asyncio.Event, seconds: float | None) -> None:
-    try:
-        await asyncio.wait_for(ended.wait(), seconds)
-    except TimeoutError:
-        return
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1].strip() if lines else "it said nothing"
+def _tell(*lines: str) -> None:
+    sys.stdout.write("".join(f"\n  {line}" for line in lines) + "\n")
+    sys.stdout.flush()

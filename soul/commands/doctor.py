@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from modules.skills import Skills
-
 from adapters.atproto.client import Atproto
 from common.clock import SystemClock
 from common.errors import SoulError
@@ -27,6 +25,7 @@ from modules.home import Home, SoulDocument, lock_holder
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
 from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
 from soul.resources import SKILLS
 
 Level = Literal["ok", "warn", "fail"]
