@@ -50,17 +50,11 @@ def load_state(path: Path, default: Json, migrate: Callable[[Json], Json | None]
 
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        data = _read(path)
     except FileNotFoundError:
         return Loaded(dict(default))
-    except (OSError, UnicodeDecodeError) as error:
-        return Loaded(dict(default), f"{path.name} could not be read ({error}); {_set_aside(path)}")
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        return Loaded(dict(default), f"{path.name} is not valid JSON ({error}); {_set_aside(path)}")
-    if not isinstance(data, dict):
-        return Loaded(dict(default), f"{path.name} does not hold a JSON object; {_set_aside(path)}")
+    except _Unreadable as problem:
+        return Loaded(dict(default), f"{path.name} {problem}; {_set_aside(path)}")
     if check_version(data):
         return Loaded(_without_stamp(data))
     kept = migrate(_without_stamp(data)) if migrate else None
@@ -72,7 +66,9 @@ def load_state(path: Path, default: Json, migrate: Callable[[Json], Json | None]
 
 def save_state(path: Path, data: Json) -> None:
     """Write a state file atomically, stamped. Raises `StorageError`."""
-    write_atomic(path, json.dumps(stamp_version(data), ensure_ascii=False, indent=2) + "\n")
+    text = json.dumps(stamp_version(data), ensure_ascii=False, indent=2) + "\n"
+    # NOTE(self): half a surrogate pair has no UTF-8; as `\udXXX` it is valid JSON and comes back the same.
+    write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 
 def keep(data: Json) -> Json:
@@ -100,6 +96,24 @@ def reset_jsonl_if_version_mismatch(path: Path) -> bool:
     path.unlink(missing_ok=True)
     stamp_jsonl_version(path)
     return True
+
+
+class _Unreadable(Exception):
+    pass
+
+
+def _read(path: Path) -> Json:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Unreadable(f"could not be read ({error})") from None
+    except (ValueError, RecursionError) as error:
+        raise _Unreadable(f"is not valid JSON ({error})") from None
+    if not isinstance(data, dict):
+        raise _Unreadable("does not hold a JSON object")
+    return data
 
 
 def _sidecar(path: Path) -> Path:

@@ -66,7 +66,7 @@ _DATE = re.compile(r"(?:\*\*)?\d{4}-\d{2}-\d{2}(?:\*\*)?(?::(?:\*\*)?)?\s*")
 _CELL_RULE = re.compile(r"[\s:|-]*")
 _TITLE_PREFIX = re.compile(r"(?:agent self document|self)\b[\s:—–|/-]*", re.IGNORECASE)  # noqa: RUF001 - dashes as written
 _WORD = r"\w+(?:[-.']\w+)*"
-_FIRST_PERSON = re.compile(rf"\bI(?:'m| am)\s+[*_`\"]*({_WORD})")
+_FIRST_PERSON = re.compile(rf"\bI'm\s+[*_`\"]*({_WORD})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ _UNITS: Mapping[str, int] = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), c.HOUR_MS),
     **dict.fromkeys(("d", "day", "days"), c.DAY_MS),
 }
-_TIME = re.compile(r"[^\d-]*(\d{1,9}(?:\.\d{1,3})?)\s*([^\W\d_]*)")
-_COUNT = re.compile(r"[^\d-]*(\d{1,9})(?![\d.]*\d)")
+_TIME = re.compile(r"[^\d-]*(\d{1,9}(?:\.\d{1,3})?)(?!\.?\d)\s*([^\W\d_]*)")
+_COUNT = re.compile(r"[^\d-]*(\d{1,9})(?!\.?\d)")
 
 _NOT = r"(?:not|never|don't|without|avoid|skip|ignore|no)"
 _POLITE = r"(?:acknowledg\w+|thanks|thank-yous|closings?)"

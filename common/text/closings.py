@@ -19,7 +19,6 @@ _HANDLE = regex.compile(r"@[\w.-]+")
 # NOTE(self): scripts written without spaces count two signs as one word.
 _WORD = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
 _EMOJI = regex.compile(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
-_ADDRESS = regex.compile(r"\W*(?:@[\w.-]+\W+)*")
 
 _INTENT = regex.compile(
     r"""\b(?:
@@ -31,7 +30,7 @@ _INTENT = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _STARTER = regex.compile(
-    r"""(?:
+    r"""\W*(?:
         thanks | thank\ you | thx | ty | appreciated? | perfect | sounds\ (?:good|great) | great | awesome | wonderful
       | excellent | amazing | totally | deal | love\ it | all\ good | makes\ sense | aligned | nice | yep | agreed
       | absolutely | definitely | exactly | for\ sure | likewise | same\ here | will\ do | on\ it | right\ on
@@ -76,9 +75,7 @@ def is_low_value_closing(text: str) -> bool:
     if "?" in plain or _FENCE in plain:
         return False
     intent = _INTENT.search(plain) is not None
-    if not intent and not _STARTER.match(plain, _end_of_address(plain)):
-        return False
-    if not intent and len(plain) >= _STARTER_MAX_CHARS:
+    if not intent and (len(plain) >= _STARTER_MAX_CHARS or not _STARTER.match(without_handles(plain))):
         return False
     return not _DETAIL.search(plain) and len(content_words(plain)) < _SUBSTANCE_WORDS
 
@@ -99,8 +96,3 @@ def content_words(text: str) -> list[str]:
 def without_handles(text: str) -> str:
     """`text` without `@handles`, trimmed."""
     return _HANDLE.sub("", text).strip()
-
-
-def _end_of_address(text: str) -> int:
-    match = _ADDRESS.match(text)
-    return match.end() if match else 0

@@ -31,12 +31,13 @@ def fit_post_text(text: str, url: str | None = None, max_graphemes: int = PORTAB
         ValueError: the link alone does not fit.
 
     """
-    tail = f"\n\n{url}" if url and text.strip() else (url or "")
-    room = max_graphemes - grapheme_len(tail)
-    if room < 0 or (url and grapheme_len(url) > max_graphemes):
-        message = f"the link alone is longer than {max_graphemes} characters"
-        raise ValueError(message)
+    if url and grapheme_len(url) > max_graphemes:
+        raise ValueError(f"the link alone is longer than {max_graphemes} characters")
     prose = text.strip()
+    tail = f"\n\n{url}" if url else ""
+    room = max_graphemes - grapheme_len(tail)
+    if not prose or room < 1:
+        return url or ""
     if grapheme_len(prose) > room:
-        prose = truncate_graphemes(prose, max(0, room - 1)).rstrip() + "…" if room else ""
+        prose = truncate_graphemes(prose, room - 1).rstrip() + "…"
     return prose + tail

@@ -29,8 +29,8 @@ def create_slug(value: object) -> str:
     """A lower-case ASCII slug; `untitled` when nothing is left."""
     if is_empty(value):
         return "untitled"
-    text = unicodedata.normalize("NFKD", str(value).lower()).encode("ascii", "ignore").decode()
-    text = re.sub(r"[\s/_,:;·]+", "-", text).replace("&", "-and-")
+    text = re.sub(r"[\s/_,:;·]+", "-", str(value).lower()).replace("&", "-and-")
+    text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     text = re.sub(r"[^a-z0-9-]", "", text)
     return re.sub(r"-{2,}", "-", text).strip("-") or "untitled"
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from adapters.atproto.types import Post
-from common.text.closings import content_words
+from common.text.closings import content_words, without_handles
 from common.text.strings import straighten
 
 Confidence = Literal["low", "medium", "high"]
@@ -20,9 +20,8 @@ _SUBSTANCE_WORDS = 25
 _HIGH_GRATITUDE, _HIGH_RESTATEMENT, _MEDIUM_GRATITUDE, _LOW_HITS = 0.6, 0.5, 0.5, 3
 
 _GRATITUDE = re.compile(
-    r"\W*(?:@[\w.-]+\W+)*"
-    r"(?:thanks|thank you|thx|ty|appreciated?|perfect|sounds (?:good|great)|great|awesome|wonderful|excellent|amazing"
-    r"|cool|nice|alright|got it)(?![\w'-])",
+    r"\W*(?:thanks|thank you|thx|ty|appreciated?|perfect|sounds (?:good|great)|great|awesome|wonderful|excellent"
+    r"|amazing|cool|nice|alright|got it)(?![\w'-])",
     re.IGNORECASE,
 )
 _RESTATEMENT = re.compile(
@@ -59,7 +58,7 @@ def detect_circular_conversation(posts: Sequence[Post]) -> CircularAnalysis:
     texts = [straighten(post.text) for post in recent]
     if len({post.author.did for post in recent}) != 2 or any("?" in text for text in texts):  # noqa: PLR2004 - a pair
         return CircularAnalysis()
-    thanking = [_GRATITUDE.match(text) is not None for text in texts]
+    thanking = [_GRATITUDE.match(without_handles(text)) is not None for text in texts]
     restating = [_RESTATEMENT.search(text) is not None for text in texts]
     gratitude, restatement = sum(thanking) / _WINDOW, sum(restating) / _WINDOW
     alternating = all(one.author.did != other.author.did for one, other in pairwise(recent))

@@ -1,0 +1,125 @@
+"""Time that can be passed in: the fake clock behaves like the real one, only faster."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.clock import Clock, FakeClock, SystemClock, iso, local, parse_iso, spoken
+
+
+async def test_the_fake_clock_wakes_sleepers_in_order_each_at_its_own_moment() -> None:
+    clock = FakeClock()
+    start = clock.now()
+    woken: list[tuple[str, float]] = []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append((name, (clock.now() - start).total_seconds()))
+
+    async with asyncio.TaskGroup() as group:
+        for name, seconds in (("late", 30.0), ("early", 5.0), ("middle", 10.0)):
+            group.create_task(sleeper(name, seconds))
+        await clock.advance(12)
+        assert woken == [("early", 5.0), ("middle", 10.0)]
+        await clock.advance(20)
+    assert woken[-1] == ("late", 30.0)
+    assert (clock.now() - start).total_seconds() == 32.0
+
+
+async def test_a_sleeper_that_sleeps_again_is_woken_within_the_same_advance() -> None:
+    clock = FakeClock()
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        for _ in range(3):
+            await clock.sleep(1)
+            ticks += 1
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(tick())
+        await clock.advance(10)
+    assert ticks == 3
+
+
+async def test_a_cancelled_sleeper_does_not_disturb_the_others() -> None:
+    clock = FakeClock()
+    gone, stays = (asyncio.ensure_future(clock.sleep(seconds)) for seconds in (1, 2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await clock.advance(3)
+    assert gone.cancelled()
+    assert stays.done()
+    assert not stays.cancelled()
+
+
+async def test_sleeping_for_nothing_only_yields() -> None:
+    clock = FakeClock()
+    before = clock.monotonic()
+    await clock.sleep(0)
+    await clock.sleep(-1)
+    assert clock.monotonic() == before
+
+
+def test_the_wall_clock_can_jump_while_monotonic_time_stays() -> None:
+    clock = FakeClock()
+    wall, mono = clock.now(), clock.monotonic()
+    clock.jump(-3600)
+    assert clock.now() - wall == timedelta(hours=-1)
+    assert clock.monotonic() == mono
+
+
+async def test_the_system_clock_tells_the_machines_time() -> None:
+    clock: Clock = SystemClock()
+    assert abs(clock.now().timestamp() - time.time()) < 5
+    assert clock.now().utcoffset() == timedelta(0)
+    before = clock.monotonic()
+    await clock.sleep(-1)
+    await clock.sleep(0.001)
+    assert clock.monotonic() > before
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2026, 1, 5, 12, tzinfo=UTC), "2026-01-05T12:00:00.000Z"),
+        (datetime(2026, 1, 5, 12, tzinfo=timezone(timedelta(hours=2))), "2026-01-05T10:00:00.000Z"),
+        (datetime(2026, 1, 5, 12, 0, 0, 123_456, tzinfo=UTC), "2026-01-05T12:00:00.123Z"),
+    ],
+)
+def test_times_are_written_in_utc_with_milliseconds(moment: datetime, text: str) -> None:
+    assert iso(moment) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-05T12:00:00Z", " 2026-01-05T12:00:00.000Z ", "2026-01-05T14:00:00+02:00", "2026-01-05T12:00:00"]
+)
+def test_times_are_read_with_any_offset_and_naive_ones_as_utc(text: str) -> None:
+    assert parse_iso(text) == datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def test_what_is_no_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="soon"):
+        parse_iso("soon")
+
+
+@given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1)))  # noqa: DTZ001 - made aware below
+def test_reading_what_was_written_gives_the_same_millisecond(naive: datetime) -> None:
+    moment = naive.replace(microsecond=naive.microsecond // 1000 * 1000, tzinfo=UTC)
+    assert parse_iso(iso(moment)) == moment
+
+
+def test_the_owners_day_can_be_in_any_time_zone() -> None:
+    moment = datetime(2026, 7, 5, 23, 30, tzinfo=UTC)
+    assert local(moment, "Europe/Madrid").day == 6
+    assert local(moment) == moment
+
+
+def test_a_moment_is_told_as_people_tell_it() -> None:
+    assert spoken(datetime(2026, 1, 5, 12, 4, tzinfo=UTC)) == "Monday 5 January 2026, 12:04"

@@ -1,0 +1,112 @@
+"""The numbers make sense together, and a faster life keeps their proportions."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common import constants as c
+from common.pace import Pace
+
+NUMBERS = {name: value for name, value in vars(c).items() if name.isupper() and isinstance(value, int | float)}
+
+
+@pytest.mark.parametrize("name", [name for name in NUMBERS if name.endswith(("_INTERVAL_MS", "_INTERVAL_S"))])
+def test_every_interval_is_longer_than_nothing(name: str) -> None:
+    assert NUMBERS[name] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWARENESS_INTERVAL_MS", 45_000),
+        ("SESSION_REFRESH_INTERVAL_MS", 900_000),
+        ("EXPRESSION_CHECK_INTERVAL_MS", 300_000),
+        ("HEARTBEAT_INTERVAL_MS", 300_000),
+        ("ENGAGEMENT_CHECK_INTERVAL_MS", 900_000),
+        ("EXPRESSION_MIN_INTERVAL_MS", 3 * 3_600_000),
+        ("EXPRESSION_MAX_INTERVAL_MS", 4 * 3_600_000),
+        ("DEFAULT_MAX_REPLIES_BEFORE_EXIT", 4),
+        ("DEFAULT_MAX_THREAD_DEPTH", 12),
+        ("DEFAULT_SILENCE_THRESHOLD_MS", 30 * 60_000),
+        ("DEFAULT_NO_RESPONSE_TIMEOUT_MS", 3_600_000),
+        ("PROJECT_MAX_REPLIES_BEFORE_EXIT", 10),
+        ("PROJECT_MAX_THREAD_DEPTH", 50),
+        ("PROJECT_SILENCE_THRESHOLD_MS", 4 * 3_600_000),
+        ("PROJECT_NO_RESPONSE_TIMEOUT_MS", 8 * 3_600_000),
+        ("PACING_POST_COOLDOWN_S", 1800),
+        ("PACING_REPLY_COOLDOWN_S", 60),
+        ("PORTABLE_MAX_GRAPHEMES", 300),
+        ("ATPROTO_MIN_SPACING_MS", 5000),
+        ("ATPROTO_LOW_BUDGET_THRESHOLD", 20),
+        ("DAILY_POST_LIMIT", 12),
+        ("MAX_TOOL_ROUNDS", 12),
+    ],
+)
+def test_the_numbers_that_others_rely_on_stay(name: str, value: int) -> None:
+    assert NUMBERS[name] == value
+
+
+def test_expressions_have_room_between_their_bounds() -> None:
+    assert c.EXPRESSION_MIN_INTERVAL_MS < c.EXPRESSION_MAX_INTERVAL_MS
+    assert c.EXPRESSION_RETRY_MIN_MS < c.EXPRESSION_RETRY_MAX_MS
+
+
+def test_quiet_hours_are_hours() -> None:
+    assert {c.QUIET_HOURS_START, c.QUIET_HOURS_END} <= set(range(24))
+
+
+def test_echo_thresholds_are_shares_and_the_borderline_lies_below() -> None:
+    shares = (
+        c.SEMANTIC_ECHO_THRESHOLD,
+        c.ENSEMBLE_ECHO_THRESHOLD,
+        c.CONCEPT_NOVELTY_THRESHOLD,
+        c.ECHO_JUDGE_BORDERLINE_LOW,
+        c.ECHO_JUDGE_NOVELTY_HIGH,
+    )
+    assert all(0 < share < 1 for share in shares)
+    assert c.ECHO_JUDGE_BORDERLINE_LOW < c.ENSEMBLE_ECHO_THRESHOLD
+
+
+@pytest.mark.parametrize("role", ["ACTOR", "REVIEWER", "OBSERVER"])
+def test_each_role_may_speak(role: str) -> None:
+    budget = NUMBERS[f"ROLE_MESSAGE_BUDGET_{role}"]
+    assert isinstance(budget, int)
+    assert budget > 0
+
+
+def test_work_is_retried_and_given_up_in_this_order() -> None:
+    assert c.LLM_MAX_RETRIES > 0
+    assert c.MAX_TASK_RETRIES > 0
+    assert 0 < c.COMMITMENT_IN_PROGRESS_TIMEOUT_MS < c.COMMITMENT_STALE_THRESHOLD_MS
+
+
+def test_an_action_is_never_longer_than_a_discussion() -> None:
+    assert c.SPACE_ACTION_MAX_CHARS <= c.SPACE_DISCUSSION_MAX_CHARS
+    assert c.SPACE_ACTION_MAX_SENTENCES <= c.SPACE_DISCUSSION_MAX_SENTENCES
+
+
+def test_a_project_may_take_more_than_small_talk() -> None:
+    assert c.DEFAULT_MAX_REPLIES_BEFORE_EXIT < c.PROJECT_MAX_REPLIES_BEFORE_EXIT
+    assert c.DEFAULT_MAX_THREAD_DEPTH < c.PROJECT_MAX_THREAD_DEPTH
+    assert c.DEFAULT_SILENCE_THRESHOLD_MS < c.DEFAULT_NO_RESPONSE_TIMEOUT_MS < c.PROJECT_NO_RESPONSE_TIMEOUT_MS
+
+
+@given(st.floats(min_value=0.01, max_value=1000))
+def test_a_faster_life_keeps_every_proportion(speed: float) -> None:
+    normal, fast = Pace(), Pace().at(speed)
+    for field in fields(Pace):
+        assert getattr(fast, field.name) * speed == pytest.approx(getattr(normal, field.name))
+
+
+def test_production_is_the_plain_pace() -> None:
+    assert Pace().at(1) == Pace()
+
+
+@pytest.mark.parametrize("speed", [0, -1])
+def test_time_neither_stops_nor_runs_backwards(speed: float) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        Pace().at(speed)

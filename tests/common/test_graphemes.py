@@ -1,0 +1,71 @@
+"""Length as readers see it: a family is one character, and a cut never splits it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
+
+FAMILY = "👨‍👩‍👧‍👦"
+FLAG = "🇩🇪"
+ACCENT = "e\u0301"
+URL = "https://example.com/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("", 0), ("abc", 3), (FAMILY, 1), (FLAG * 2, 2), (ACCENT, 1), ("👍🏽", 1), ("a\r\nb", 3)]
+)
+def test_length_counts_what_readers_see(text: str, length: int) -> None:
+    assert grapheme_len(text) == length
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("abc", 3, "abc"),
+        ("abc", 2, "ab"),
+        ("abc", 0, ""),
+        ("abc", -1, ""),
+        (FAMILY + "x", 1, FAMILY),
+        ("a" + FLAG + FLAG, 2, "a" + FLAG),
+        (ACCENT * 3, 2, ACCENT * 2),
+    ],
+)
+def test_a_cut_keeps_whole_characters(text: str, limit: int, kept: str) -> None:
+    assert truncate_graphemes(text, limit) == kept
+
+
+@given(text=st.text(max_size=60), limit=st.integers(min_value=0, max_value=40))
+def test_a_cut_is_the_longest_prefix_that_fits(text: str, limit: int) -> None:
+    cut = truncate_graphemes(text, limit)
+    assert text.startswith(cut)
+    assert grapheme_len(cut) == min(limit, grapheme_len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "limit", "fitted"),
+    [
+        ("done", None, 300, "done"),
+        ("done", URL, 300, f"done\n\n{URL}"),
+        ("  ", URL, 300, URL),
+        ("a long story", URL, grapheme_len(URL) + 2 + 6, f"a lon…\n\n{URL}"),
+        ("a long story", None, 6, "a lon…"),
+        ("two words", None, 5, "two…"),
+    ],
+)
+def test_prose_gives_way_and_the_link_never(text: str, url: str | None, limit: int, fitted: str) -> None:
+    assert fit_post_text(text, url, limit) == fitted
+
+
+@given(text=st.text(max_size=80), limit=st.integers(min_value=1, max_value=60), with_url=st.booleans())
+def test_whatever_is_said_fits_or_is_refused(text: str, limit: int, with_url: bool) -> None:  # noqa: FBT001
+    url = URL if with_url else None
+    if url and limit < len(URL):
+        with pytest.raises(ValueError, match="link alone"):
+            fit_post_text(text, url, limit)
+        return
+    fitted = fit_post_text(text, url, limit)
+    assert grapheme_len(fitted) <= limit
+    assert not url or fitted.endswith(URL)

@@ -1,0 +1,133 @@
+"""What the owner can set, what is refused, and that the refusal names the variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.errors import ConfigError
+from common.settings import Settings, load_settings
+
+REQUIRED = {
+    "AGENT_NAME": "sh-marvin",
+    "OWNER_BLUESKY_SOCIAL_HANDLE": "@Ada.Example.Social",
+    "OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner",
+    "AGENT_BLUESKY_USERNAME": "marvin.example.social",
+    "AGENT_BLUESKY_PASSWORD": "abcd-1234-efgh-5678",
+    "AI_GATEWAY_API_KEY": "sk-very-secret-key",
+}
+TOWN = {"ATPROTO_SERVICE_URL": "http://127.0.0.1:2583"}
+
+
+@pytest.fixture(autouse=True)
+def _no_inherited_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def write_env(home: Path, values: dict[str, str]) -> Path:
+    (home / ".env").write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    return home
+
+
+def test_six_values_are_enough_and_handles_are_tidied(tmp_path: Path) -> None:
+    settings = load_settings(write_env(tmp_path, REQUIRED))
+    assert settings.owner_bluesky_social_handle == "ada.example.social"
+    assert settings.atproto_service_url == "https://bsky.social"
+    assert settings.soul_speed == 1.0
+    assert settings.post_languages == ("en",)
+    assert settings.memory_dir is None
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_NAME", "rebecca")
+    assert load_settings(write_env(tmp_path, REQUIRED)).agent_name == "rebecca"
+
+
+@pytest.mark.parametrize("missing", REQUIRED)
+def test_a_missing_value_is_named(tmp_path: Path, missing: str) -> None:
+    given = {name: value for name, value in REQUIRED.items() if name != missing}
+    with pytest.raises(ConfigError, match=f"{missing} is missing") as caught:
+        load_settings(write_env(tmp_path, given))
+    assert ".env" in caught.value.remedy
+
+
+def test_all_that_is_missing_is_named_at_once_with_the_way_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(tmp_path)
+    assert all(f"{name} is missing" in str(caught.value) for name in REQUIRED)
+    assert f"there is no {tmp_path / '.env'}" in str(caught.value)
+    assert f"soul init --home {tmp_path}" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("OWNER_BLUESKY_SOCIAL_HANDLE_DID", "ada.example", "must be a DID"),
+        ("ATPROTO_SERVICE_URL", "bsky.social", "must be a URL"),
+        ("ATPROTO_SERVICE_URL", "ftp://bsky.social", "must be a URL"),
+        ("ATPROTO_SERVICE_URL", "https://", "must be a URL"),
+        ("SOUL_SPEED", "0", "greater than 0"),
+        ("SOUL_SPEED", "fast", "valid number"),
+        ("POST_LANGUAGES", "en,de,fr,ja", "at most 3"),
+        ("AGENT_NAME", "", "at least 1"),
+        ("AGENT_BLUESKY_PASSWORD", "", "at least 1"),
+        ("OWNER_BLUESKY_SOCIAL_HANDLE", "@", "at least 1"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_wrong(tmp_path: Path, name: str, value: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=name) as caught:
+        load_settings(write_env(tmp_path, {**REQUIRED, name: value}))
+    assert complaint in str(caught.value)
+
+
+def test_a_refusal_never_repeats_a_secret(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(write_env(tmp_path, {**REQUIRED, "AGENT_NAME": "", "SOUL_SPEED": "x"}))
+    assert "very-secret" not in f"{caught.value} {caught.value.remedy} {caught.value.__cause__}"
+
+
+def test_secrets_do_not_show_when_settings_are_printed(tmp_path: Path) -> None:
+    settings = load_settings(write_env(tmp_path, REQUIRED))
+    assert not any(secret in repr(settings) for secret in settings.secrets)
+    assert settings.secrets == ("abcd-1234-efgh-5678", "sk-very-secret-key")
+
+
+def test_a_shortened_day_is_only_for_a_network_on_this_machine(tmp_path: Path) -> None:
+    fast = {**REQUIRED, "SOUL_SPEED": "60"}
+    with pytest.raises(ConfigError, match="SOUL_SPEED"):
+        load_settings(write_env(tmp_path, fast))
+    assert load_settings(write_env(tmp_path, {**fast, **TOWN})).soul_speed == 60
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:2583", True),
+        ("http://localhost:2583/", True),
+        ("http://[::1]:2583", True),
+        ("https://bsky.social", False),
+        ("http://localhost.example.com", False),
+        ("http://127.0.0.1.example.com", False),
+    ],
+)
+def test_only_this_machine_counts_as_this_machine(tmp_path: Path, url: str, here: bool) -> None:  # noqa: FBT001
+    settings = load_settings(write_env(tmp_path, {**REQUIRED, "ATPROTO_SERVICE_URL": url}))
+    assert settings.on_loopback() is here
+    assert not settings.atproto_service_url.endswith("/")
+
+
+def test_languages_are_read_as_a_list(tmp_path: Path) -> None:
+    settings = load_settings(write_env(tmp_path, {**REQUIRED, "POST_LANGUAGES": "de, en,"}))
+    assert settings.post_languages == ("de", "en")
+
+
+def test_a_file_in_another_encoding_is_refused_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"AGENT_NAME=Andr\xe9\n")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load_settings(tmp_path)
+
+
+def test_unknown_variables_are_nobodys_business(tmp_path: Path) -> None:
+    assert load_settings(write_env(tmp_path, {**REQUIRED, "SOMETHING_ELSE": "1"})).agent_name == "sh-marvin"

@@ -1,0 +1,141 @@
+"""State files: stamped, kept or given up on a new version, and never lost in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.state import (
+    MEMORY_VERSION,
+    check_jsonl_version,
+    check_version,
+    keep,
+    load_state,
+    reset_jsonl_if_version_mismatch,
+    save_state,
+    stamp_jsonl_version,
+    stamp_version,
+)
+from common.version import __version__
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_the_stamp_is_the_version_of_the_program_and_leaves_the_input_alone() -> None:
+    state = {"a": 1}
+    assert stamp_version(state) == {"a": 1, "_memoryVersion": __version__}
+    assert state == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "same"),
+    [({"_memoryVersion": MEMORY_VERSION}, True), ({"_memoryVersion": "0.0.1"}, False), ({}, False)],
+)
+def test_only_exactly_this_version_counts_as_the_same(data: dict[str, Any], same: bool) -> None:  # noqa: FBT001
+    assert check_version(data) is same
+
+
+@settings(max_examples=50)
+@given(state=st.dictionaries(st.text().filter(lambda key: key != "_memoryVersion"), JSON, max_size=4))
+def test_what_was_saved_is_what_is_loaded(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
+    path = tmp_path_factory.mktemp("state") / "state.json"
+    save_state(path, state)
+    loaded = load_state(path, {})
+    assert (loaded.data, loaded.notice) == (state, "")
+
+
+def test_half_a_surrogate_pair_survives_too(tmp_path: Path) -> None:
+    save_state(tmp_path / "state.json", {"text": "broken \ud83d emoji"})
+    assert load_state(tmp_path / "state.json", {}).data == {"text": "broken \ud83d emoji"}
+
+
+def test_an_absent_file_is_the_default_without_a_word_and_the_default_is_not_shared(tmp_path: Path) -> None:
+    default = {"items": 1}
+    loaded = load_state(tmp_path / "none.json", default)
+    loaded.data["items"] = 2
+    assert default == {"items": 1}
+    assert loaded.notice == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"{ broken", "not valid JSON"),
+        (b"", "not valid JSON"),
+        (b"[1, 2]", "does not hold a JSON object"),
+        (b"\xff\xfe", "could not be read"),
+    ],
+)
+def test_an_unreadable_file_is_set_aside_and_reported(tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    loaded = load_state(path, {"fresh": True})
+    assert loaded.data == {"fresh": True}
+    assert complaint in loaded.notice
+    (aside,) = tmp_path.glob("state.json.corrupt-*")
+    assert aside.read_bytes() == content
+    assert aside.name in loaded.notice
+    assert not path.exists()
+
+
+def test_deep_nesting_cannot_bring_the_process_down(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text("[" * 200_000)
+    assert load_state(path, {"fresh": True}).data == {"fresh": True}
+
+
+def test_a_folder_in_place_of_the_file_is_reported_and_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.mkdir()
+    loaded = load_state(path, {})
+    assert "could not be read" in loaded.notice
+    assert not path.exists()
+
+
+def test_without_a_migration_another_version_starts_afresh_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"a": 1, "_memoryVersion": "0.0.1"}))
+    loaded = load_state(path, {"a": 0})
+    assert loaded.data == {"a": 0}
+    assert "another version" in loaded.notice
+
+
+@pytest.mark.parametrize("stamp", [{"_memoryVersion": "0.0.1"}, {}])
+def test_a_migration_keeps_the_data_and_stamps_the_file_anew_at_once(tmp_path: Path, stamp: dict[str, str]) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"a": 1, **stamp}))
+    loaded = load_state(path, {}, migrate=keep)
+    assert (loaded.data, loaded.notice) == ({"a": 1}, "")
+    assert json.loads(path.read_text()) == {"a": 1, "_memoryVersion": MEMORY_VERSION}
+
+
+def test_a_migration_may_give_the_data_up(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"a": 1}))
+    assert load_state(path, {"a": 0}, migrate=lambda _: None).data == {"a": 0}
+
+
+def test_a_file_of_lines_is_kept_only_while_its_sidecar_names_this_version(tmp_path: Path) -> None:
+    lines = tmp_path / "log.jsonl"
+    lines.write_text("{}\n")
+    assert not check_jsonl_version(lines)
+    assert reset_jsonl_if_version_mismatch(lines)
+    assert not lines.exists()
+    lines.write_text("{}\n")
+    assert check_jsonl_version(lines)
+    assert not reset_jsonl_if_version_mismatch(lines)
+    assert lines.read_text() == "{}\n"
+
+
+def test_stamping_a_file_of_lines_writes_the_version_beside_it(tmp_path: Path) -> None:
+    stamp_jsonl_version(tmp_path / "log.jsonl")
+    assert (tmp_path / "log.jsonl.version").read_text() == MEMORY_VERSION

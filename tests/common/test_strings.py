@@ -1,0 +1,117 @@
+"""Small string rules, and the keys by which two texts count as the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.text.strings import create_slug, dedup_key, ensure_https, is_empty, normalize_post_text, straighten
+
+
+@pytest.mark.parametrize("value", [None, "", "   ", "\n\t", False, [], [1], {}, {"a": 1}, (), object(), float("nan")])
+def test_what_carries_nothing_is_empty(value: object) -> None:
+    assert is_empty(value)
+
+
+@pytest.mark.parametrize("value", [0, 1, -2.5, "a", " a ", True])
+def test_a_number_or_a_word_is_not_empty(value: object) -> None:
+    assert not is_empty(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "slug"),
+    [
+        ("", "untitled"),
+        (None, "untitled"),
+        ("!!!", "untitled"),
+        ("日本", "untitled"),
+        ("Hello World", "hello-world"),
+        ("Crème  Brûlée", "creme-brulee"),
+        ("a/b_c,d:e;f·g", "a-b-c-d-e-f-g"),
+        ("Salt & Pepper", "salt-and-pepper"),
+        ("--already--a slug--", "already-a-slug"),
+        (42, "42"),
+    ],
+)
+def test_a_slug_is_plain_lower_case(value: object, slug: str) -> None:
+    assert create_slug(value) == slug
+
+
+@given(st.text())
+def test_any_text_makes_a_slug_that_makes_itself(text: str) -> None:
+    slug = create_slug(text)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug)
+    assert create_slug(slug) == slug
+
+
+@pytest.mark.parametrize(
+    ("url", "full"),
+    [
+        ("example.com", "https://example.com"),
+        ("http://example.com", "http://example.com"),
+        ("HTTPS://Example.com", "HTTPS://Example.com"),
+        ("httpbin.org", "https://httpbin.org"),
+    ],
+)
+def test_a_bare_address_gets_https(url: str, full: str) -> None:
+    assert ensure_https(url) == full
+
+
+def test_curly_apostrophes_are_made_plain() -> None:
+    assert straighten("I’m ‘here’") == "I'm 'here'"  # noqa: RUF001 - the signs meant
+
+
+@pytest.mark.parametrize(
+    ("text", "prose"),
+    [
+        ("@ada.bsky.social LOOK at https://x.com/1 and  github.com/o/r  today", "look at and today"),
+        ("Same", "same"),
+        ("@ada.bsky.social", ""),
+        ("a" * 250, "a" * 200),
+        ("", ""),
+    ],
+)
+def test_for_comparison_only_prose_counts(text: str, prose: str) -> None:
+    assert normalize_post_text(text) == prose
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Hello  World", "hello world"),
+        ("look https://example.com/a", "look  https://www.example.com/a/"),
+        ("look https://example.com/a.", "look https://example.com/a"),
+        ("hello @ada.example.social", "hello @bob.example.social"),
+        ("see example.com/a", "see https://example.com/a"),
+    ],
+)
+def test_texts_that_say_the_same_have_the_same_key(one: str, other: str) -> None:
+    assert dedup_key(one) == dedup_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("done: https://example.com/1", "done: https://example.com/2"),
+        ("https://example.com/1", "https://example.com/2"),
+        ("done: github.com/o/r/1", "done: github.com/o/r/2"),
+        ("@ada.example.social", "@bob.example.social"),
+        ("a" * 250, "a" * 200 + "b" * 50),
+        ("yes", "no"),
+    ],
+)
+def test_texts_that_differ_in_link_handle_or_ending_are_different(one: str, other: str) -> None:
+    assert dedup_key(one) != dedup_key(other)
+
+
+def test_the_same_words_under_another_image_are_another_post() -> None:
+    assert dedup_key("Look", "image-1") != dedup_key("Look", "image-2")
+    assert dedup_key("Look", "image-1") == dedup_key("look", "image-1")
+
+
+@given(st.text())
+def test_a_key_never_says_what_the_text_was(text: str) -> None:
+    assert re.fullmatch(r"[0-9a-f]{64}", dedup_key(text))
