@@ -150,16 +150,35 @@ class Network:
     ) -> Written:
         """A new record under a fresh key, or under `rkey` if that is free. Raises `XrpcError`."""
         key = rkey or self.next_tid()
+        self.check(did, collection, key, record, validate=validate)
         if self.record(did, collection, key):
-            check_record(collection, key, typed_record(collection, record), validate=validate)
             raise internal()
         return self.put(did, collection, key, record, validate=validate)
 
+    def check(
+        self,
+        did: str,
+        collection: str,
+        rkey: str,
+        record: Json,
+        *,
+        validate: bool | None = None,
+        path: str = "$.record",
+    ) -> tuple[Json, str | None]:
+        """The record with its `$type`, and whether its shape is known to be right. Raises `XrpcError`.
+
+        `path` is where in the request the record stands, for the message.
+        """
+        record = typed_record(collection, record)
+        validation = check_record(collection, rkey, record, validate=validate, path=path)
+        for cid in _file_cids(record):
+            if self.blob(did, cid) is None:
+                raise XrpcError(400, "BlobNotFound", f"Could not find blob: {cid}")
+        return record, validation
+
     def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> Written:
         """A record under this key, new or changed; the same content again changes nothing. Raises `XrpcError`."""
-        record = typed_record(collection, record)
-        validation = check_record(collection, rkey, record, validate=validate)
-        self._check_files(did, record)
+        record, validation = self.check(did, collection, rkey, record, validate=validate)
         cid = record_cid(record)
         home = self._homes[did].records[collection]
         old = home.get(rkey)
@@ -273,11 +292,6 @@ class Network:
     def _now_ms(self) -> datetime:
         now = self.clock.now()
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-    def _check_files(self, did: str, record: Json) -> None:
-        for cid in _file_cids(record):
-            if self.blob(did, cid) is None:
-                raise XrpcError(400, "BlobNotFound", f"Could not find blob: {cid}")
 
 
 def _file_cids(value: object) -> Iterator[str]:

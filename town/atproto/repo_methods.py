@@ -13,8 +13,8 @@ from town.atproto.schemas import MAX_WRITES
 from town.atproto.server_methods import did_document
 from town.atproto.values import Json, StoredBlob, StoredRecord, XrpcError, internal, invalid
 
-_W = "com.atproto.repo.applyWrites"
-_CREATE, _UPDATE, _DELETE = 3, 2, 1
+_CREATE, _UPDATE, _DELETE = (f"com.atproto.repo.applyWrites#{kind}" for kind in ("create", "update", "delete"))
+_POINTS = {_CREATE: 3, _UPDATE: 2, _DELETE: 1}
 
 
 def _create_record(call: Call) -> Json:
@@ -27,15 +27,13 @@ def _create_record(call: Call) -> Json:
 
 def _put_record(call: Call) -> Json:
     did, body = _own_repo(call), call.body
-    if "swapRecord" in body:
-        old = call.network.record(did, body["collection"], body["rkey"])
-        stands = old.cid if old else None
-        new = schemas.typed_record(body["collection"], body["record"])
-        if stands != body["swapRecord"] and not (old and record_cid(new) == old.cid):
-            raise XrpcError(400, "InvalidSwap", f"Record was at {stands or 'null'}")
-    return _written(
-        call.network.put(did, body["collection"], body["rkey"], body["record"], validate=body.get("validate"))
-    )
+    collection, rkey, validate = body["collection"], body["rkey"], body.get("validate")
+    record, _ = call.network.check(did, collection, rkey, body["record"], validate=validate)
+    old = call.network.record(did, collection, rkey)
+    stands = old.cid if old else None
+    if body.get("swapRecord", stands) != stands != record_cid(record):
+        raise XrpcError(400, "InvalidSwap", f"Record was at {stands or 'null'}")
+    return _written(call.network.put(did, collection, rkey, record, validate=validate))
 
 
 def _delete_record(call: Call) -> Json:
@@ -47,27 +45,33 @@ def _apply_writes(call: Call) -> Json:
     did, writes = _own_repo(call), call.body["writes"]
     if len(writes) > MAX_WRITES:
         raise invalid(f"Too many writes. Max: {MAX_WRITES}")
-    network, validate = call.network, call.body.get("validate")
-    for write in writes:
-        kind, collection, rkey = write["$type"], write["collection"], write.get("rkey")
-        exists = rkey is not None and network.record(did, collection, rkey) is not None
-        made_here = any(w is not write and w.get("rkey") == rkey and w["$type"] == f"{_W}#create" for w in writes)
-        if (kind == f"{_W}#create") == exists and rkey is not None and not made_here:
-            raise internal()
+    keyed = [{"rkey": call.network.next_tid(), **write} for write in writes]
+    _check_writes(call, did, keyed)
+    return {"results": [_apply(call, did, write) for write in keyed]}
+
+
+def _check_writes(call: Call, did: str, writes: list[Json]) -> None:
+    """All or nothing: whatever would fail fails before the first write. Raises `XrpcError`."""
+    standing: dict[tuple[str, str], bool] = {}
+    validate = call.body.get("validate")
+    for place, write in enumerate(writes):
+        collection, rkey = write["collection"], write["rkey"]
         if "value" in write:
-            record = schemas.typed_record(collection, write["value"])
-            schemas.check_record(collection, rkey or network.next_tid(), record, validate=validate)
-    return {"results": [_apply(call, did, write) for write in writes]}
+            path = f"$.writes[{place}].record"
+            call.network.check(did, collection, rkey, write["value"], validate=validate, path=path)
+        stood = standing.get((collection, rkey), call.network.record(did, collection, rkey) is not None)
+        if stood == (write["$type"] == _CREATE):
+            raise internal()
+        standing[collection, rkey] = write["$type"] != _DELETE
 
 
 def _apply(call: Call, did: str, write: Json) -> Json:
-    collection = write["collection"]
-    if write["$type"] == f"{_W}#delete":
-        call.network.delete(did, collection, write["rkey"])
-        return {"$type": f"{_W}#deleteResult"}
-    key = write.get("rkey") or call.network.next_tid()
-    written = call.network.put(did, collection, key, write["value"], validate=call.body.get("validate"))
-    return {"$type": f"{write['$type']}Result", **_written(written)}
+    kind, collection, rkey = write["$type"], write["collection"], write["rkey"]
+    if kind == _DELETE:
+        call.network.delete(did, collection, rkey)
+        return {"$type": f"{kind}Result"}
+    written = call.network.put(did, collection, rkey, write["value"], validate=call.body.get("validate"))
+    return {"$type": f"{kind}Result", **_written(written)}
 
 
 def _get_record(call: Call) -> Json:
@@ -153,9 +157,8 @@ def _sniff(content: bytes) -> str | None:
     return next((mime for magic, mime in signatures.items() if content.startswith(magic)), None)
 
 
-def _apply_points(body: Json) -> int:
-    points = {f"{_W}#create": _CREATE, f"{_W}#update": _UPDATE}
-    return sum(points.get(write.get("$type", ""), _DELETE) for write in body.get("writes", ()))
+def _all_points(body: Json) -> int:
+    return sum(_POINTS[write["$type"]] for write in body["writes"])
 
 
 _R = "com.atproto.repo."
@@ -163,10 +166,10 @@ _REPO = Text("AT identifier")
 _PLACE = {"repo": _REPO, "collection": Text("NSID")}
 _LIST_OPTIONS: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": Text(), "reverse": Boolean()}
 REPO_METHODS = (
-    Method(f"{_R}createRecord", _create_record, body=schemas.CREATE_RECORD, points=lambda _: _CREATE),
-    Method(f"{_R}putRecord", _put_record, body=schemas.PUT_RECORD, points=lambda _: _UPDATE),
-    Method(f"{_R}deleteRecord", _delete_record, body=schemas.DELETE_RECORD, points=lambda _: _DELETE),
-    Method(f"{_R}applyWrites", _apply_writes, body=schemas.APPLY_WRITES, points=_apply_points),
+    Method(f"{_R}createRecord", _create_record, body=schemas.CREATE_RECORD, points=lambda _: _POINTS[_CREATE]),
+    Method(f"{_R}putRecord", _put_record, body=schemas.PUT_RECORD, points=lambda _: _POINTS[_UPDATE]),
+    Method(f"{_R}deleteRecord", _delete_record, body=schemas.DELETE_RECORD, points=lambda _: _POINTS[_DELETE]),
+    Method(f"{_R}applyWrites", _apply_writes, body=schemas.APPLY_WRITES, points=_all_points),
     Method(
         f"{_R}getRecord",
         _get_record,

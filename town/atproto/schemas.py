@@ -140,7 +140,7 @@ def typed_record(collection: str, record: Json) -> Json:
     return {"$type": collection, **record}
 
 
-def check_record(collection: str, rkey: str, record: Json, *, validate: bool | None) -> str | None:
+def check_record(collection: str, rkey: str, record: Json, *, validate: bool | None, path: str) -> str | None:
     """Whether a record may be stored: `valid`, `unknown` (no shape known), or None when not asked to look.
 
     Raises:
@@ -148,7 +148,7 @@ def check_record(collection: str, rkey: str, record: Json, *, validate: bool | N
 
     """
     try:
-        check_data_model(record, "$.record")
+        check_data_model(record, path)
     except MismatchError as error:
         raise invalid(str(error)) from error
     if validate is False:
@@ -163,7 +163,7 @@ def check_record(collection: str, rkey: str, record: Json, *, validate: bool | N
     if key != "self" and not fits(key, rkey):
         raise invalid(f'Invalid record key for {collection}: Invalid {key} (got "{rkey}") at $')
     try:
-        shape.check(record, "$.record")
+        shape.check(record, path)
     except MismatchError as error:
         raise invalid(f"Invalid {collection} record: {error}") from error
     return "valid"

@@ -77,10 +77,6 @@ class Sessions:
         claims = self._claims(token, ("com.atproto.refresh",), allow_expired=True)
         self._refresh.pop(str(claims["jti"]), None)
 
-    def did_of_refresh(self, token: str) -> str:
-        """Whose refresh token this is, revoked or not. Raises `XrpcError` when it is none."""
-        return str(self._claims(token, ("com.atproto.refresh",))["sub"])
-
     def did_of_access(self, token: str, *, main_password_only: bool = False) -> str:
         """Whose access token this is. Raises `XrpcError` 400 `ExpiredToken` or `InvalidToken`."""
         claims = self._claims(token, ("com.atproto.access", "com.atproto.appPass"))

@@ -1,0 +1,38 @@
+"""Bluesky's own server software on loopback, started and stopped by the scripts beside this file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+_HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A running network; `settle` returns once everything written so far can be read."""
+
+    pds: str
+    control: str
+    jwt_secret: str
+
+    @classmethod
+    def start(cls) -> Rig:
+        """Start it, or join the one that `run.sh` started. Settings come from the environment, see `start.sh`."""
+        done = subprocess.run([_HERE / "start.sh"], capture_output=True, text=True, timeout=180, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        told: dict[str, Any] = json.loads(done.stdout)
+        return cls(pds=told["pds"], control=told["control"], jwt_secret=told["jwt_secret"])
+
+    def settle(self) -> None:
+        httpx.post(f"{self.control}/settle", timeout=30).raise_for_status()
+
+    @staticmethod
+    def stop() -> None:
+        subprocess.run([_HERE / "stop.sh"], check=True, timeout=60)
