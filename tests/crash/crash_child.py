@@ -1,0 +1,122 @@
+"""Lives of a real outbox in front of a real service, each a process of its own, to be killed at any moment.
+
+Usage: python -m tests.crash.crash_child FOLDER SERVICE_URL HANDLE PASSWORD
+
+Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). One
+hears `born PID`, `awake`, `ended CODE`. A life submits every act of `FOLDER/wanted.jsonl` that has no intent yet,
+delivers until nothing waits, and ends with code 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from adapters.atproto.client import Atproto
+from common.clock import SystemClock
+from common.redact import Redactor
+from common.result import Err
+from modules.bluesky.courier import BlueskyCourier
+from modules.console import SilentConsole
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.outbox.outbox import Outbox
+from modules.outbox.types import Draft, IntentKind, Pacing
+from modules.schema import MIGRATIONS
+
+T = TypeVar("T")
+
+_KINDS: tuple[IntentKind, ...] = ("post", "reply", "like")
+_READ_TIMEOUT_S = 1.0
+
+
+class MortalDatabase(Database):
+    """Kills its own process at one transaction: inside it, or right after it was committed."""
+
+    count = 0
+    die_at = 0
+    die_inside = False
+
+    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        self.count += 1
+        last = self.count == self.die_at
+
+        def work(connection: sqlite3.Connection) -> T:
+            result = fn(connection)
+            if last and self.die_inside:
+                _die()
+            return result
+
+        result = await super().run(work)
+        if last:
+            _die()
+        return result
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def live(folder: Path, service_url: str, handle: str, password: str, die_at: int, *, inside: bool) -> None:
+    clock = SystemClock()
+    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    database.die_at, database.die_inside = die_at, inside
+    atproto = Atproto(
+        service_url=service_url,
+        identifier=handle,
+        password=password,
+        session_path=folder / "session.json",
+        clock=clock,
+        min_spacing_s=0,
+        read_timeout_s=_READ_TIMEOUT_S,
+    )
+    outbox = Outbox(
+        database=database,
+        journal=Journal(database, SilentConsole(), clock, Redactor()),
+        clock=clock,
+        couriers=dict.fromkeys(_KINDS, BlueskyCourier(atproto)),
+        pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
+        own_did=lambda: atproto.did,
+    )
+    while isinstance(await atproto.authenticate(), Err):
+        await clock.sleep(0.1)
+    _say("awake")
+    for line in (folder / "wanted.jsonl").read_text().splitlines():
+        draft = Draft(**json.loads(line))
+        if not await outbox.by_cause(draft.cause_id or ""):
+            await outbox.submit(draft)
+    while (report := await outbox.deliver_due()).next_in_s is not None:
+        await clock.sleep(min(report.next_in_s, 0.1))
+    await atproto.aclose()
+    await database.close()
+
+
+def main() -> None:
+    folder, service_url, handle, password = sys.argv[1:]
+    for line in sys.stdin:
+        at, *where = line.split() or ["0"]
+        pid = os.fork()
+        if pid == 0:
+            _say(f"born {os.getpid()}")
+            asyncio.run(live(Path(folder), service_url, handle, password, int(at), inside=where == ["inside"]))
+            os._exit(0)
+        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    from adapters.atproto import xrpc as _loaded  # noqa: F401 - before the first fork, not in each life
+
+    main()

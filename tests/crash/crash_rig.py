@@ -1,0 +1,149 @@
+"""A network that watches its requests and can kill whoever sends them, and the figures of many deaths."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from common.clock import SystemClock
+from town.atproto.faults import Fault, FaultKind, Faults
+from town.atproto.limits import Limit, Limits
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.serving import serve
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+WRITE = "com.atproto.repo.putRecord"
+Moment = Literal["in a transaction", "after a commit", "request arrived", "request answered", "any time"]
+MOMENTS: tuple[Moment, ...] = (
+    "in a transaction",
+    "after a commit",
+    "request arrived",
+    "request answered",
+    "any time",
+)
+_FAULTS: tuple[FaultKind, ...] = ("lost_request", "lost_answer", "hang", "server_error", "rate_limited")
+_PLENTY = Limit(10**9, 3600)
+UNLIMITED = Limits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
+
+
+@dataclass
+class Watch:
+    """An ASGI application in front of another: counts requests, and strikes when the count that was set is reached."""
+
+    app: ASGIApp
+    requests: int = 0
+    _left: int = 0
+    _on: Moment = "any time"
+    _strike: Callable[[], None] | None = None
+
+    def set(self, on: Moment, after: int, strike: Callable[[], None]) -> None:
+        self._on, self._left, self._strike = on, after, strike
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.requests += 1
+        self._left -= 1
+        strike = self._strike if self._left == 0 else None
+        if strike and self._on == "request arrived":
+            strike()
+        await self.app(scope, receive, send)
+        if strike and self._on == "request answered":
+            strike()
+
+
+@dataclass
+class Rig:
+    """The network, its address, and the faults that befall it."""
+
+    network: Network
+    faults: Faults
+    watch: Watch
+    url: str
+    rng: random.Random
+
+    def disturb(self) -> None:
+        """Arm one fault for the next few writes, now and then."""
+        self.faults.clear()
+        if self.rng.random() < 0.7:
+            kind = self.rng.choice(_FAULTS)
+            self.faults.arm(Fault(kind, WRITE, times=2, probability=0.5, seconds=1 if kind == "rate_limited" else 3))
+
+
+@dataclass
+class Figures:
+    """What happened to a process that was killed again and again."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    lives: int = 0
+    acts: int = 0
+    duplicates: int = 0
+    losses: int = 0
+
+    def __str__(self) -> str:
+        moments = ", ".join(f"{count} {moment}" for moment, count in sorted(self.kills.items()))
+        return (
+            f"{self.kills.total()} SIGKILLs ({moments}) over {self.lives} lives; "
+            f"{self.acts} acts, {self.duplicates} duplicates, {self.losses} losses"
+        )
+
+
+@contextlib.asynccontextmanager
+async def rig(rng: random.Random) -> AsyncIterator[Rig]:
+    network = Network(clock=SystemClock())
+    faults = Faults(rng)
+    watch = Watch(atproto_app(network, limits=UNLIMITED, faults=faults))
+    async with serve(watch) as url:
+        yield Rig(network, faults, watch, url, rng)
+
+
+@dataclass
+class Nursery:
+    """The process that forks lives: see `crash_child`."""
+
+    process: asyncio.subprocess.Process
+
+    async def birth(self, fate: str = "") -> int:
+        """A new life; its process id."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{fate}\n".encode())
+        born, pid = (await self.hear()).split()
+        assert born == "born"
+        return int(pid)
+
+    async def hear(self, timeout_s: float = 30.0) -> str:
+        """The next words: `awake`, or `ended CODE`."""
+        assert self.process.stdout is not None
+        return (await asyncio.wait_for(self.process.stdout.readline(), timeout_s)).decode().strip()
+
+
+@contextlib.asynccontextmanager
+async def nursing(*args: str) -> AsyncIterator[Nursery]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.crash.crash_child",
+        *args,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Nursery(process)
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+def kill(pid: int) -> None:
+    """SIGKILL, if it still lives."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
