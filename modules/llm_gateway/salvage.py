@@ -43,26 +43,24 @@ def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
         value = _loads(value)
     if isinstance(value, dict):
         return value, ""
-    for start, end in _objects(raw):
-        value = _loads(raw[start:end])
-        if isinstance(value, dict):
-            return value, ""
-    return {}, "the arguments are not one JSON object"
+    inside = next((found for _, _, found in _objects(raw) if found is not None), None)
+    return ({}, "the arguments are not one JSON object") if inside is None else (inside, "")
 
 
 def find_calls(text: str, offered: Sequence[ToolSpec], *, required: bool) -> tuple[str, tuple[Found, ...]]:
     """The calls written in `text`, and what is left of it.
 
-    Without `required` only marked calls (`<tool_call>`, a code fence) that end the answer count: a model that
-    merely shows JSON, or quotes someone who does, has not called. With `required` a bare object counts too, and for a
-    single offered tool its arguments alone.
+    Without `required` only calls that end the answer count, and they must be marked (`<tool_call>`, a code fence) or be
+    all of it: a model that merely shows JSON, or quotes someone who does, has not called. With `required` a bare object
+    counts anywhere, and for a single offered tool its arguments alone.
     """
     found: list[Found] = []
     kept, position = "", 0
-    for start, end in _objects(text):
+    for start, end, value in _objects(text):
         opening = _opening_before(text, start)
-        call = _as_call(_loads(text[start:end]), offered, required=required)
-        if call is None or (opening is None and not required):
+        call = _as_call(value, offered, required=required)
+        bare = opening is None and text.strip() != text[start:end]
+        if call is None or (bare and not required):
             continue
         begin = start if opening is None else opening
         if found and not required and text[position:begin].strip():
@@ -78,11 +76,11 @@ def find_calls(text: str, offered: Sequence[ToolSpec], *, required: bool) -> tup
 
 def looks_cut(text: str) -> bool:
     """Whether `text` reads like the first part of a call that never came to its end."""
-    return bool(_CUT_START.match(text)) and not any(isinstance(_loads(text[a:b]), dict) for a, b in _objects(text))
+    return bool(_CUT_START.match(text)) and all(value is None for _, _, value in _objects(text))
 
 
-def _as_call(value: object, offered: Sequence[ToolSpec], *, required: bool) -> Found | None:
-    if not isinstance(value, dict):
+def _as_call(value: dict[str, Any] | None, offered: Sequence[ToolSpec], *, required: bool) -> Found | None:
+    if value is None:
         return None
     for tool in offered:
         if value.get("name") == tool.name:
@@ -104,8 +102,8 @@ def _opening_before(text: str, start: int) -> int | None:
     return next((match.start() for match in _OPENING.finditer(text, 0, start + 1) if match.end() == start), None)
 
 
-def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of the balanced `{…}` in `text`, outermost ones, left to right; braces inside strings do not count."""
+def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+    """The outermost balanced `{…}` in `text`: where each starts and ends, and its value if it is JSON."""
     position = 0
     for _ in range(_MAX_STARTS):
         start = text.find("{", position)
@@ -113,8 +111,16 @@ def _objects(text: str) -> Iterator[tuple[int, int]]:
             return
         end = _balanced_end(text, start)
         if end is not None:
-            yield start, end
+            yield start, end, _as_object(text[start:end])
         position = end or start + 1
+
+
+def _as_object(raw: str) -> dict[str, Any] | None:
+    value = _loads(raw)
+    if value is None and raw.startswith("{{") and raw.endswith("}}"):
+        # NOTE(self): Qwen copies the doubled braces of its own chat template.
+        value = _loads(raw[1:-1])
+    return value if isinstance(value, dict) else None
 
 
 def _balanced_end(text: str, start: int) -> int | None:

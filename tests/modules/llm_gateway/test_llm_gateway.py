@@ -116,7 +116,7 @@ async def test_a_call_written_as_text_becomes_a_call(gateway: LLMGateway, model:
     model.plays(
         says('Sure.\n<tool_call>\n{"name": "like", "arguments": {"uri": "a"}}\n</tool_call>'),
         says('{"name": "like", "arguments": {"uri": "b"}}'),
-        says('{"name": "like", "arguments": {"uri": "c"}}'),
+        says('So: {"name": "like", "arguments": {"uri": "c"}}'),
     )
     tagged = await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET])
     bare = await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET], tool_choice="required")

@@ -29,6 +29,7 @@ FOUND = (Found("like", {"uri": "at://x"}),)
         ('{"text": "two\nlines"}', {"text": "two\nlines"}),
         ('{oops} {"a": 1}', {"a": 1}),
         ('{ { "a": 1}', {"a": 1}),
+        ('{{"a": 1}}', {"a": 1}),
         ('{"q": "say \\"}\\" now"}', {"q": 'say "}" now'}),
     ],
 )
@@ -57,6 +58,8 @@ def test_any_object_survives_prose_around_it(value: dict[str, Any], prose: str) 
         (f"```json\n{CALL}\n```", False, ""),
         (f"```\n{CALL}\n```", False, ""),
         (CALL, True, ""),
+        (f"\n{CALL}\n", False, ""),
+        ("{" + CALL + "}", False, ""),
         (f"Here: {CALL} Done.", True, "Here: Done."),
         (CALL.replace("arguments", "parameters"), True, ""),
         ('{"name": "like", "arguments": "{\\"uri\\": \\"at://x\\"}"}', True, ""),
@@ -69,7 +72,8 @@ def test_a_call_written_as_text_is_found(text: str, rest: str, *, required: bool
 @pytest.mark.parametrize(
     ("text", "required"),
     [
-        (CALL, False),
+        (f"This is JSON: {CALL}", False),
+        (f"{CALL} {CALL}", False),
         (f"They wrote ```json\n{CALL}\n``` and I disagree.", False),
         (f'"<tool_call>{CALL}</tool_call>" is what they wrote.', False),
         ('<tool_call>{"name": "follow", "arguments": {}}</tool_call>', True),
