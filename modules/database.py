@@ -8,6 +8,7 @@ newer version wrote is refused.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 5.0
 
+_ROOM_BYTES = 256 * 1024
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _UNWRITABLE = {
@@ -167,9 +169,14 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
+def _is_full(path: Path) -> bool:
+    return shutil.disk_usage(path.parent).free < _ROOM_BYTES
+
+
 def _explain(path: Path, error: sqlite3.Error) -> SoulError | None:
     code = _code(error)
-    if code == sqlite3.SQLITE_FULL:
+    # NOTE(self): a full disk often shows as a plain I/O error, where the shared-memory file could not grow.
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return StorageError(
             f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
         )

@@ -89,6 +89,7 @@ class App:
     status: StatusBoard
     owner: OwnerTalk
     facts: Facts
+    notices: tuple[str, ...]
 
     async def wake(self) -> None:
         """Log in and read our own feed. Raises `Auth` or `Fatal`; waits out what is only briefly down."""
@@ -134,7 +135,7 @@ async def open_soul(
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
         rails = await _lay_rails(settings, home, console=console, clock=clock, rng=rng, stack=stack)
         app = _move_in(rails, social_only=social_only)
-        for notice in (rails.database.notice, app.expression.notice):
+        for notice in (rails.database.notice, *app.notices):
             if notice:
                 await rails.journal.record(Entry("error", "start", notice, line="error"))
         yield app
@@ -326,7 +327,8 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         clock=rails.clock,
         situation=situation,
     )
-    return App(rails, thinker, expression, awareness, scheduler, status, owner, facts)
+    notices = (conversations.notice, relationships.notice, expression.notice)
+    return App(rails, thinker, expression, awareness, scheduler, status, owner, facts, notices)
 
 
 async def _log_in(rails: Rails) -> None:

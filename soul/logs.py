@@ -6,6 +6,7 @@ The journal says why; the log says what happened when, for whoever has to look i
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -44,7 +45,8 @@ class DailyFile(logging.Handler):
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # the last bytes found no room; the owner hears of the full disk elsewhere
+                self._file.close()
         super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's

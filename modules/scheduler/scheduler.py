@@ -103,8 +103,8 @@ class Scheduler:
             return Outcome(ran=False, reason="stopping")
         if name in self._running:
             return Outcome(ran=False, reason=f"{name} is already running")
-        if loop.needs_idle and not self.attention.free:
-            return Outcome(ran=False, reason=f"busy with {self.attention.mode}")
+        if loop.needs_idle and (busy := self._busy_with()):
+            return Outcome(ran=False, reason=f"busy with {busy}")
         task = asyncio.create_task(self._run(loop), name=f"loop:{name}")
         self._running[name] = task
         self.on_change()
@@ -186,6 +186,11 @@ class Scheduler:
             summary = f"{loop.name} failed: {type(error).__name__}: {error}"
             await self._journal.record(Entry("error", loop.name, summary, line="error", data={"trace": _trace(error)}))
             return Outcome(ran=False, reason=summary)
+
+    def _busy_with(self) -> str:
+        """What has the mind, or is just about to take it; "" when it is free."""
+        taking = (name for name in self._running if self._loops[name].needs_idle)
+        return next(taking, "" if self.attention.free else self.attention.mode)
 
     def _finished(self, name: str) -> None:
         self._running.pop(name, None)

@@ -60,8 +60,6 @@ async def _live(settings: Settings, home: Home, *, social_only: bool) -> None:
             if social_only:
                 console.line("sys", "Social-only: GitHub, code and self-improvement are off")
             await _until(ended, app, terminal)
-    except OSError as error:
-        raise storage_error(home.memory, error) from error
     except Fatal as error:
         console.line("error", str(error), error.remedy)
         raise

@@ -1,0 +1,177 @@
+"""A world for tests: a real network and a real model service on loopback, and SOULs that live in it.
+
+The mind is whatever function a test gives it; everything else is the product.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.clock import SystemClock
+from common.files import write_atomic
+from common.settings import Settings, load_settings
+from modules.console import SilentConsole
+from modules.home import Home
+from modules.journal.types import StoredEntry
+from soul.app import App, open_soul
+from soul.commands.init import fill_env
+from soul.resources import template
+from town.atproto.faults import Faults
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.mind.faults import Faults as MindFaults
+from town.mind.service import model_app
+from town.mind.types import ChatRequest, Thought, ToolUse
+from town.serving import serve
+
+KEY = "model-key-for-tests"
+PASSWORD = "town-password-1"
+Think = Callable[[ChatRequest], Thought]
+
+
+def call(name: str, /, **arguments: object) -> Thought:
+    """A thought that is one tool call."""
+    return Thought(calls=(ToolUse(name, dict(arguments)),))
+
+
+@dataclass
+class Mind:
+    """A mind that answers with a function, and remembers what it was asked."""
+
+    answer: Think
+    asked: list[ChatRequest] = field(default_factory=list)
+    models: tuple[str, ...] = ("test-mind",)
+    about: str = "A function of a test."
+
+    async def think(self, request: ChatRequest) -> Thought:
+        self.asked.append(request)
+        return self.answer(request)
+
+
+def replying(text: str) -> Think:
+    """Replies with `text` where it can, posts it where it can, else says it."""
+
+    def think(request: ChatRequest) -> Thought:
+        names = {offer.name for offer in request.offers}
+        for name in ("bluesky_reply", "bluesky_post"):
+            if name in names and request.force:
+                return call(name, text=text)
+        return Thought(text=text)
+
+    return think
+
+
+@dataclass
+class World:
+    """The network, the mind, and their faults. `root` is where homes lie."""
+
+    network: Network
+    atproto_url: str
+    faults: Faults
+    mind: Mind
+    model_url: str
+    mind_faults: MindFaults
+    root: Path
+
+    def account(self, name: str) -> str:
+        """The did of `name`.test, made on first use."""
+        found = self.network.find(f"{name}.test")
+        return found.did if found else self.network.create_account(f"{name}.test", PASSWORD, display_name=name).did
+
+    def make_home(self, name: str, **more: str) -> Home:
+        """A home for the SOUL `name`, owned by `owner.test`."""
+        self.account(name)
+        home = Home.at(self.root / name)
+        answers = {
+            "AGENT_NAME": name,
+            "OWNER_BLUESKY_SOCIAL_HANDLE": "owner.test",
+            "OWNER_BLUESKY_SOCIAL_HANDLE_DID": self.account("owner"),
+            "AGENT_BLUESKY_USERNAME": f"{name}.test",
+            "AGENT_BLUESKY_PASSWORD": PASSWORD,
+            "ATPROTO_SERVICE_URL": self.atproto_url,
+            "AI_GATEWAY_API_KEY": KEY,
+            "AI_GATEWAY_BASE_URL": f"{self.model_url}/v1",
+            "AI_GATEWAY_MODEL": "test-mind",
+            "SOUL_SPEED": "1000",
+            **more,
+        }
+        write_atomic(home.env, fill_env(template(".env.example"), answers), mode=0o600)
+        write_atomic(home.soul, template("SOUL.md"))
+        return home
+
+    def texts(self, name: str) -> list[str]:
+        """What `name` has posted and replied, oldest first."""
+        did = self.account(name)
+        return [post.text for post in reversed(self.network.posts(1000)) if post.author.did == did]
+
+    def likers(self, uri: str) -> list[str]:
+        return [actor.handle for actor in self.network.likes(uri)]
+
+
+@asynccontextmanager
+async def open_world(root: Path) -> AsyncIterator[World]:
+    """A fresh world. Its mind says one friendly sentence until a test gives it another."""
+    network = Network(clock=SystemClock())
+    faults, mind_faults = Faults(random.Random(7)), MindFaults()
+    mind = Mind(replying("Slate, because it remembers the rain. Which would you pick, tin or slate?"))
+    async with (
+        serve(atproto_app(network, faults=faults)) as atproto_url,
+        serve(model_app(mind, api_key=KEY, faults=mind_faults)) as model_url,
+    ):
+        yield World(network, atproto_url, faults, mind, model_url, mind_faults, root)
+
+
+@dataclass
+class Life:
+    """One SOUL, awake in this process, moved step by step."""
+
+    app: App
+    console: SilentConsole
+
+    async def look(self) -> None:
+        """One awareness run, and everything that came of it sent."""
+        await self.app.scheduler.run_guarded("awareness")
+        await self.send()
+
+    async def send(self) -> None:
+        """Let out all that waits."""
+        for _ in range(200):
+            await self.app.rails.outbox.deliver_due()
+            counts = await self.app.rails.outbox.counts()
+            if not counts.get("pending") and not counts.get("sending"):
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(counts)
+
+    async def decisions(self) -> list[StoredEntry]:
+        """What was decided, oldest first."""
+        return list(reversed(await self.app.rails.journal.recent(100, kinds=["decision"])))
+
+
+@asynccontextmanager
+async def awake(home: Home, **more: bool) -> AsyncIterator[Life]:
+    """The SOUL of `home`, logged in; its loops are run by the test."""
+    console = SilentConsole()
+    async with open_soul(
+        settings_of(home), home, console=console, clock=SystemClock(), rng=random.Random(1), **more
+    ) as app:
+        await app.wake()
+        yield Life(app, console)
+
+
+def settings_of(home: Home) -> Settings:
+    """The home's settings, without what the environment of the test run says."""
+    return load_settings(home.root)
+
+
+def clean_environment() -> Iterator[str]:
+    """The names in the environment that would win over a home's `.env`."""
+    for name in os.environ:
+        if name.lower() in Settings.model_fields:
+            yield name

@@ -1,0 +1,206 @@
+"""Ten kinds of trouble, each met by the real program with one clear line and a remedy, and nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from living import World
+
+from common.errors import StorageError
+from common.files import write_atomic
+from town.mind.faults import Fault as MindFault
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    code: int
+    output: str
+
+    @property
+    def complaints(self) -> list[str]:
+        return [line for line in self.output.splitlines() if line.startswith("✗")]
+
+    @property
+    def remedies(self) -> list[str]:
+        return [line for line in self.output.splitlines() if line.startswith("  →")]
+
+
+async def soul(*arguments: str, seconds: float = 30) -> Ended:
+    """Run the program to its end."""
+    async with started(*arguments) as process:
+        output, _ = await asyncio.wait_for(process.communicate(), seconds)
+        return Ended(process.returncode or 0, output.decode())
+
+
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def until(process: asyncio.subprocess.Process, words: str, seconds: float = 20) -> str:
+    """Read the output until a line with `words`."""
+    assert process.stdout is not None
+    seen = ""
+    async with asyncio.timeout(seconds):
+        while line := (await process.stdout.readline()).decode():
+            seen += line
+            if words in line:
+                return seen
+    raise AssertionError(f"never said {words!r}:\n{seen}")
+
+
+def one_clear_line(ended: Ended, *words: str) -> None:
+    """The program ended with code 1, one complaint with these words, one remedy, and no traceback."""
+    assert ended.code == 1, ended.output
+    assert len(ended.complaints) == 1, ended.output
+    assert len(ended.remedies) == 1, ended.output
+    assert "Traceback" not in ended.output
+    for word in words:
+        assert word in ended.complaints[0] + ended.remedies[0]
+
+
+async def test_without_settings_it_names_what_is_missing_and_how_to_begin(tmp_path: Path) -> None:
+    one_clear_line(await soul("run", "--home", str(tmp_path)), "AGENT_NAME is missing", "soul init")
+
+
+async def test_a_wrong_setting_is_named(world: World) -> None:
+    home = world.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="kit.test", SOUL_SPEED="fast")
+    one_clear_line(
+        await soul("run", "--home", str(home.root)), "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED"
+    )
+
+
+async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(world: World) -> None:
+    home = world.make_home("rowan")
+    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+    world.mind_faults.arm(MindFault("unauthorized"))
+    one_clear_line(await soul("run", "--home", str(home.root)), "AI_GATEWAY_API_KEY")
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "Sent reply")
+    assert len(world.texts("rowan")) == 1
+
+
+async def test_a_wrong_password_is_told_with_both_variables(world: World) -> None:
+    home = world.make_home("rowan", AGENT_BLUESKY_PASSWORD="wrong-password")
+    one_clear_line(
+        await soul("run", "--home", str(home.root)), "rowan.test", "AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD"
+    )
+
+
+@pytest.mark.parametrize("content", [None, "", "   \n"])
+async def test_without_a_soul_there_is_no_life(world: World, content: str | None) -> None:
+    home = world.make_home("rowan")
+    home.soul.unlink()
+    if content is not None:
+        home.soul.write_text(content)
+    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL.md")
+    assert world.texts("rowan") == []
+
+
+async def test_a_soul_changed_while_it_lives_stops_it(world: World) -> None:
+    home = world.make_home("rowan")
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "♥")
+        home.soul.write_text("You are somebody else now.")
+        output, _ = await asyncio.wait_for(process.communicate(), 15)
+        one_clear_line(Ended(process.returncode or 0, output.decode()), "SOUL.md changed while the SOUL was running")
+
+
+@pytest.mark.parametrize("name", ["relationships.json", "bluesky_conversations.json", "expression_schedule.json"])
+async def test_a_corrupt_state_file_is_set_aside_and_told(world: World, name: str) -> None:
+    home = world.make_home("rowan")
+    (home.memory).mkdir()
+    (home.memory / name).write_text('{"half": ')
+    async with started("run", "--home", str(home.root)) as process:
+        told = await until(process, "♥")
+    assert f"{name} is not valid JSON" in told
+    kept = list(home.memory.glob(f"{name}.corrupt-*"))
+    assert [path.read_text() for path in kept] == ['{"half": ']
+
+
+async def test_a_corrupt_database_is_set_aside_and_told(world: World) -> None:
+    home = world.make_home("rowan")
+    home.memory.mkdir()
+    home.database.write_bytes(b"this is no database" * 1000)
+    async with started("run", "--home", str(home.root)) as process:
+        told = await until(process, "♥")
+    assert "soul.db" in told
+    assert [path.read_bytes()[:19] for path in home.memory.glob("soul.db.corrupt-*")] == [b"this is no database"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
+async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, world: World) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    await asyncio.to_thread(subprocess.run, ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    try:
+        state = disk / "state.json"
+        write_atomic(state, "old")
+        (disk / "ballast").write_bytes(b"x" * (380 * 1024))
+        with pytest.raises(StorageError, match="Disk full"):
+            write_atomic(state, "new" * 20_000)
+        assert state.read_text() == "old"
+        assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
+        home = world.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
+        one_clear_line(await soul("run", "--home", str(home.root)), "Disk full", "Free some space")
+    finally:
+        await asyncio.to_thread(subprocess.run, ["umount", disk], check=True)
+
+
+async def test_a_taken_port_is_named(world: World) -> None:
+    port = world.atproto_url.rsplit(":", 1)[1]
+    one_clear_line(await soul("demo", "--port", port, "--minutes", "1"), port)
+
+
+async def test_a_second_process_in_the_same_home_is_turned_away(world: World) -> None:
+    home = world.make_home("rowan")
+    async with started("run", "--home", str(home.root)) as first:
+        await until(first, "♥")
+        one_clear_line(await soul("run", "--home", str(home.root)), f"pid {first.pid}", "--home")
+        one_clear_line(await soul("walk", "--home", str(home.root)), f"pid {first.pid}")
+
+
+async def test_a_service_that_is_down_is_waited_for(world: World, tmp_path: Path) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9")
+    async with started("run", "--home", str(home.root)) as process:
+        told = await until(process, "trying again")
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 5) == 0
+    assert "Bluesky cannot be reached" in told
+
+
+async def test_ctrl_c_ends_within_five_seconds_with_code_0(world: World) -> None:
+    home = world.make_home("rowan")
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "♥")
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(process.wait(), 5) == 0
+
+
+async def test_an_unknown_option_is_usage_code_2(tmp_path: Path) -> None:
+    assert (await soul("run", "--no-such-option")).code == 2
