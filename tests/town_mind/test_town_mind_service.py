@@ -11,7 +11,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from town.mind.faults import FaultKind, Faults
+from town.mind.faults import Fault, FaultKind, Faults
 from town.mind.gateway import GatewayMind
 from town.mind.service import model_app
 from town.mind.types import ChatRequest, Thought, ToolUse
@@ -214,7 +214,7 @@ async def test_a_body_that_is_not_json_is_a_bad_request(base_url: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "error", "status"),
     [
-        ("rate_limit", openai.RateLimitError, 429),
+        ("rate_limited", openai.RateLimitError, 429),
         ("bad_gateway", openai.InternalServerError, 502),
         ("unauthorized", openai.AuthenticationError, 401),
         ("payment_required", openai.APIStatusError, 402),
@@ -223,22 +223,22 @@ async def test_a_body_that_is_not_json_is_a_bad_request(base_url: str) -> None:
 async def test_an_injected_fault_is_met_once_and_then_the_service_is_well(
     client: AsyncOpenAI, faults: Faults, kind: FaultKind, error: type[openai.APIStatusError], status: int
 ) -> None:
-    faults.inject(kind, retry_after=7)
+    faults.arm(Fault(kind, seconds=7))
     with pytest.raises(error) as caught:
         await client.chat.completions.create(model="parrot", messages=HELLO)
     assert caught.value.status_code == status
-    assert caught.value.response.headers.get("retry-after") == ("7" if kind == "rate_limit" else None)
+    assert caught.value.response.headers.get("retry-after") == ("7" if kind == "rate_limited" else None)
     assert (await client.chat.completions.create(model="parrot", messages=HELLO)).choices
 
 
 async def test_a_hanging_service_lets_the_clients_deadline_strike(client: AsyncOpenAI, faults: Faults) -> None:
-    faults.inject("hang")
+    faults.arm(Fault("hang"))
     with pytest.raises(openai.APITimeoutError):
         await client.chat.completions.create(model="parrot", messages=HELLO, timeout=0.2)
 
 
 async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: Faults) -> None:
-    faults.inject("cut")
+    faults.arm(Fault("cut"))
     stream = await client.chat.completions.create(model="parrot", messages=HELLO, stream=True)
     assert await anext(aiter(stream))
     with pytest.raises((openai.APIError, httpx.HTTPError)):
@@ -246,7 +246,7 @@ async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: Fa
 
 
 async def test_a_cut_plain_answer_is_a_connection_error(client: AsyncOpenAI, faults: Faults) -> None:
-    faults.inject("cut")
+    faults.arm(Fault("cut"))
     with pytest.raises((openai.APIError, httpx.HTTPError)):
         await client.chat.completions.create(model="parrot", messages=HELLO)
 
@@ -256,10 +256,26 @@ async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_u
     async with httpx.AsyncClient() as http:
         assert (await http.post(url, json={"kind": "hang"})).status_code == 401
         http.headers["authorization"] = f"Bearer {KEY}"
-        assert (await http.post(url, json={"kind": "rate_limit", "times": 3})).json() == {"waiting": 3}
+        assert (await http.post(url, json={"kind": "rate_limited", "times": 3})).status_code == 200
         assert (await http.post(url, json={"kind": "earthquake"})).status_code == 400
-        assert (await http.post(url, json={"kind": "clear"})).json() == {"waiting": 0}
-    assert len(faults) == 0
+        assert (await http.post(url, json={"kind": "hang", "colour": 1})).status_code == 400
+        assert (await http.get(url)).json() == {"armed": [{"kind": "rate_limited", "times": 3, "seconds": 30.0}]}
+        assert (await http.delete(url)).json() == {"armed": []}
+    assert faults.armed == ()
+
+
+async def test_a_fault_for_two_requests_is_met_twice(client: AsyncOpenAI, faults: Faults) -> None:
+    faults.arm(Fault("unauthorized", times=2))
+    for _ in range(2):
+        with pytest.raises(openai.AuthenticationError):
+            await client.chat.completions.create(model="parrot", messages=HELLO)
+    assert (await client.chat.completions.create(model="parrot", messages=HELLO)).choices
+
+
+async def test_a_hang_ends_by_itself_in_a_bad_gateway(client: AsyncOpenAI, faults: Faults) -> None:
+    faults.arm(Fault("hang", seconds=0.1))
+    with pytest.raises(openai.InternalServerError):
+        await client.chat.completions.create(model="parrot", messages=HELLO)
 
 
 async def test_a_gateway_mind_streams_another_services_answer_through(base_url: str) -> None:
@@ -275,7 +291,7 @@ async def test_a_gateway_mind_streams_another_services_answer_through(base_url: 
 
 
 async def test_a_gateway_mind_passes_the_other_services_errors_on(base_url: str, faults: Faults) -> None:
-    faults.inject("rate_limit", retry_after=9)
+    faults.arm(Fault("rate_limited", seconds=9))
     gateway = GatewayMind(base_url=base_url, api_key=KEY, model="parrot")
     async with (
         serve(model_app(gateway, api_key=KEY)) as front,

@@ -1,6 +1,6 @@
 """The model service: `POST /v1/chat/completions` and `GET /v1/models`, as unmodified clients expect them.
 
-Keeps nothing between requests but the queue of `faults`, which `POST /town/faults` fills.
+Keeps nothing between requests but the `faults` that are armed in process or by `POST /town/faults`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hmac
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
 from itertools import islice
 
 from starlette.applications import Starlette
@@ -19,12 +20,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from town.mind.faults import KINDS, Fault, Faults
+from town.mind.faults import Fault, Faults, fault_from_json
 from town.mind.gateway import GatewayMind
 from town.mind.types import ChatRequest, Json, Mind, Thought
 from town.mind.wire import BadRequest, chunks, completion, error_body, read_request
 
-_HANG_S = 600.0
 _HANG_TICK_S = 0.05
 _CHUNKS_BEFORE_CUT = 3
 
@@ -35,14 +35,14 @@ def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: Faults | None =
     Args:
         mind: who answers.
         api_key: any other key is refused with 401.
-        faults: failures to hand out, shared with whoever wants to inject some.
+        faults: shared with whoever wants to arm some.
 
     """
     service = _Service(mind, api_key, faults if faults is not None else Faults())
     routes = [
         Route("/v1/chat/completions", service.complete, methods=["POST"]),
         Route("/v1/models", service.models, methods=["GET"]),
-        Route("/town/faults", service.fail, methods=["POST"]),
+        Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
 
@@ -55,7 +55,7 @@ class _Service:
 
     async def complete(self, request: Request) -> Response:
         self._check_key(request)
-        fault = self._faults.take()
+        fault = self._faults.meet()
         if fault and fault.kind != "cut":
             return await _failing(fault, request)
         body = await _json(request)
@@ -72,18 +72,17 @@ class _Service:
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "town"} for name in self._mind.models]
         return JSONResponse({"object": "list", "data": data})
 
-    async def fail(self, request: Request) -> Response:
-        """`{"kind": …, "times": 1, "retryAfter": 1.0}`; kind `clear` empties the queue."""
+    async def faults(self, request: Request) -> Response:
+        """GET lists, DELETE clears, POST arms one: `{"kind": …, "times": 1, "seconds": 30}`."""
         self._check_key(request)
-        body = await _json(request)
-        kind = body.get("kind")
-        if kind == "clear":
+        if request.method == "POST":
+            try:
+                self._faults.arm(fault_from_json(await _json(request)))
+            except ValueError as error:
+                return _refusal(400, str(error), "invalid_request_error")
+        elif request.method == "DELETE":
             self._faults.clear()
-        elif kind in KINDS:
-            self._faults.inject(kind, times=int(body.get("times", 1)), retry_after=float(body.get("retryAfter", 1.0)))
-        else:
-            return _refusal(400, f"kind must be one of {', '.join(sorted(KINDS))}, clear.", "invalid_request_error")
-        return JSONResponse({"waiting": len(self._faults)})
+        return JSONResponse({"armed": [asdict(fault) for fault in self._faults.armed]})
 
     def _check_key(self, request: Request) -> None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -107,25 +106,25 @@ class _Cut(Response):
 
     media_type = "text/event-stream"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"text/event-stream"), (b"transfer-encoding", b"chunked")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": bytes(self.body), "more_body": True})
 
 
 async def _failing(fault: Fault, request: Request) -> Response:
-    if fault.kind == "rate_limit":
+    if fault.kind == "rate_limited":
         answer = _refusal(429, "Rate limit reached.", "requests", code="rate_limit_exceeded")
-        answer.headers["retry-after"] = f"{fault.retry_after:g}"
+        answer.headers["retry-after"] = f"{fault.seconds:g}"
         return answer
     if fault.kind == "unauthorized":
         return _refusal(401, "Incorrect API key provided.", "invalid_request_error", code="invalid_api_key")
     if fault.kind == "payment_required":
         return _refusal(402, "Insufficient credits.", "insufficient_quota", code="insufficient_quota")
     if fault.kind == "hang":
-        async with asyncio.timeout(_HANG_S):
-            while not await request.is_disconnected():  # noqa: ASYNC110 - the server offers no event for it
-                await asyncio.sleep(_HANG_TICK_S)
+        deadline = time.monotonic() + fault.seconds
+        while time.monotonic() < deadline and not await request.is_disconnected():  # noqa: ASYNC110 - the server offers no event for it
+            await asyncio.sleep(_HANG_TICK_S)
     return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>", status_code=502)
 
 

@@ -1,0 +1,125 @@
+"""An answer to a post: to a known question, to what people usually say, from our field, or that it is not ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from town.mind.bank import ANY, GENERAL, Field, Idea
+from town.mind.choosing import Choice
+from town.mind.words import Words, fit, without_questions
+
+_ASK_BACK = 0.3
+_ASK_TOO = 0.35
+_LONGEST_OPTION = 3
+_OPTIONS = re.compile(r"([\w' -]+?),? or ([\w' -]+?)(?: (?:for|in|at|on|to|with|when|this|these|today)\b[^?]*)?\?")
+
+
+def reply(words: Words, choice: Choice) -> str:
+    """The text of a reply."""
+    text = _answer(words, choice)
+    if choice.closing:
+        text = f"{without_questions(text)} {words.line('last')}"
+    return fit(text)
+
+
+def answer_freely(words: Words, fallback: str = "") -> str:
+    """An answer to anything: a choice of two, our field, a neighbour's; else `fallback`, else that it is not ours."""
+    text = words.scene.text
+    if option := _option(words, text):
+        return words.line("choice", pick=option)
+    if near := words.match(text, words.own_fields):
+        ask = f" {near.ask}" if words.rng.random() < _ASK_TOO else ""
+        lead = "" if "?" in text else f"{words.line('bridge')} "
+        return f"{lead}{near.say}{ask}"
+    field = words.bank.field_of(text)
+    if field == words.field:
+        return words.fill(words.pick(field.general))
+    if (referred := _refer(words)) or fallback:
+        return referred or words.fill(fallback)
+    lines = words.bank.lines["unknown" if "?" in text else "remark"]
+    return words.fill(words.pick(words.for_field(lines)))
+
+
+def _answer(words: Words, choice: Choice) -> str:
+    if choice.asked:
+        return _to_question(words, choice.asked)
+    if prepared := _prepared(words, choice):
+        return words.fill(words.pick(words.for_field(prepared)))
+    if line := _about_neighbour(words):
+        return words.line("neighbour", line=line)
+    if choice.answered:
+        return _to_answer(words, choice.answered)
+    thought = choice.intent.say if choice.intent and choice.intent.act == "thought" else {}
+    return answer_freely(words, words.pick(words.for_field(thought)) if thought else "")
+
+
+def _prepared(words: Words, choice: Choice) -> Mapping[str, Sequence[str]]:
+    """Phrases for what they said: a general invitation, or a thing that people usually say."""
+    if invited := words.bank.invited_in(words.scene.text):
+        answers: Mapping[str, Sequence[str]] = words.bank.lines["invited"][invited]
+        return answers
+    return choice.intent.say if choice.intent and choice.intent.act == "reply" else {}
+
+
+def _to_question(words: Words, idea: Idea) -> str:
+    keys = dict.fromkeys((words.field.name, ANY, *idea.answers))
+    answers = [idea.answers[key] for key in keys if key in idea.answers]
+    answer = next((answer for answer in answers if words.fresh(answer)), idea.more)
+    if not words.scene.own and not answer.endswith("?") and words.rng.random() < _ASK_BACK:
+        answer = f"{answer} {words.line('back')}"
+    return answer
+
+
+def _to_answer(words: Words, idea: Idea) -> str:
+    """They answered our question; if they turned it round, we answer it too."""
+    if "?" in words.scene.text and words.fresh(idea.answers[ANY]):
+        return idea.answers[ANY]
+    if words.fresh(idea.more):
+        return idea.more
+    return words.pick(words.for_field(words.bank.lines["received"]))
+
+
+def _refer(words: Words) -> str:
+    """The question belongs to a neighbour: say whose it is, and ask back."""
+    theirs = words.bank.field_of(words.scene.text)
+    if not theirs or theirs.name in {words.field.name, GENERAL}:
+        return ""
+    other = _neighbour_for(words, theirs)
+    if not other:
+        return ""
+    if idea := words.match(words.scene.text, [theirs]):
+        return words.line("refer", theirs=theirs.label, other=other, ask=idea.ask)
+    return words.line("direct", theirs=theirs.label, other=other)
+
+
+def _neighbour_for(words: Words, field: Field) -> str:
+    for handle, line in words.scene.me.neighbours().items():
+        if words.bank.field_of(line) == field:
+            return _first_name(handle)
+    return ""
+
+
+def _about_neighbour(words: Words) -> str:
+    """What SELF.md says of the neighbour that they ask about."""
+    for handle, line in words.scene.me.neighbours().items():
+        name = _first_name(handle)
+        if "?" in words.scene.text and re.search(rf"(?<![@\w]){name}\b", words.scene.text, re.IGNORECASE):
+            return line.replace(f"@{handle}", name)
+    return ""
+
+
+def _first_name(handle: str) -> str:
+    return handle.split(".", maxsplit=1)[0].capitalize()
+
+
+def _option(words: Words, text: str) -> str:
+    """One of two things to choose from, as they named it."""
+    match = _OPTIONS.search(text)
+    second = match[2].split() if match else []
+    first = match[1].split()[-len(second) :] if match else []
+    if not 0 < len(second) <= _LONGEST_OPTION or len(first) < len(second):
+        return ""
+    chosen = words.rng.choice([first, second])
+    bare = chosen[1:] if len(chosen) > 1 and chosen[0].lower() in {"a", "an", "my", "your"} else chosen
+    return " ".join(bare)[:1].upper() + " ".join(bare)[1:]

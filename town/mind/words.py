@@ -1,0 +1,128 @@
+"""Finding ideas and filling phrases for one scene. What was already said here, or lately by us, is not said again."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from common.text.graphemes import fit_post_text, grapheme_len
+from town.mind.bank import ANY, GENERAL, Bank, Field, Idea, flatten, stems
+from town.mind.reading import Scene, quote
+
+MAX_GRAPHEMES = 300
+_STEPS_PER_MINUTE = 3
+_ENOUGH_WORDS = 5
+_TELLING = 0.3  # a word that names a topic and occurs in at most three ideas
+_NEAR = 1.5
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_BLANK = re.compile(r"\{(\w+)\}")
+
+
+class Words:
+    """The bank, seen from one scene. `rng` is drawn from the request: the same request finds the same words."""
+
+    def __init__(self, bank: Bank, scene: Scene, rng: random.Random) -> None:
+        self.bank = bank
+        self.scene = scene
+        self.rng = rng
+        self.field = bank.field_of(scene.me.text) or bank.fields[GENERAL]
+        self.own_fields = tuple({name: bank.fields[name] for name in (self.field.name, GENERAL)}.values())
+        self._heard = scene.heard()
+
+    def fresh(self, text: str) -> bool:
+        """Whether this was not said here before."""
+        return flatten(text) not in self._heard
+
+    def pick(self, phrases: Sequence[str]) -> str:
+        """One of them, preferably one not said before; without a quotable piece, one that quotes nothing."""
+        usable = [phrase for phrase in phrases if "{quote}" not in phrase or quote(self.scene.text)] or list(phrases)
+        return self.rng.choice([phrase for phrase in usable if self.fresh(phrase)] or usable)
+
+    def line(self, *path: str, **more: str) -> str:
+        """A phrase of `talk.yaml` by its headings, filled in."""
+        found: Any = self.bank.lines
+        for key in path:
+            found = found[key]
+        return self.fill(self.pick(found), **more)
+
+    def fill(self, phrase: str, **more: str) -> str:
+        """A phrase with its blanks filled: from `more`, from the character, from the scene."""
+        me = self.scene.me
+        blanks: dict[str, Callable[[], str]] = {
+            "quote": lambda: quote(self.scene.text),
+            "name": lambda: me.name,
+            "label": lambda: self.field.label,
+            "focus": lambda: self._line_of("current focus", "focus"),
+            "value": lambda: self._line_of("value", "principle"),
+            "question": lambda: self._line_of("question"),
+            "beyond": lambda: self.pick(self.field.beyond),
+            "ask": lambda: self.next_idea().ask,
+            "thought": lambda: self.next_idea().say,
+            "situation": lambda: self.scene.situation,
+        }
+        values = {key: more[key] if key in more else blanks[key]() for key in _BLANK.findall(phrase)}
+        if ": {focus}" in phrase:
+            values["focus"] = lower_first(values["focus"])
+        return phrase.format(**values)
+
+    def match(self, text: str, fields: Iterable[Field]) -> Idea | None:
+        """The idea nearest to `text` that was not said here, if any comes near."""
+        words = stems(text)
+        best: Idea | None = None
+        most = 0.0
+        for field in fields:
+            topics = stems(" ".join(field.words)) & words
+            for idea in field.ideas:
+                shared = {stem: 1 / self.bank.known_from[stem] for stem in idea.stems & words}
+                near = sum(shared.values())
+                telling = any(shared[stem] >= _TELLING for stem in topics & shared.keys())
+                if near > most and (telling or near >= _NEAR) and self.fresh(idea.say):
+                    best, most = idea, near
+        return best
+
+    def for_field(self, said: Mapping[str, Sequence[str]]) -> list[str]:
+        """The phrases for our field and those for any."""
+        return [*said.get(self.field.name, ()), *said.get(ANY, ())]
+
+    def next_idea(self) -> Idea:
+        """The clock turns the pages: a walk through our ideas, in an order of our own, past those said lately."""
+        ideas = [idea for field in self.own_fields for idea in field.ideas]
+        random.Random(self.scene.me.name).shuffle(ideas)
+        start = self.scene.minute * _STEPS_PER_MINUTE % len(ideas)
+        walk = ideas[start:] + ideas[:start]
+        return next((idea for idea in walk if self.fresh(idea.say) and self.fresh(idea.ask)), walk[0])
+
+    def _line_of(self, *headings: str) -> str:
+        """A line of SELF.md that reads as a sentence; an idea of ours where there is none."""
+        lines = [line for line in self.scene.me.about(*headings) if is_sentence(line)]
+        if lines:
+            return self.pick(lines)
+        idea = self.next_idea()
+        return idea.ask if headings[0] == "question" else idea.say
+
+
+def is_sentence(line: str) -> bool:
+    """Whether a line of SELF.md can stand by itself."""
+    return len(line.split()) >= _ENOUGH_WORDS and line[0].isupper() and line.endswith((".", "?", "!"))
+
+
+def lower_first(text: str) -> str:
+    """`text` inside a sentence; `I`, names in quotes and abbreviations keep their capital."""
+    return text if re.match(r"(?:I\b|[A-Z]{2}|\W)", text) else text[:1].lower() + text[1:]
+
+
+def without_questions(text: str) -> str:
+    """The sentences that ask nothing; all of it, if that leaves none."""
+    return " ".join(part for part in _SENTENCE.split(text) if not part.endswith("?")) or text
+
+
+def fit(text: str) -> str:
+    """At most 300 graphemes: as many whole sentences as fit."""
+    while grapheme_len(text) > MAX_GRAPHEMES:
+        shorter = " ".join(_SENTENCE.split(text)[:-1])
+        if not shorter:
+            return fit_post_text(text, max_graphemes=MAX_GRAPHEMES)
+        text = shorter
+    return text
