@@ -29,12 +29,12 @@ CREATE TABLE intents (
 ) STRICT;
 CREATE UNIQUE INDEX intents_once_per_target ON intents (kind, target)
     WHERE target <> '' AND state IN ('pending', 'sending', 'done');
-CREATE INDEX intents_open ON intents (state) WHERE state IN ('pending', 'sending');
-CREATE INDEX intents_by_key ON intents (dedup_key) WHERE dedup_key <> '';
+CREATE INDEX intents_by_state ON intents (state, created_at);
+CREATE INDEX intents_by_key ON intents (dedup_key);
 CREATE INDEX intents_by_cause ON intents (cause_id);
 CREATE INDEX intents_by_target ON intents (target);
 CREATE INDEX intents_by_result ON intents (result_uri);
-CREATE INDEX intents_by_act ON intents (kind, sent_at);
+CREATE INDEX intents_by_departure ON intents (sent_at);
 
 CREATE TABLE feed_keys (
     key TEXT PRIMARY KEY,

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_DAYS
@@ -18,6 +18,8 @@ from common.redact import Redactor
 from modules.console import Console
 from modules.database import Database
 from modules.journal.types import Entry, EntryKind, StoredEntry
+
+T = TypeVar("T")
 
 MAX_ENTRIES = 200_000
 
@@ -48,34 +50,23 @@ class Journal:
 
     async def record(self, entry: Entry) -> int:
         """Write `entry`, then show its line. Returns its number. Raises `StorageError`."""
-        number = await self._database.run(lambda connection: self.write(connection, entry))
-        self.show(entry)
+        clean = self._clean(entry)
+        number = await self._database.run(lambda connection: self._insert(connection, clean))
+        self._show(clean)
         return number
 
-    def write(self, connection: sqlite3.Connection, entry: Entry) -> int:
-        """Insert `entry` as part of a transaction that belongs to someone else, who calls `show` after it."""
-        clean = self._clean(entry)
-        values = (
-            iso(self._clock.now()),
-            clean.kind,
-            clean.loop,
-            clean.summary,
-            clean.line,
-            clean.reason,
-            clean.trigger_uri,
-            clean.author,
-            clean.intent_id,
-            json.dumps(clean.data, default=str),
-        )
-        marks = ", ".join("?" * len(values))
-        cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
-        return int(cursor.lastrowid or 0)
+    async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
+        """Run `fn` and write the entry that it returns beside its result in one transaction, then show the line."""
 
-    def show(self, entry: Entry) -> None:
-        """The entry's terminal line, if it has one."""
-        if entry.line is not None:
+        def work(connection: sqlite3.Connection) -> tuple[T, Entry]:
+            result, entry = fn(connection)
             clean = self._clean(entry)
-            self._console.line(entry.line, clean.summary, clean.reason)
+            self._insert(connection, clean)
+            return result, clean
+
+        result, clean = await self._database.run(work)
+        self._show(clean)
+        return result
 
     async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:
         """The last `limit` entries, newest first; only of these `kinds` if given."""
@@ -109,6 +100,27 @@ class Journal:
             ).rowcount
 
         return await self._database.run(delete)
+
+    def _insert(self, connection: sqlite3.Connection, clean: Entry) -> int:
+        values = (
+            iso(self._clock.now()),
+            clean.kind,
+            clean.loop,
+            clean.summary,
+            clean.line,
+            clean.reason,
+            clean.trigger_uri,
+            clean.author,
+            clean.intent_id,
+            json.dumps(clean.data, default=str),
+        )
+        marks = ", ".join("?" * len(values))
+        cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
+        return int(cursor.lastrowid or 0)
+
+    def _show(self, clean: Entry) -> None:
+        if clean.line is not None:
+            self._console.line(clean.line, clean.summary, clean.reason)
 
     def _clean(self, entry: Entry) -> Entry:
         fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}

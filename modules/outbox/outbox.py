@@ -1,8 +1,7 @@
 """The one door for public acts. An act is first a committed row, then a request; never the other way round.
 
-What survives a crash: every accepted intent, with its record key and its state. A row found in `sending` may have
-arrived or not, so the courier looks before anything else happens to it; sending again goes under the same key.
-Each movement and its journal entry are one transaction.
+What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
+are one transaction. How intents leave is told in `delivery`.
 """
 
 from __future__ import annotations
@@ -10,21 +9,18 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import uuid
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from adapters.atproto.tid import tid_for
 from common.clock import Clock, iso
-from common.errors import Fatal, PolicyBlocked
-from common.result import ApiResult, Err, ErrKind
+from common.errors import PolicyBlocked
 from common.text.strings import dedup_key
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox import policy, store, story
+from modules.outbox.delivery import Delivery
 from modules.outbox.types import (
     Courier,
     DeliveryReport,
@@ -34,11 +30,8 @@ from modules.outbox.types import (
     IntentState,
     Pacing,
     Rule,
-    Sent,
     Submitted,
 )
-
-T = TypeVar("T")
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
 COURIER_DEADLINE_S = 420.0
@@ -57,24 +50,29 @@ class Outbox:
         pacing: Pacing,
         rules: Sequence[Rule] = (),
         own_did: Callable[[], str],
+        courier_deadline_s: float = COURIER_DEADLINE_S,
     ) -> None:
         self._database = database
         self._journal = journal
         self._clock = clock
-        self._couriers = couriers
-        self._pacing = pacing
         self._rules = rules
         self._own_did = own_did
-        self._started = clock.now()
+        self._delivery = Delivery(
+            database=database,
+            journal=journal,
+            clock=clock,
+            couriers=couriers,
+            pacing=pacing,
+            courier_deadline_s=courier_deadline_s,
+        )
         self._door = asyncio.Lock()
-        self._road = asyncio.Lock()
         self._work = asyncio.Event()
 
     async def submit(self, draft: Draft) -> Submitted:
         """Keep a draft as an intent, `pending` or `blocked` with its reason. Raises only `StorageError`."""
         async with self._door:
             forbidden = await self._forbidden(draft)
-            submitted = await self._commit(lambda connection: self._admit(connection, draft, forbidden))
+            submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft, forbidden))
         if submitted.accepted:
             self._work.set()
         return submitted
@@ -88,15 +86,7 @@ class Outbox:
             Fatal: a service refuses us for good; the intent is kept.
 
         """
-        tally: Counter[IntentState] = Counter()
-        put_off = False
-        while not put_off and (moved := await self._step()) is not None:
-            tally[moved.state] += 1
-            put_off = moved.state in {"pending", "sending"}
-        next_in_s = await self._database.run(self._next_in_s)
-        if put_off and next_in_s is not None:
-            next_in_s = max(next_in_s, policy.RETRY_BASE_S)
-        return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
+        return await self._delivery.deliver_due()
 
     async def deliver(self, intent_id: str) -> Intent:
         """Wait until the pace allows this intent, then try it once; returns it as it then is.
@@ -106,15 +96,7 @@ class Outbox:
             Fatal: as `deliver_due`.
 
         """
-        while True:
-            async with self._road:
-                now = self._clock.now()
-                intent, wait_s = await self._database.run(lambda connection: self._look_up(connection, intent_id))
-                if intent.state not in {"pending", "sending"}:
-                    return intent
-                if wait_s <= 0:
-                    return await self._move(intent, now)
-            await self._clock.sleep(wait_s)
+        return await self._delivery.deliver(intent_id)
 
     async def wait_for_work(self, timeout_s: float) -> bool:
         """Wait until something was accepted since the last call, at most `timeout_s` seconds; True if so."""
@@ -199,140 +181,3 @@ class Outbox:
         store.insert(connection, intent)
         entry = story.blocked(intent, reason) if reason else story.queued(intent)
         return Submitted(intent, not reason, reason), entry
-
-    async def _step(self) -> Intent | None:
-        async with self._road:
-            now = self._clock.now()
-            intent = await self._database.run(lambda connection: self._pick(connection, now))
-            return await self._move(intent, now) if intent else None
-
-    def _pick(self, connection: sqlite3.Connection, now: datetime) -> Intent | None:
-        for intent in store.in_state(connection, "sending"):
-            if policy.held_for_s(intent, now) <= 0:
-                return intent
-        pending = store.in_state(connection, "pending")
-        for intent in pending:
-            if policy.is_expired(intent, now):
-                return intent
-        return self._choose(connection, pending, now).intent
-
-    def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
-        acts = store.last_acts(connection, now)
-        return policy.choose(pending, acts=acts, pacing=self._pacing, now=now, started=self._started)
-
-    def _next_in_s(self, connection: sqlite3.Connection) -> float | None:
-        now = self._clock.now()
-        waits = [policy.held_for_s(intent, now) for intent in store.in_state(connection, "sending")]
-        choice = self._choose(connection, store.in_state(connection, "pending"), now)
-        if choice.intent is not None:
-            waits.append(0.0)
-        elif choice.wait_s is not None:
-            waits.append(choice.wait_s)
-        return min(waits, default=None)
-
-    def _look_up(self, connection: sqlite3.Connection, intent_id: str) -> tuple[Intent, float]:
-        intent = store.get(connection, intent_id)
-        if intent is None:
-            raise LookupError(f"there is no intent {intent_id}")
-        now = self._clock.now()
-        if intent.state != "pending" or policy.is_expired(intent, now):
-            return intent, 0.0
-        acts = store.last_acts(connection, now)
-        pause = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=self._started)
-        return intent, pause
-
-    async def _move(self, intent: Intent, now: datetime) -> Intent:
-        """One step: look where it may have arrived, give up what has lost its sense, or send."""
-        expired = policy.is_expired(intent, now)
-        if intent.state == "sending" or (expired and intent.deferrals):
-            return await self._look_then_send(intent, now)
-        if expired:
-            return await self._end(intent, "expired", _waited(intent))
-        return await self._send(intent, now)
-
-    async def _look_then_send(self, intent: Intent, now: datetime) -> Intent:
-        found = await _asked(self._couriers[intent.kind].find(intent), on_bug="invalid")
-        if isinstance(found, Err):
-            return await self._failed(intent, found, policy.after_find(intent, found))
-        if found.data is not None:
-            return await self._arrived(intent, found.data, earlier=True)
-        match policy.not_arrived(intent, now):
-            case "expired":
-                return await self._end(intent, "expired", _waited(intent))
-            case "failed":
-                return await self._end(intent, "failed", f"gave up after {intent.attempts} tries: {intent.error}")
-            case _:
-                return await self._send(intent, now)
-
-    async def _send(self, intent: Intent, now: datetime) -> Intent:
-        out = replace(intent, state="sending", not_before=None)
-        await self._write(out, story.sending(intent), sent_at=now)
-        result = await _asked(self._couriers[out.kind].send(out), on_bug="unknown_outcome")
-        if isinstance(result, Err):
-            return await self._failed(out, result, policy.after_send(out, result))
-        return await self._arrived(out, result.data, earlier=False)
-
-    async def _arrived(self, intent: Intent, sent: Sent, *, earlier: bool) -> Intent:
-        after = replace(intent, state="done", not_before=None, result_uri=sent.uri, result_cid=sent.cid, error=None)
-        return await self._write(after, story.done(after, earlier=earlier))
-
-    async def _failed(self, intent: Intent, error: Err, step: policy.Step) -> Intent:
-        if step.retry_in_s is None:
-            counted = replace(intent, attempts=intent.attempts + step.counts)
-            return await self._end(counted, step.state, error.error)
-        after = replace(
-            intent,
-            state=step.state,
-            attempts=intent.attempts + step.counts,
-            deferrals=intent.deferrals + (not step.counts),
-            not_before=iso(self._clock.now() + timedelta(seconds=step.retry_in_s)),
-            error=error.error,
-        )
-        await self._write(after, story.put_off(after, step.retry_in_s))
-        if error.kind == "fatal":
-            raise Fatal(error.error, remedy="Look at the account on the network, then start again; nothing was lost.")
-        return after
-
-    async def _end(self, intent: Intent, state: IntentState, reason: str) -> Intent:
-        after = replace(intent, state=state, not_before=None, error=reason)
-        return await self._write(after, story.ended(after))
-
-    async def _write(self, intent: Intent, entry: Entry, *, sent_at: datetime | None = None) -> Intent:
-        def move(connection: sqlite3.Connection) -> tuple[Intent, Entry]:
-            store.update(connection, intent, sent_at=sent_at)
-            if intent.state == "done" and intent.dedup_key:
-                pair = (intent.dedup_key, intent.result_uri or "")
-                store.add_feed_keys(connection, [pair], self._clock.now())
-            return intent, entry
-
-        return await self._commit(move)
-
-    async def _commit(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
-        """Run `fn` and write the entry that it returns in one transaction, then show the entry's line."""
-
-        def work(connection: sqlite3.Connection) -> tuple[T, Entry]:
-            result, entry = fn(connection)
-            self._journal.write(connection, entry)
-            return result, entry
-
-        result, entry = await self._database.run(work)
-        self._journal.show(entry)
-        return result
-
-
-async def _asked(call: Awaitable[ApiResult[T]], *, on_bug: ErrKind) -> ApiResult[T]:
-    """What the courier answers, within a deadline; a bug of ours becomes an `Err` of kind `on_bug`."""
-    try:
-        async with asyncio.timeout(COURIER_DEADLINE_S):
-            return await call
-    except TimeoutError:
-        return Err(f"no answer within {COURIER_DEADLINE_S:.0f} s", "unknown_outcome")
-    except Fatal:
-        raise
-    except Exception as error:
-        return Err(f"{type(error).__name__}: {error}", on_bug)
-
-
-def _waited(intent: Intent) -> str:
-    why = f"; last: {intent.error}" if intent.error else ""
-    return f"waited from {intent.created_at} until {intent.expires_at}{why}"

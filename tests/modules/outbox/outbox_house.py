@@ -20,7 +20,7 @@ from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.outbox.outbox import Outbox
-from modules.outbox.types import Draft, Intent, IntentKind, Pacing, Rule, Sent
+from modules.outbox.types import Courier, Draft, Intent, IntentKind, Pacing, Rule, Sent
 from modules.schema import MIGRATIONS
 
 DID = "did:plc:soul"
@@ -141,6 +141,8 @@ class House:
     console: SilentConsole = field(default_factory=SilentConsole)
     pacing: Pacing = PACING
     rules: Sequence[Rule] = ()
+    couriers: dict[IntentKind, Courier] = field(default_factory=dict)
+    courier_deadline_s: float = 60
     database: Database = field(init=False)
     journal: Journal = field(init=False)
     outbox: Outbox = field(init=False)
@@ -150,15 +152,16 @@ class House:
         self.database = await Database.open(self.path, MIGRATIONS)
         self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
         self.client = httpx.AsyncClient(base_url=self.service.url, timeout=5)
-        courier = HttpCourier(self.client)
+        courier: Courier = HttpCourier(self.client)
         self.outbox = Outbox(
             database=self.database,
             journal=self.journal,
             clock=self.clock,
-            couriers=dict.fromkeys(KINDS, courier),
+            couriers={**dict.fromkeys(KINDS, courier), **self.couriers},
             pacing=self.pacing,
             rules=self.rules,
             own_did=lambda: DID,
+            courier_deadline_s=self.courier_deadline_s,
         )
 
     async def sleep(self) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import pytest
 
 from common.constants import OUTBOX_MAX_ATTEMPTS
-from common.errors import Fatal
+from common.errors import Fatal, StorageError
 from common.result import ApiResult, Ok
-from modules.outbox.outbox import Outbox
 from modules.outbox.types import Draft, Intent, IntentState, Sent
 from tests.modules.outbox.outbox_house import NO_PACING, Fault, House, like, post, reply
 
@@ -47,16 +47,10 @@ async def test_the_row_says_sending_before_the_request_leaves(house: House) -> N
         async def find(self, _: Intent) -> ApiResult[Sent | None]:
             return Ok(None)
 
-    outbox = Outbox(
-        database=house.database,
-        journal=house.journal,
-        clock=house.clock,
-        couriers={"post": Looking()},
-        pacing=NO_PACING,
-        own_did=lambda: "did:plc:soul",
-    )
-    await outbox.submit(post("hello"))
-    assert (await outbox.deliver_due()).done == 1
+    house.couriers["post"] = Looking()
+    await house.restart()
+    await submit(house, post("hello"))
+    assert (await house.outbox.deliver_due()).done == 1
     assert seen == ["sending"]
 
 
@@ -156,7 +150,7 @@ async def test_a_round_ends_when_the_service_puts_something_off(house: House) ->
 async def test_a_service_that_is_down_for_hours_kills_nothing_before_its_time(house: House) -> None:
     intent = await submit(house, reply(thread(1), "still here"))
     house.service.down = True
-    await house.drain(5 * HOUR)
+    await house.drain(5 * HOUR, step_s=60)
     held = await now_as(house, intent)
     assert held.state == "pending"
     assert held.deferrals > OUTBOX_MAX_ATTEMPTS
@@ -323,23 +317,57 @@ async def test_a_clock_set_back_does_not_stop_the_pace_for_good(house: House) ->
     assert await house.outbox.counts() == {"done": 2}
 
 
+@dataclass
+class Stumbling:
+    """A courier that raises `error`, or hangs when there is none."""
+
+    error: Exception | None = None
+
+    async def send(self, _: Intent) -> ApiResult[Sent]:
+        await self._stumble()
+
+    async def find(self, _: Intent) -> ApiResult[Sent | None]:
+        await self._stumble()
+
+    async def _stumble(self) -> NoReturn:
+        if self.error:
+            raise self.error
+        await asyncio.sleep(3600)
+        raise AssertionError("nobody waits that long")
+
+
 async def test_a_courier_with_a_bug_cannot_stop_the_others(house: House) -> None:
-    class Broken:
-        async def send(self, _: Intent) -> ApiResult[Sent]:
-            raise KeyError("text")
-
-        async def find(self, _: Intent) -> ApiResult[Sent | None]:
-            raise KeyError("text")
-
-    house.outbox._couriers = {**house.outbox._couriers, "like": Broken()}
+    house.couriers["like"] = Stumbling(KeyError("text"))
+    await house.restart()
     broken = await submit(house, like(thread(1)))
-    for _ in range(200):
-        await house.outbox.deliver_due()
-        await house.clock.advance(60)
+    await house.drain(3 * HOUR, step_s=60)
     after = await now_as(house, broken)
     assert (after.state, after.error) == ("failed", "KeyError: 'text'")
     await submit(house, reply(thread(2), "fine"))
     assert (await house.outbox.deliver_due()).done == 1
+
+
+async def test_a_courier_that_never_comes_back_is_an_unknown_outcome(house: House) -> None:
+    house.couriers["like"] = Stumbling()
+    house.courier_deadline_s = 0.02
+    await house.restart()
+    intent = await submit(house, like(thread(1)))
+    assert (await house.outbox.deliver_due()).put_off == 1
+    after = await now_as(house, intent)
+    assert (after.state, after.attempts, after.error) == ("sending", 1, "no answer within 0.02 s")
+
+
+async def test_a_full_disk_under_the_courier_stops_the_process_and_keeps_the_intent(house: House) -> None:
+    house.couriers["like"] = Stumbling(StorageError("Disk full"))
+    await house.restart()
+    intent = await submit(house, like(thread(1)))
+    with pytest.raises(StorageError, match="Disk full"):
+        await house.outbox.deliver_due()
+    house.couriers.clear()
+    await house.restart()
+    await house.outbox.deliver_due()
+    assert (await now_as(house, intent)).state == "done"
+    assert house.service.writes == [intent.rkey]
 
 
 async def test_a_secret_in_an_intent_never_reaches_journal_or_terminal(house: House) -> None:
