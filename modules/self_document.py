@@ -157,8 +157,8 @@ def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
         level = len(heading.group(1)) if heading else 0
         if heading and level == 1 and not title:
             title, in_opening = heading.group(2), True
-        elif heading and level <= 2:  # noqa: PLR2004 - H1 and H2 end a section
-            sections.append((heading.group(2), []))
+        elif heading and level <= 2:  # noqa: PLR2004 - H1 and H2 end a section, only H2 opens one
+            sections.append((heading.group(2) if level > 1 else "", []))
             in_opening = False
         elif _RULE.fullmatch(line) or _PLACEHOLDER.fullmatch(line):
             continue

@@ -26,7 +26,7 @@ _NOT = r"(?:not|never|don't|without|avoid|skip|ignore|no)"
 _POLITE = r"(?:acknowledg\w+|thanks|thank-yous|closings?)"
 _ANSWERS_ALL = re.compile(
     rf"\b(?:reply|replying|respond|responding|answer|answering)\b(?:\s+to)?\s+"
-    rf"(?:everything|everyone|everybody|every\s+\w+|all|(?:\w+\s+){{0,2}}{_POLITE})\b"
+    rf"(?:everything|everyone|everybody|every\s+\w+|all|(?:[\w-]+\s+){{0,2}}{_POLITE})\b"
     rf"|\b{_POLITE}\s+(?:are|get)\s+(?:\w+\s+)?(?:answered|replied|a\s+reply|an\s+answer)",
 )
 _REFUSES = re.compile(rf"\b{_NOT}\b")
