@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from living import World, clean_environment, open_world
+
+from tests.living import World, clean_environment, open_world
 
 
 @pytest.fixture(autouse=True)

@@ -87,23 +87,12 @@ class World:
     def make_home(self, name: str, **more: str) -> Home:
         """A home for the SOUL `name`, owned by `owner.test`."""
         self.account(name)
-        home = Home.at(self.root / name)
-        answers = {
-            "AGENT_NAME": name,
-            "OWNER_BLUESKY_SOCIAL_HANDLE": "owner.test",
+        settings = {
             "OWNER_BLUESKY_SOCIAL_HANDLE_DID": self.account("owner"),
-            "AGENT_BLUESKY_USERNAME": f"{name}.test",
-            "AGENT_BLUESKY_PASSWORD": PASSWORD,
             "ATPROTO_SERVICE_URL": self.atproto_url,
-            "AI_GATEWAY_API_KEY": KEY,
             "AI_GATEWAY_BASE_URL": f"{self.model_url}/v1",
-            "AI_GATEWAY_MODEL": "test-mind",
-            "SOUL_SPEED": "1000",
-            **more,
         }
-        write_atomic(home.env, fill_env(template(".env.example"), answers), mode=0o600)
-        write_atomic(home.soul, template("SOUL.md"))
-        return home
+        return write_home(self.root / name, name, **(settings | more))
 
     def texts(self, name: str) -> list[str]:
         """What `name` has posted and replied, oldest first."""
@@ -112,6 +101,24 @@ class World:
 
     def likers(self, uri: str) -> list[str]:
         return [actor.handle for actor in self.network.likes(uri)]
+
+
+def write_home(root: Path, name: str, **settings: str) -> Home:
+    """A home as `soul init` would make it, for the account `name`.test."""
+    home = Home.at(root)
+    answers = {
+        "AGENT_NAME": name,
+        "OWNER_BLUESKY_SOCIAL_HANDLE": "owner.test",
+        "AGENT_BLUESKY_USERNAME": f"{name}.test",
+        "AGENT_BLUESKY_PASSWORD": PASSWORD,
+        "AI_GATEWAY_API_KEY": KEY,
+        "AI_GATEWAY_MODEL": "test-mind",
+        "SOUL_SPEED": "1000",
+        **settings,
+    }
+    write_atomic(home.env, fill_env(template(".env.example"), answers), mode=0o600)
+    write_atomic(home.soul, template("SOUL.md"))
+    return home
 
 
 @asynccontextmanager

@@ -174,10 +174,10 @@ async def test_a_clock_that_jumps_is_told_and_every_timer_starts_anew_from_the_n
     await asyncio.sleep(0)
     clock.jump(jump)
     await clock.advance(6)
-    async with asyncio.timeout(5):
-        while not await journal.recent(1):
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0)
+    for _ in range(500):
+        if await journal.recent(1):
+            break
+        await asyncio.sleep(0.01)
     state = guard.states()[0]
     assert state.next_at is not None
     assert abs((state.next_at - clock.now()).total_seconds() - 60) < 2

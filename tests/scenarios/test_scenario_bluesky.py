@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from living import World, awake, call, replying
 
+from tests.living import World, awake, call, replying
 from town.atproto.faults import Fault
 from town.mind.faults import Fault as MindFault
 from town.mind.types import ChatRequest, Thought

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from living import World
 
 from common.errors import StorageError
 from common.files import write_atomic
+from tests.living import World
 from town.mind.faults import Fault as MindFault
 
 
@@ -72,6 +71,12 @@ async def until(process: asyncio.subprocess.Process, words: str, seconds: float 
             if words in line:
                 return seen
     raise AssertionError(f"never said {words!r}:\n{seen}")
+
+
+async def command(*words: str) -> None:
+    """Run a command of the system, which must succeed."""
+    process = await asyncio.create_subprocess_exec(*words)
+    assert await asyncio.wait_for(process.wait(), 10) == 0
 
 
 def one_clear_line(ended: Ended, *words: str) -> None:
@@ -157,7 +162,7 @@ async def test_a_corrupt_database_is_set_aside_and_told(world: World) -> None:
 async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, world: World) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    await asyncio.to_thread(subprocess.run, ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    await command("mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk))
     try:
         state = disk / "state.json"
         write_atomic(state, "old")
@@ -169,7 +174,7 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, wo
         home = world.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         one_clear_line(await soul("run", "--home", str(home.root)), "Disk full", "Free some space")
     finally:
-        await asyncio.to_thread(subprocess.run, ["umount", disk], check=True)
+        await command("umount", str(disk))
 
 
 async def test_a_taken_port_is_named(world: World) -> None:
