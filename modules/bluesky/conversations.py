@@ -36,10 +36,6 @@ class Conversations:
         """The conversation under a thread root."""
         return self._file.records.get(root_uri)
 
-    def all(self) -> tuple[Conversation, ...]:
-        """Every conversation."""
-        return tuple(self._file.records.values())
-
     def track_conversation(
         self,
         root_uri: str,

@@ -49,7 +49,10 @@ class OurReply(Record):
 
 
 class Conversation(Record):
-    """A thread that we follow. `concluded_by_silence`: nobody ended it, it only ran dry."""
+    """A thread that we follow.
+
+    `concluded_by_silence`: nobody ended it, it only ran dry. `reengaged_at`: the time of the post that reopened it.
+    """
 
     root_uri: str
     root_cid: str | None = None
@@ -69,6 +72,7 @@ class Conversation(Record):
     concluded_by_silence: bool = False
     source: Source = "notification"
     reengagement_count: int = 0
+    reengaged_at: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def judge_incoming(
     has_workspace_context: bool,
     now: datetime,
 ) -> tuple[ConversationDecision, Conversation]:
-    """Whether to answer a post, and the conversation as it stands with it."""
+    """Whether to answer a post, and the conversation as it stands with it. Asking twice counts once."""
     spoken = with_activity(conversation, incoming)
     if is_owner:
         return _yes("owner interaction"), _reopened(spoken)
@@ -131,9 +135,11 @@ def judge_incoming(
                 should=False, reason=reason, like=not is_low_value_closing(incoming.text)
             ), spoken
         if not spoken.concluded_by_silence:
-            again = _reopened(spoken).but(reengagement_count=spoken.reengagement_count + 1)
-            return _yes("Someone re-engaged after conclusion"), again
+            again = spoken.but(reengagement_count=spoken.reengagement_count + 1, reengaged_at=incoming.at)
+            return _yes("Someone re-engaged after conclusion"), _reopened(again)
         spoken = _reopened(spoken)
+    if spoken.reengaged_at == incoming.at:
+        return _yes("Someone re-engaged after conclusion"), spoken
     if reason := _enough(spoken, incoming, mechanics, agent_did, now):
         return ConversationDecision(should=False, reason=reason, like=True, conclude=True), spoken
     return _yes("Conversation is active"), spoken

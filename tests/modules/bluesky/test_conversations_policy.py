@@ -154,6 +154,16 @@ def test_who_comes_back_with_something_new_is_welcome_once(
         assert (then.state, then.reengagement_count) == ("concluded", earlier_returns)
 
 
+def test_who_came_back_is_still_welcome_when_the_answer_had_to_wait() -> None:
+    before = concluded(conversation(**replied(*range(4))), "enough", after(10))
+    post = incoming(minutes=11)
+    decision, then = judge(before, post)
+    again, same = judge(then, post, now=40)
+    assert decision == again
+    assert then == same
+    assert not judge(then, incoming(minutes=12))[0]
+
+
 def test_a_project_may_be_taken_up_again_any_number_of_times() -> None:
     decision, then = judge(ENDED, incoming(minutes=11), project=True)
     assert decision
