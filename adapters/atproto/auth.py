@@ -30,7 +30,10 @@ _TOO_MANY = 429
 
 
 class SessionKeeper:
-    """Holds the session. `client` speaks to the service without the gate: only login and refresh go through it."""
+    """Holds the session. `client` speaks to the service without the gate: only login and refresh go through it.
+
+    Both go to the service we were told of, not to the server that holds our data: the service knows when that moves.
+    """
 
     def __init__(
         self,
@@ -105,11 +108,7 @@ class SessionKeeper:
         return logged_in if isinstance(logged_in, Err) else Ok("logged in")
 
     async def _refresh(self, session: Session) -> ApiResult[Session]:
-        answer = await self._ask(
-            "refreshSession",
-            server=session.pds,
-            headers={"Authorization": f"Bearer {session.refresh_jwt}"},
-        )
+        answer = await self._ask("refreshSession", headers={"Authorization": f"Bearer {session.refresh_jwt}"})
         if not isinstance(answer, Err):
             self._keep(Stored(answer.data, self._logins()))
         return answer
@@ -121,7 +120,6 @@ class SessionKeeper:
             return Err(message, kind="transient", retry_after=wait)
         answer = await self._ask(
             "createSession",
-            server=self._service_url,
             content=json.dumps({"identifier": self._identifier, "password": self._password}),
             headers={"Content-Type": "application/json"},
         )
@@ -130,15 +128,14 @@ class SessionKeeper:
         self._keep(Stored(self.session if isinstance(answer, Err) else answer.data, recent_logins(logins, now)))
         return answer
 
-    async def _ask(self, method: str, *, server: str, **request: object) -> ApiResult[Session]:
+    async def _ask(self, method: str, **request: object) -> ApiResult[Session]:
         what = f"com.atproto.server.{method}"
-        self._client.update_base_url(server)
         try:
             response = await self._client.invoke_procedure(what, **request)
         except CALL_ERRORS as error:
             return to_err(error, what=what, write=False, now=self._clock.now())
         content = response.content
-        session = session_from_answer(content, server) if isinstance(content, dict) else None
+        session = session_from_answer(content, self._service_url) if isinstance(content, dict) else None
         return Ok(session) if session else Err(f"{what}: the answer could not be read", kind="transient")
 
     def _logins(self) -> tuple[float, ...]:

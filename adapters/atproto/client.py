@@ -11,7 +11,7 @@ from pathlib import Path
 from adapters.atproto.types import Actor
 from adapters.atproto.writes import Writer
 from common.clock import Clock
-from common.constants import SESSION_EXPIRY_MARGIN_S
+from common.constants import ATPROTO_READ_TIMEOUT_S, SESSION_EXPIRY_MARGIN_S
 from common.result import ApiResult, Err, Ok
 
 
@@ -26,6 +26,7 @@ class Atproto(Writer):
         clock: time for spacing, expiry and timestamps.
         min_spacing_s: the least number of seconds between two requests.
         languages: what the posts are written in, at most three.
+        read_timeout_s: how long the service may be silent while it answers.
 
     """
 
@@ -39,6 +40,7 @@ class Atproto(Writer):
         clock: Clock,
         min_spacing_s: float,
         languages: tuple[str, ...] = ("en",),
+        read_timeout_s: float = ATPROTO_READ_TIMEOUT_S,
     ) -> None:
         from adapters.atproto.xrpc import Xrpc  # noqa: PLC0415 - loads the SDK, which takes a second
 
@@ -49,6 +51,7 @@ class Atproto(Writer):
             session_path=session_path,
             clock=clock,
             min_spacing_s=min_spacing_s,
+            read_timeout_s=read_timeout_s,
         )
         super().__init__(xrpc, clock, languages)
 

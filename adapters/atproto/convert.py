@@ -6,7 +6,7 @@ make it what it is, is left out; neither takes the rest of the page down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from adapters.atproto.types import (
@@ -172,7 +172,7 @@ def _links(record: Json) -> tuple[str, ...]:
     features = (feature for facet in _objects(record, "facets") for feature in _objects(facet, "features"))
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
-    return tuple(_unique(uri for uri in uris if uri))
+    return tuple(dict.fromkeys(uri for uri in uris if uri))
 
 
 def _embeds(record: Json) -> tuple[Json, Json]:
@@ -189,7 +189,3 @@ def _objects(source: Json, key: str) -> list[Json]:
 def _count(source: Json, key: str) -> int:
     value = source.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _unique(values: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(values)

@@ -35,7 +35,7 @@ def should_gate(remaining: int, reset_epoch: float, now: float) -> bool:
 
 
 class RateBudget:
-    """The request budget as last seen, in the service's own time."""
+    """The request budget as the last answer told it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,20 +66,17 @@ class RateBudget:
     def hold(self, seconds: float) -> None:
         """The service said to come back later than we care to wait: nothing leaves until then."""
         self._remaining = 0
-        self._reset_at = self._server_now() + seconds
+        self._reset_at = self._clock.now().timestamp() + seconds
 
     def refusal(self) -> Err | None:
         """Why the next request must not leave; None if it may."""
-        now = self._server_now()
+        now = self._clock.now().timestamp()
         if not should_gate(self._remaining, self._reset_at, now):
             return None
         wait = self._reset_at - now
         message = f"Bluesky request budget is low ({self._remaining} of {self._limit}), skipping for {wait:.0f} s"
         logger.warning(message)
         return Err(message, kind="transient", status=_UNAVAILABLE, retry_after=wait)
-
-    def _server_now(self) -> float:
-        return self._clock.now().timestamp() - (self.skew_s or 0.0)
 
 
 def _whole(headers: Mapping[str, str], name: str, default: int) -> int:

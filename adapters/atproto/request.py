@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
+from functools import cache
 from typing import Protocol
 
 import httpx
@@ -21,14 +23,16 @@ from common.constants import (
     ATPROTO_CONNECT_TIMEOUT_S,
     ATPROTO_DEFAULT_RETRY_AFTER_S,
     ATPROTO_MAX_RETRY_AFTER_S,
-    ATPROTO_READ_TIMEOUT_S,
 )
 from common.result import Err
 
-TIMEOUT = httpx.Timeout(ATPROTO_READ_TIMEOUT_S, connect=ATPROTO_CONNECT_TIMEOUT_S)
-DEADLINE_S = ATPROTO_CONNECT_TIMEOUT_S + ATPROTO_READ_TIMEOUT_S
-
 logger = logging.getLogger(__name__)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The trusted certificates, read once: that takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
 class Renewal(Protocol):
@@ -47,12 +51,15 @@ class Renewal(Protocol):
 class TimedRequest(AsyncRequest):  # type: ignore[misc] # the SDK ships no types
     """A request under a deadline as a whole, not only per read. Login and refresh use it as it is."""
 
-    def __init__(self, **httpx_options: object) -> None:
-        super().__init__(timeout=TIMEOUT, **httpx_options)
+    def __init__(self, *, read_timeout_s: float, **httpx_options: object) -> None:
+        connect_timeout_s = min(read_timeout_s, ATPROTO_CONNECT_TIMEOUT_S)
+        timeout = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
+        super().__init__(timeout=timeout, verify=_tls(), **httpx_options)
+        self._deadline_s = connect_timeout_s + read_timeout_s
 
     async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(self._deadline_s):
                 response: httpx.Response = await super()._send_request(method, url, **kwargs)
                 return response
         except TimeoutError as error:
@@ -63,9 +70,16 @@ class SpacedRequest(TimedRequest):
     """A request that waits its turn. The access token is read anew each time it is sent."""
 
     def __init__(
-        self, *, session: Renewal, budget: RateBudget, clock: Clock, spacing_s: float, **options: object
+        self,
+        *,
+        session: Renewal,
+        budget: RateBudget,
+        clock: Clock,
+        spacing_s: float,
+        read_timeout_s: float,
+        **httpx_options: object,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(read_timeout_s=read_timeout_s, **httpx_options)
         self._session = session
         self._budget = budget
         self._clock = clock
@@ -89,7 +103,7 @@ class SpacedRequest(TimedRequest):
                         raise Failure(failed) from error
                 elif not waited and (pause := self._pause_for(error)) is not None:
                     waited = True
-                    self._not_before = self._clock.monotonic() + pause
+                    self._not_before = max(self._not_before, self._clock.monotonic() + pause)
                 else:
                     raise
 

@@ -103,5 +103,6 @@ def _pds_endpoint(did_doc: Json) -> str:
     services = did_doc.get("service")
     for service in services if isinstance(services, list) else []:
         if isinstance(service, dict) and text_of(service, "id").endswith("#atproto_pds"):
-            return text_of(service, "serviceEndpoint")
+            endpoint = text_of(service, "serviceEndpoint")
+            return endpoint if endpoint.startswith(("https://", "http://")) else ""
     return ""

@@ -35,10 +35,12 @@ class Xrpc:
         session_path: Path,
         clock: Clock,
         min_spacing_s: float,
+        read_timeout_s: float,
     ) -> None:
         self._clock = clock
         self.budget = RateBudget(clock)
-        self._auth_client = AsyncClient(service_url, request=TimedRequest(event_hooks={"response": [self._see_date]}))
+        auth_request = TimedRequest(read_timeout_s=read_timeout_s, event_hooks={"response": [self._see_date]})
+        self._auth_client = AsyncClient(service_url, request=auth_request)
         self.keeper = SessionKeeper(
             client=self._auth_client,
             file=SessionFile(session_path, service_url=service_url, identifier=identifier),
@@ -52,6 +54,7 @@ class Xrpc:
             budget=self.budget,
             clock=clock,
             spacing_s=min_spacing_s,
+            read_timeout_s=read_timeout_s,
             event_hooks={"response": [self._see_date, self._see_budget]},
         )
         request.add_additional_headers_source(self.keeper.headers)

@@ -1,0 +1,112 @@
+"""A small network with three accounts, and clients that log in to it; time is ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from adapters.atproto.client import Atproto
+from common.clock import FakeClock
+from common.result import ApiResult, Err, Ok
+from town.atproto.faults import Faults
+from town.atproto.limits import Limits
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+
+T = TypeVar("T")
+NAMES = ("alice", "bob", "carol")
+
+
+class Door:
+    """One server for all tests, which takes a while to open and close; each test puts its own application behind it."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp = Starlette()
+        self.url = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+
+@dataclass
+class House:
+    """The town's AT Protocol service, and who talks to it."""
+
+    folder: Path
+    clock: FakeClock
+    network: Network
+    faults: Faults
+    url: str
+    clients: list[Atproto] = field(default_factory=list)
+
+    def client(self, name: str, *, spacing_s: float = 0, password: str = "", read_timeout_s: float = 5) -> Atproto:
+        """A client for an account, not logged in; two clients of one name share the session file."""
+        client = Atproto(
+            service_url=self.url,
+            identifier=f"{name}.test",
+            password=password or f"{name}-pass",
+            session_path=self.session_path(name),
+            clock=self.clock,
+            min_spacing_s=spacing_s,
+            read_timeout_s=read_timeout_s,
+        )
+        self.clients.append(client)
+        return client
+
+    async def logged_in(self, name: str, *, spacing_s: float = 0, read_timeout_s: float = 5) -> Atproto:
+        client = self.client(name, spacing_s=spacing_s, read_timeout_s=read_timeout_s)
+        ok(await client.authenticate())
+        return client
+
+    def session_path(self, name: str) -> Path:
+        return self.folder / f"{name}-session.json"
+
+    def did(self, name: str) -> str:
+        account = self.network.find(f"{name}.test")
+        assert account
+        return account.did
+
+
+@asynccontextmanager
+async def open_house(door: Door, folder: Path, *, limits: Limits | None = None) -> AsyncIterator[House]:
+    """A fresh network behind the door."""
+    clock, faults = FakeClock(), Faults()
+    network = Network(clock=clock)
+    for name in NAMES:
+        network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title())
+    door.app = atproto_app(network, limits=limits, faults=faults)
+    house = House(folder, clock, network, faults, door.url)
+    try:
+        yield house
+    finally:
+        for client in house.clients:
+            await client.aclose()
+
+
+async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
+    """Await a call that waits on the clock, moving the clock whenever it does."""
+    running = asyncio.ensure_future(call)
+    while not running.done():
+        await asyncio.sleep(0.001)
+        if clock._sleepers:
+            await clock.advance(clock._sleepers[0][0] - clock.monotonic())
+    return running.result()
+
+
+def ok(result: ApiResult[T]) -> T:
+    """The data of a result that must be good."""
+    assert isinstance(result, Ok), result
+    return result.data
+
+
+def err(result: ApiResult[T]) -> Err:
+    """The failure of a result that must be bad."""
+    assert isinstance(result, Err), result
+    return result

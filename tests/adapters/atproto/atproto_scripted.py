@@ -1,0 +1,89 @@
+"""A service that answers what the test says and remembers what it was asked: for answers no honest service gives."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.session import Session, SessionFile, Stored
+from common.clock import Clock, FakeClock
+from town.serving import connection_dropper
+
+DID = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
+DROP = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer; status 0 drops the connection instead."""
+
+    status: int = 200
+    body: object = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it arrived, and when."""
+
+    method: str
+    headers: dict[str, str]
+    content: bytes
+    at: float
+
+
+class Scripted:
+    """Gives its answers in order, the last one again and again."""
+
+    def __init__(self, clock: Clock, url: str) -> None:
+        self._clock = clock
+        self.url = url
+        self.answers: list[Answer] = [Answer()]
+        self.asked: list[Asked] = []
+
+    @property
+    def app(self) -> Starlette:
+        return Starlette(routes=[Route("/xrpc/{nsid}", self._answer, methods=["GET", "POST"])])
+
+    def client(self, folder: Path, clock: FakeClock, *, spacing_s: float = 0, read_timeout_s: float = 5) -> Atproto:
+        """A client with a stored session that is good for an hour."""
+        path = folder / "session.json"
+        session = Session(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)
+        SessionFile(path, service_url=self.url, identifier="alice.test").save(Stored(session))
+        return Atproto(
+            service_url=self.url,
+            identifier="alice.test",
+            password="alice-pass",
+            session_path=path,
+            clock=clock,
+            min_spacing_s=spacing_s,
+            read_timeout_s=read_timeout_s,
+        )
+
+    async def _answer(self, request: Request) -> Response:
+        content = await request.body()
+        self.asked.append(Asked(request.path_params["nsid"], dict(request.headers), content, self._clock.monotonic()))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer.status == DROP:
+            connection_dropper(request.scope)()
+            return Response()
+        body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        return Response(body, answer.status, headers=answer.headers, media_type=answer.media_type)
+
+
+def jwt(expires: datetime, **claims: object) -> str:
+    """A token that nobody signed."""
+    payload = {"exp": int(expires.timestamp()), **claims}
+    return ".".join(
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, payload, 0)
+    )

@@ -1,0 +1,155 @@
+"""The one way out: the gate, the spacing, and what happens after a refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from adapters.atproto.client import Atproto
+from common.clock import FakeClock
+from tests.adapters.atproto.atproto_house import Door, House, err, ok, open_house, while_time_passes
+from tests.adapters.atproto.atproto_scripted import Answer, Scripted
+from town.atproto.faults import Fault
+from town.atproto.limits import Limit, Limits
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TIMELINE = "app.bsky.feed.getTimeline"
+PUT = "com.atproto.repo.putRecord"
+TOO_FAST = {"error": "RateLimitExceeded", "message": "Rate Limit Exceeded"}
+
+
+async def test_a_low_budget_holds_requests_back_until_the_window_has_passed(door: Door, tmp_path: Path) -> None:
+    async with open_house(door, tmp_path, limits=Limits(everything=Limit(21, 300))) as house:
+        alice = await house.logged_in("alice")
+        ok(await alice.get_timeline())
+        held = err(await alice.get_timeline())
+        assert (held.kind, held.status) == ("transient", 503)
+        assert held.retry_after == pytest.approx(300, abs=1)
+        assert alice.rate_limit_status().remaining == 19
+        await house.clock.advance(301)
+        ok(await alice.get_timeline())
+
+
+async def test_the_budget_of_logins_is_not_taken_for_the_budget_of_requests(door: Door, tmp_path: Path) -> None:
+    async with open_house(door, tmp_path, limits=Limits(logins=Limit(5, 300))) as house:
+        alice = await house.logged_in("alice")
+        assert alice.rate_limit_status().remaining == 300
+        ok(await alice.get_timeline())
+
+
+async def test_parallel_requests_leave_one_by_one_with_the_spacing_between_them(
+    scripted: Scripted, clock: FakeClock, tmp_path: Path
+) -> None:
+    client = scripted.client(tmp_path, clock, spacing_s=5)
+    ok(await client.authenticate())
+    calls = asyncio.gather(*(client.get_timeline() for _ in range(4)))
+    await while_time_passes(clock, calls)
+    times = [asked.at for asked in scripted.asked]
+    assert [later - earlier for earlier, later in pairwise(times)] == [5, 5, 5]
+    await client.aclose()
+
+
+async def test_a_429_is_waited_out_and_the_request_sent_once_more(house: House) -> None:
+    alice = await house.logged_in("alice")
+    house.faults.arm(Fault("rate_limited", PUT, seconds=30))
+    before = house.clock.monotonic()
+    ok(await while_time_passes(house.clock, alice.create_post("hello")))
+    assert house.clock.monotonic() - before == 30
+
+
+async def test_a_second_429_is_returned(house: House) -> None:
+    alice = await house.logged_in("alice")
+    house.faults.arm(Fault("rate_limited", PUT, times=2, seconds=30))
+    failed = err(await while_time_passes(house.clock, alice.create_post("hello")))
+    assert (failed.kind, failed.status, failed.retry_after) == ("transient", 429, 30)
+
+
+async def test_a_429_without_a_time_is_waited_out_for_a_minute(
+    scripted: Scripted, alice: Atproto, clock: FakeClock
+) -> None:
+    scripted.answers = [Answer(429, TOO_FAST), Answer(200, {"feed": []})]
+    ok(await while_time_passes(clock, alice.get_timeline()))
+    assert scripted.asked[1].at - scripted.asked[0].at == 60
+
+
+async def test_a_wait_of_more_than_five_minutes_is_not_waited_but_respected(scripted: Scripted, alice: Atproto) -> None:
+    scripted.answers = [Answer(429, TOO_FAST, {"retry-after": "301"}), Answer(200, {"feed": []})]
+    first, second = err(await alice.get_timeline()), err(await alice.get_timeline())
+    assert (first.status, first.retry_after) == (429, 301)
+    assert (second.status, second.retry_after) == (503, 301)
+    assert len(scripted.asked) == 1
+
+
+@pytest.mark.parametrize(("remaining", "sent"), [("0", 2), ("7", 1)])
+async def test_a_403_counts_as_too_fast_only_when_the_budget_is_spent(
+    scripted: Scripted, alice: Atproto, clock: FakeClock, remaining: str, sent: int
+) -> None:
+    limits = {"ratelimit-remaining": remaining, "retry-after": "3"}
+    scripted.answers = [Answer(403, {"error": "Forbidden"}, limits), Answer(200, {"feed": []})]
+    await while_time_passes(clock, alice.get_timeline())
+    assert len(scripted.asked) == sent
+
+
+async def test_the_time_of_the_service_is_read_from_its_answers(alice: Atproto, clock: FakeClock) -> None:
+    assert alice.server_time_skew() is None
+    await alice.get_timeline()
+    assert alice.server_time_skew() == pytest.approx(clock.now().timestamp() - time.time(), abs=30)
+
+
+async def test_a_service_that_stays_silent_is_left(house: House) -> None:
+    alice = await house.logged_in("alice", read_timeout_s=0.2)
+    house.faults.arm(Fault("hang", TIMELINE, seconds=3600))
+    house.faults.arm(Fault("hang", PUT, seconds=3600))
+    assert err(await alice.get_timeline()).kind == "transient"
+    assert err(await alice.create_post("hello")).kind == "unknown_outcome"
+
+
+async def test_a_refused_token_is_renewed_and_the_upload_keeps_its_type(house: House) -> None:
+    alice = await house.logged_in("alice")
+    house.faults.arm(Fault("expired_token", "com.atproto.repo.uploadBlob"))
+    blob = ok(await alice.upload_blob(b"\x89PNG", "image/png"))
+    stored = house.network.blob(alice.did, blob.cid)
+    assert stored
+    assert (stored.mime_type, stored.content) == ("image/png", b"\x89PNG")
+
+
+async def test_a_service_that_only_drips_is_left_too(door: Door, clock: FakeClock, tmp_path: Path) -> None:
+    async def drip(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(50):
+            await send({"type": "http.response.body", "body": b" ", "more_body": True})
+            await asyncio.sleep(0.1)
+
+    door.app = drip
+    client = Scripted(clock, door.url).client(tmp_path, clock, read_timeout_s=0.3)
+    assert err(await client.get_timeline()).error == "app.bsky.feed.getTimeline: no answer in time"
+    await client.aclose()
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [Answer(401, {"error": "X"}), Answer(400, {"error": "InvalidToken"}), Answer(400, {"error": "ExpiredToken"})],
+)
+async def test_a_token_refused_twice_is_reported_not_tried_again(
+    scripted: Scripted, alice: Atproto, refused: Answer
+) -> None:
+    renewed = Answer(200, {"did": alice.did, "handle": "a.test", "accessJwt": "new", "refreshJwt": "r2"})
+    scripted.answers = [refused, renewed, refused]
+    assert err(await alice.get_timeline()).kind == "auth"
+    assert [asked.method for asked in scripted.asked] == [TIMELINE, "com.atproto.server.refreshSession", TIMELINE]
+    assert scripted.asked[2].headers["authorization"] == "Bearer new"
+
+
+async def test_parallel_requests_with_a_refused_token_renew_it_once(house: House) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(7201)
+    answers = await asyncio.gather(*(alice.get_timeline() for _ in range(5)))
+    assert all(answer.success for answer in answers)
+    assert alice._xrpc.keeper._stored
+    assert len(alice._xrpc.keeper._stored.logins) == 1

@@ -1,0 +1,157 @@
+"""Reading the wire: what is there is taken, what is broken is left out, and nothing takes the page down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.atproto import convert
+from adapters.atproto.thread import resolve_reply_refs
+from adapters.atproto.types import Actor, FeedItem, Post, ReplyRefs, StrongRef, ThreadNode
+
+ALICE = {"did": "did:plc:a", "handle": "alice.test", "displayName": "Alice"}
+REPLY = {"parent": {"uri": "at://p", "cid": "cp"}, "root": {"uri": "at://r", "cid": "cr"}}
+REFS = ReplyRefs(parent=StrongRef("at://p", "cp"), root=StrongRef("at://r", "cr"))
+
+WORDS = """did handle uri cid author record text reply parent root replies post reason by facets features embed external
+media likeCount labels val ref $link $type"""
+KEYS = st.sampled_from(WORDS.split())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(max_size=3), inner, max_size=6),
+    max_leaves=12,
+)
+
+
+def view(name: str = "1", **record: object) -> dict[str, Any]:
+    return {
+        "uri": f"at://did:plc:a/app.bsky.feed.post/{name}",
+        "cid": f"c{name}",
+        "author": ALICE,
+        "record": {"text": f"text {name}", "createdAt": "2026-01-05T12:00:00Z", **record},
+        "indexedAt": "2026-01-05T12:00:01Z",
+    }
+
+
+def posted(item: dict[str, Any]) -> Post:
+    post = convert.post(item)
+    assert post
+    return post
+
+
+def test_a_post_is_read_in_full() -> None:
+    full = {**view(reply=REPLY), "replyCount": 1, "repostCount": 2, "likeCount": 3}
+    assert posted(full) == Post(
+        uri="at://did:plc:a/app.bsky.feed.post/1",
+        cid="c1",
+        author=Actor("did:plc:a", "alice.test", "Alice"),
+        text="text 1",
+        created_at="2026-01-05T12:00:00Z",
+        indexed_at="2026-01-05T12:00:01Z",
+        reply=REFS,
+        reply_count=1,
+        repost_count=2,
+        like_count=3,
+    )
+
+
+def test_links_come_in_full_from_facets_and_cards_once_each() -> None:
+    link = {"features": [{"$type": "app.bsky.richtext.facet#link", "uri": "https://a.example/long"}]}
+    mention = {"features": [{"$type": "app.bsky.richtext.facet#mention", "did": "did:plc:b"}]}
+    card = {"$type": "app.bsky.embed.external", "external": {"uri": "https://b.example"}}
+    quoted = {"$type": "app.bsky.embed.recordWithMedia", "media": card}
+    assert posted(view(facets=[link, mention, link], embed=card)).links == (
+        "https://a.example/long",
+        "https://b.example",
+    )
+    assert posted(view(embed=quoted)).links == ("https://b.example",)
+
+
+@pytest.mark.parametrize(
+    ("embed", "has_media"),
+    [
+        ({"$type": "app.bsky.embed.images"}, True),
+        ({"$type": "app.bsky.embed.video"}, True),
+        ({"$type": "app.bsky.embed.recordWithMedia", "media": {"$type": "app.bsky.embed.images"}}, True),
+        ({"$type": "app.bsky.embed.recordWithMedia", "media": {"$type": "app.bsky.embed.external"}}, False),
+        ({"$type": "app.bsky.embed.external"}, False),
+        ({"$type": "app.bsky.embed.record"}, False),
+        ("nonsense", False),
+    ],
+)
+def test_pictures_and_films_count_as_media(embed: object, *, has_media: bool) -> None:
+    assert posted(view(embed=embed)).has_media is has_media
+
+
+def test_only_a_repost_has_someone_who_put_it_there() -> None:
+    repost = {"post": view(), "reason": {"$type": "app.bsky.feed.defs#reasonRepost", "by": {"did": "did:plc:b"}}}
+    pinned = {"post": view(), "reason": {"$type": "app.bsky.feed.defs#reasonPin"}}
+    assert convert.feed_item(repost) == FeedItem(posted(view()), Actor("did:plc:b", ""))
+    assert convert.feed_item(pinned) == FeedItem(posted(view()), None)
+
+
+def test_a_notification_of_an_unknown_reason_is_kept_as_it_is() -> None:
+    item = {**view(), "reason": "hug", "isRead": True, "reasonSubject": "at://did:plc:me/app.bsky.feed.post/9"}
+    found = convert.notification(item)
+    assert found
+    assert (found.reason, found.is_read, found.reason_subject) == ("hug", True, "at://did:plc:me/app.bsky.feed.post/9")
+
+
+def test_one_broken_item_does_not_hide_the_others() -> None:
+    page = {"feed": [{"post": view("1")}, {"post": {"uri": 5}}, "nonsense", None, {"post": view("2")}]}
+    assert [item.post.cid for item in convert.items_of(page, "feed", convert.feed_item)] == ["c1", "c2"]
+
+
+def test_a_thread_keeps_its_ancestors_and_leaves_out_what_is_gone() -> None:
+    gone = {"$type": "app.bsky.feed.defs#notFoundPost", "uri": "at://x", "notFound": True}
+    wire = {
+        "post": view("3"),
+        "parent": {"post": view("2"), "parent": {"post": view("1"), "parent": gone}},
+        "replies": [{"post": view("4"), "replies": [{"post": view("5")}]}, gone],
+    }
+    three = convert.thread(wire)
+    assert three
+    assert three.parent == ThreadNode(posted(view("2")), ThreadNode(posted(view("1"))))
+    assert three.replies == (ThreadNode(posted(view("4")), None, (ThreadNode(posted(view("5"))),)),)
+    assert convert.thread(gone) is None
+
+
+def test_a_profile_shows_its_labels_and_counts() -> None:
+    wire = {**ALICE, "followersCount": 3, "postsCount": "many", "labels": [{"val": "bot"}, {"val": 1}, "x"]}
+    page = convert.profile(wire)
+    assert page
+    assert (page.followers_count, page.posts_count, page.labels) == (3, 0, ("bot",))
+
+
+@given(st.dictionaries(KEYS, JSON, max_size=8))
+def test_no_json_whatever_makes_a_reader_fail(wire: dict[str, Any]) -> None:
+    for read in (
+        convert.actor,
+        convert.profile,
+        convert.post,
+        convert.feed_item,
+        convert.notification,
+        convert.thread,
+        convert.blob,
+        convert.record,
+    ):
+        read(wire)
+        convert.items_of({"items": [wire, wire]}, "items", read)
+
+
+PARENT = StrongRef("at://did:plc:a/app.bsky.feed.post/1", "c1")
+
+
+@pytest.mark.parametrize(
+    ("thread", "root"),
+    [
+        (None, PARENT),
+        (ThreadNode(posted(view())), PARENT),
+        (ThreadNode(posted(view(reply=REPLY))), REFS.root),
+    ],
+)
+def test_a_reply_hangs_under_the_root_its_parent_names(thread: ThreadNode | None, root: StrongRef) -> None:
+    assert resolve_reply_refs(PARENT, thread) == ReplyRefs(PARENT, root)

@@ -1,0 +1,173 @@
+"""Staying logged in: the stored session first, then a refresh, then the password, and never too many logins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from adapters.atproto.session import Stored
+from adapters.atproto.types import Actor
+from tests.adapters.atproto.atproto_house import House, err, ok
+from town.atproto.faults import Fault
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LOGIN = "com.atproto.server.createSession"
+REFRESH = "com.atproto.server.refreshSession"
+
+
+def logins(house: House, name: str) -> int:
+    """How many password logins the session file counts."""
+    return len(house.client(name)._xrpc.keeper._file.load().logins)
+
+
+async def test_a_first_login_tells_who_we_are(house: House) -> None:
+    alice = house.client("alice")
+    assert (alice.did, alice.handle) == ("", "")
+    assert ok(await alice.authenticate()) == Actor(house.did("alice"), "alice.test")
+    assert (alice.did, alice.handle) == (house.did("alice"), "alice.test")
+
+
+async def test_the_next_process_goes_on_with_the_stored_session(house: House) -> None:
+    await house.logged_in("alice")
+    house.faults.arm(Fault("server_error", LOGIN))
+    again = await house.logged_in("alice")
+    ok(await again.get_timeline())
+    assert logins(house, "alice") == 1
+
+
+async def test_a_stored_session_that_has_ended_is_refreshed(house: House) -> None:
+    await house.logged_in("alice")
+    await house.clock.advance(7200)
+    again = await house.logged_in("alice")
+    ok(await again.get_timeline())
+    assert logins(house, "alice") == 1
+
+
+async def test_the_session_after_a_refresh_is_the_one_stored(house: House) -> None:
+    alice = await house.logged_in("alice")
+    assert ok(await alice.ensure_session_or_reauth(margin_s=7201)) == "refreshed"
+    assert house.client("alice")._xrpc.keeper._file.load().session == alice._xrpc.keeper.session
+
+
+@pytest.mark.parametrize(
+    ("passed_s", "done"), [(0, "valid"), (7000, "valid"), (7150, "refreshed"), (9000, "refreshed")]
+)
+async def test_the_session_is_renewed_only_when_it_ends_within_the_margin(
+    house: House, passed_s: float, done: str
+) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(passed_s)
+    assert ok(await alice.ensure_session_or_reauth()) == done
+    ok(await alice.get_timeline())
+
+
+async def test_the_password_helps_when_the_refresh_is_refused(house: House) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(91 * 86400)
+    assert ok(await alice.ensure_session_or_reauth()) == "logged in"
+
+
+@pytest.mark.parametrize("kind", ["server_error", "bad_gateway"])
+async def test_the_password_helps_when_the_refresh_is_broken(house: House, kind: str) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(7200)
+    house.faults.arm(Fault("bad_gateway" if kind == "bad_gateway" else "server_error", REFRESH))
+    assert ok(await alice.ensure_session_or_reauth()) == "logged in"
+
+
+@pytest.mark.parametrize("kind", ["lost_answer", "lost_request"])
+async def test_a_refresh_that_got_no_answer_is_no_reason_to_log_in(house: House, kind: str) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(7200)
+    house.faults.arm(Fault("lost_answer" if kind == "lost_answer" else "lost_request", REFRESH))
+    assert err(await alice.ensure_session_or_reauth()).kind == "transient"
+    assert ok(await alice.ensure_session_or_reauth()) == "refreshed"
+
+
+async def test_a_refresh_that_was_too_fast_is_no_reason_to_log_in(house: House) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(7200)
+    house.faults.arm(Fault("rate_limited", REFRESH, seconds=10))
+    failed = err(await alice.ensure_session_or_reauth())
+    assert (failed.kind, failed.retry_after) == ("transient", 10)
+
+
+async def test_a_session_that_must_not_cost_a_login_is_only_refreshed(house: House) -> None:
+    stranger = house.client("alice")
+    assert not await stranger.ensure_valid_session()
+    alice = await house.logged_in("alice")
+    assert await alice.ensure_valid_session()
+    await house.clock.advance(7200)
+    assert await alice.ensure_valid_session()
+    await house.clock.advance(91 * 86400)
+    assert not await alice.ensure_valid_session()
+    assert logins(house, "alice") == 1
+
+
+async def test_a_session_whose_server_has_moved_finds_the_new_one(house: House) -> None:
+    alice = await house.logged_in("alice")
+    keeper = alice._xrpc.keeper
+    assert keeper.session
+    keeper._keep(Stored(replace(keeper.session, pds="http://127.0.0.1:9")))
+    assert err(await alice.get_timeline()).kind == "transient"
+    await house.clock.advance(7200)
+    assert ok(await alice.ensure_session_or_reauth()) == "refreshed"
+    ok(await alice.get_timeline())
+
+
+async def test_a_request_recovers_from_a_session_that_has_ended_for_good(house: House) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(91 * 86400)
+    ok(await alice.create_post("still here"))
+    assert len(house.network.posts()) == 1
+
+
+async def test_a_request_whose_session_cannot_be_restored_says_why(house: House) -> None:
+    await house.logged_in("alice")
+    changed = house.client("alice", password="changed since")
+    ok(await changed.authenticate())
+    await house.clock.advance(91 * 86400)
+    failed = err(await changed.create_post("hello?"))
+    assert (failed.kind, failed.error) == ("auth", "Invalid identifier or password")
+
+
+async def test_a_wrong_password_is_an_auth_failure_in_the_services_words(house: House) -> None:
+    failed = err(await house.client("alice", password="wrong").authenticate())
+    assert (failed.kind, failed.status, failed.error) == ("auth", 401, "Invalid identifier or password")
+
+
+async def test_before_login_reads_that_need_none_work_and_writes_are_refused(house: House) -> None:
+    stranger = house.client("alice")
+    assert ok(await stranger.resolve_handle("bob.test")) == house.did("bob")
+    assert err(await stranger.create_post("hello")).kind == "auth"
+    assert err(await stranger.list_records("app.bsky.feed.post")).kind == "auth"
+
+
+async def test_no_more_than_twenty_logins_a_day_whatever_process_asks(house: House) -> None:
+    mistaken = house.client("alice", password="wrong")
+    for _ in range(20):
+        assert err(await mistaken.authenticate()).kind == "auth"
+    held = err(await house.client("alice").authenticate())
+    assert held.kind == "transient"
+    assert held.retry_after == 24 * 3600
+    await house.clock.advance(24 * 3600 + 1)
+    ok(await house.client("alice").authenticate())
+
+
+async def test_an_outage_does_not_use_up_the_logins(house: House) -> None:
+    alice = house.client("alice")
+    house.faults.arm(Fault("bad_gateway", LOGIN, times=21))
+    for _ in range(21):
+        assert err(await alice.authenticate()).kind == "transient"
+    ok(await alice.authenticate())
+
+
+async def test_a_login_that_fails_does_not_lose_the_session_that_may_still_be_refreshed(house: House) -> None:
+    alice = await house.logged_in("alice")
+    await house.clock.advance(7200)
+    house.faults.arm(Fault("server_error", REFRESH))
+    house.faults.arm(Fault("server_error", LOGIN))
+    assert err(await alice.ensure_session_or_reauth()).kind == "transient"
+    assert ok(await alice.ensure_session_or_reauth()) == "refreshed"
