@@ -1,6 +1,6 @@
 # Sourced by install.sh, start.sh and stop.sh: where things are.
 RIG_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-RIG_RUN=$(realpath -m "${RIG_RUN:-${TMPDIR:-/tmp}/soul-bluesky-$(id -u)}")
+export RIG_RUN=$(realpath -m "${RIG_RUN:-/tmp/soul-bluesky-$(id -u)}") # the user postgres must be able to reach it
 PG_DIR=$RIG_RUN/postgres TMP_DIR=$RIG_RUN/tmp # the only folders that stop.sh removes
 RIG_PG_PORT=${RIG_PG_PORT:-2585}
 : "${RIG_NODE_HOME:=$RIG_DIR/node22/node_modules/node-linux-$(uname -m | sed 's/x86_64/x64/;s/aarch64/arm64/')}"

@@ -61,7 +61,7 @@ class _Home:
 
 
 class Network:
-    """A whole small network. Lifetimes are in seconds."""
+    """A whole small network. Lifetimes are in seconds; without a `jwt_secret` tokens are signed with a random one."""
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class Network:
         access_lifetime_s: float = 7200,
         refresh_lifetime_s: float = 90 * 86400,
         handle_domains: tuple[str, ...] = (".test",),
+        jwt_secret: bytes | None = None,
     ) -> None:
         self.clock = clock
         self.index = Index()
@@ -77,6 +78,7 @@ class Network:
         self.sessions = Sessions(
             clock,
             service_did=SERVICE_DID,
+            secret=jwt_secret,
             access_lifetime_s=access_lifetime_s,
             refresh_lifetime_s=refresh_lifetime_s,
         )

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from town.atproto.bsky_methods import BSKY_METHODS
 from town.atproto.faults import Fault, Faults, fault_from_json, fault_to_json
 from town.atproto.lexicon import MismatchError
-from town.atproto.limits import Charge, Limit, Limits, Meter, Standing
+from town.atproto.limits import Charge, Limits, Meter, Standing
 from town.atproto.methods import Call, Method
 from town.atproto.network import Network
 from town.atproto.repo_methods import REPO_METHODS, blob_response
@@ -97,21 +97,24 @@ class _Service:
 
     def _call(self, method: Method, request: Request, content: bytes) -> Call:
         params = method.read_params(request.query_params)
-        token = _bearer(request)
-        did = self._did(method, token)
+        did, token = self._who(method, request)
         mime = request.headers.get("content-type", "")
         body = _read_body(method, mime, content)
         base_url = f"{request.url.scheme}://{request.url.netloc}"
         return Call(self._network, base_url, did, token, params, body, content, mime)
 
-    def _did(self, method: Method, token: str) -> str:
+    def _who(self, method: Method, request: Request) -> tuple[str, str]:
         if method.access == "open":
-            return ""
-        if not token:
-            raise XrpcError(401, "AuthMissing", "Authentication Required")
+            return "", ""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not scheme or (scheme.lower() != "bearer" and method.access == "refresh"):
+            raise _no_token()
+        if scheme.lower() != "bearer":
+            raise XrpcError(400, "InvalidToken", "Unexpected authorization type")
         if method.access == "refresh":
-            return ""  # NOTE(self): what a refresh token is still good for depends on the method
-        return self._network.sessions.did_of_access(token, main_password_only=method.access == "main_password")
+            return "", token  # NOTE(self): what a refresh token is still good for depends on the method
+        only_main = method.access == "main_password"
+        return self._network.sessions.did_of_access(token, main_password_only=only_main), token
 
     def _charges(self, method: Method, call: Call, client: str) -> list[Charge]:
         limits = self._limits
@@ -138,19 +141,12 @@ class _Service:
 def _method(nsid: str, request: Request) -> Method:
     method = _METHODS.get(nsid)
     if method is None:
-        if not _bearer(request):
-            raise XrpcError(401, "AuthMissing", "Authentication Required")
+        if "authorization" not in request.headers:
+            raise _no_token()
         raise XrpcError(501, "MethodNotImplemented", "Method Not Implemented")
     if request.method != method.verb:
         raise invalid(f"Incorrect HTTP method ({request.method}) expected {method.verb}")
     return method
-
-
-def _bearer(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme and scheme.lower() != "bearer":
-        raise XrpcError(400, "InvalidToken", "Unexpected authorization type")
-    return token.strip()
 
 
 def _read_body(method: Method, mime: str, content: bytes) -> Json:
@@ -187,6 +183,10 @@ def _require_points(standing: Standing | None) -> None:
         raise _too_many()
 
 
+def _no_token() -> XrpcError:
+    return XrpcError(401, "AuthMissing", "Authentication Required")
+
+
 def _too_many() -> XrpcError:
     return XrpcError(429, "RateLimitExceeded", "Rate Limit Exceeded")
 
@@ -217,6 +217,3 @@ async def _until_gone(request: Request, waiting: Awaitable[None]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-
-
-__all__ = ["Fault", "Faults", "Limit", "Limits", "atproto_app"]

@@ -18,6 +18,7 @@ from common.clock import Clock, iso
 from town.atproto.values import Account, Json, XrpcError, internal
 
 Scope = Literal["com.atproto.access", "com.atproto.appPass", "com.atproto.refresh"]
+_KINDS = {"com.atproto.access": "at+jwt", "com.atproto.appPass": "at+jwt", "com.atproto.refresh": "refresh+jwt"}
 _GRACE = timedelta(hours=2)
 
 
@@ -44,12 +45,13 @@ class Sessions:
         clock: Clock,
         *,
         service_did: str,
+        secret: bytes | None = None,
         access_lifetime_s: float = 7200,
         refresh_lifetime_s: float = 90 * 86400,
     ) -> None:
         self._clock = clock
         self._service_did = service_did
-        self._secret = secrets.token_bytes(32)
+        self._secret = secret or secrets.token_bytes(32)
         self.access_lifetime = timedelta(seconds=access_lifetime_s)
         self.refresh_lifetime = timedelta(seconds=refresh_lifetime_s)
         self._refresh: dict[str, _Refresh] = {}
@@ -117,11 +119,12 @@ class Sessions:
         now = self._clock.now()
         self._refresh.setdefault(key, _Refresh(did, app_password, now + self.refresh_lifetime))
         scope: Scope = "com.atproto.appPass" if app_password else "com.atproto.access"
-        access = self._sign("at+jwt", {"scope": scope, "sub": did}, now, self.access_lifetime)
+        access = self._sign({"scope": scope, "sub": did}, now, self.access_lifetime)
         claims = {"scope": "com.atproto.refresh", "sub": did, "jti": key}
-        return Tokens(access, self._sign("refresh+jwt", claims, now, self.refresh_lifetime))
+        return Tokens(access, self._sign(claims, now, self.refresh_lifetime))
 
-    def _sign(self, kind: str, claims: Json, now: datetime, lifetime: timedelta) -> str:
+    def _sign(self, claims: Json, now: datetime, lifetime: timedelta) -> str:
+        kind = _KINDS[claims["scope"]]
         times = {"aud": self._service_did, "iat": int(now.timestamp()), "exp": int((now + lifetime).timestamp())}
         signed = f"{_b64({'typ': kind, 'alg': 'HS256'})}.{_b64({**claims, **times})}"
         return f"{signed}.{self._signature(signed)}"
@@ -131,11 +134,10 @@ class Sessions:
 
     def _claims(self, token: str, scopes: tuple[Scope, ...], *, allow_expired: bool = False) -> Json:
         signed, _, signature = token.rpartition(".")
-        claims: Json = {}
+        kind = claims = Json()
         if signed and hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
-            payload = signed.partition(".")[2]
-            claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        if claims.get("scope") not in scopes:
+            kind, claims = (json.loads(_unb64(part)) for part in signed.split(".", 1))
+        if claims.get("scope") not in scopes or kind["typ"] != _KINDS[claims["scope"]]:
             raise XrpcError(400, "InvalidToken", "Token could not be verified")
         if not allow_expired and claims["exp"] <= self._clock.now().timestamp():
             raise XrpcError(400, "ExpiredToken", "Token has expired")
@@ -144,6 +146,10 @@ class Sessions:
 
 def _b64(value: Json) -> str:
     return _b64_bytes(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _unb64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _b64_bytes(value: bytes) -> str:
