@@ -1,0 +1,1 @@
+"""The page to watch the town and take part in it."""

@@ -1,0 +1,197 @@
+"""The page's server: files, one stream of events, and one door for what "you" write.
+
+Loopback only. A foreign website can neither read it (no CORS, checked Host, so no rebinding either) nor post through
+the browser (JSON only, and the Origin must be ours). Nothing is kept here: the network holds the posts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from town.atproto.network import Network
+from town.atproto.values import Event, XrpcError
+from town.page.residents import ResidentStatus
+from town.page.view import feed, people
+
+_TICK_S = 1.0
+_SETTLE_S = 0.05
+_MAX_BODY_BYTES = 20_000
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+def page_app(
+    network: Network,
+    residents_status: Callable[[], Sequence[ResidentStatus]],
+    say_as: str,
+    *,
+    about: str,
+    avatars: Mapping[str, str],
+) -> Starlette:
+    """The application; put it on loopback with `town.serving.serve`.
+
+    Args:
+        network: what is shown.
+        residents_status: reads how everyone is; called about once a second for each open page, in a thread.
+        say_as: the did under which the box writes.
+        about: one line on what mind the residents have.
+        avatars: SVG pictures by handle.
+
+    """
+    page = _Page(network, residents_status, say_as, about, avatars)
+    return Starlette(
+        routes=[
+            Route("/", page.file),
+            Route("/static/{name}", page.file),
+            Route("/avatars/{handle}", page.avatar),
+            Route("/api/town", page.town),
+            Route("/api/events", page.events),
+            Route("/api/posts", page.say, methods=["POST"]),
+        ],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False),
+            Middleware(_SafeHeaders),
+        ],
+    )
+
+
+class _Page:
+    def __init__(
+        self,
+        network: Network,
+        residents_status: Callable[[], Sequence[ResidentStatus]],
+        say_as: str,
+        about: str,
+        avatars: Mapping[str, str],
+    ) -> None:
+        self._network = network
+        self._residents_status = residents_status
+        self._say_as = say_as
+        self._about = about
+        self._avatars = avatars
+        self._files = {
+            file.name: (file.read_bytes(), _TYPES[file.name[file.name.rindex(".") :]])
+            for file in (files("town.page") / "static").iterdir()
+            if file.is_file()
+        }
+
+    async def file(self, request: Request) -> Response:
+        content, kind = self._files.get(request.path_params.get("name", "index.html"), (None, ""))
+        return Response(content, media_type=kind) if content is not None else Response("Not found", 404)
+
+    async def avatar(self, request: Request) -> Response:
+        picture = self._avatars.get(request.path_params["handle"])
+        return Response(picture, media_type="image/svg+xml") if picture else Response("Not found", 404)
+
+    async def town(self, _request: Request) -> Response:
+        """What does not change while the page is open."""
+        you = self._network.actor(self._say_as)
+        return JSONResponse(
+            {
+                "about": self._about,
+                "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
+                "avatars": sorted(self._avatars),
+            }
+        )
+
+    async def events(self, request: Request) -> Response:
+        return StreamingResponse(self._changes(request), media_type="text/event-stream")
+
+    async def _changes(self, request: Request) -> AsyncIterator[str]:
+        """`feed` whenever the network changes, `people` whenever a status file does; each carries the whole."""
+        changed = asyncio.Event()
+        changed.set()
+        unsubscribe = self._network.subscribe(lambda _event: _wake(changed, _event))
+        last_people = ""
+        try:
+            while not await request.is_disconnected():
+                if changed.is_set():
+                    changed.clear()
+                    yield _event("feed", feed(self._network))
+                status = await run_in_threadpool(self._residents_status)
+                now_people = _event("people", people(self._network, status))
+                if now_people != last_people:
+                    yield now_people
+                    last_people = now_people
+                try:
+                    await asyncio.wait_for(changed.wait(), _TICK_S)
+                    await asyncio.sleep(_SETTLE_S)
+                except TimeoutError:
+                    yield ": still here\n\n"
+        finally:
+            unsubscribe()
+
+    async def say(self, request: Request) -> Response:
+        """`{"text": …, "replyTo": uri or null}` as "you"."""
+        if not _is_ours(request):
+            return _refuse(403, "Only this page may write here.")
+        content = await request.body()
+        try:
+            body = json.loads(content) if len(content) <= _MAX_BODY_BYTES else None
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or not isinstance(body.get("text"), str):
+            return _refuse(400, "That could not be read.")
+        text, reply_to = body["text"].strip(), body.get("replyTo")
+        if not text:
+            return _refuse(400, "There is nothing in it yet.")
+        try:
+            uri, _ = self._network.post_as(self._say_as, text, reply_to_uri=str(reply_to) if reply_to else None)
+        except XrpcError as error:
+            gone = error.name == "NotFound"
+            return _refuse(400, "The post you answer is gone." if gone else "At most 300 characters fit into a post.")
+        return JSONResponse({"uri": uri}, status_code=201)
+
+
+class _SafeHeaders:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
+
+
+def _wake(changed: asyncio.Event, _event: Event) -> None:
+    changed.set()
+
+
+def _is_ours(request: Request) -> bool:
+    """Whether the page itself sends this: JSON (no simple form), and from our own origin."""
+    is_json = request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
+    return is_json and request.headers.get("origin") == f"{request.url.scheme}://{request.headers['host']}"
+
+
+def _event(name: str, data: Any) -> str:  # noqa: ANN401 - JSON
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+def _refuse(status: int, error: str) -> Response:
+    return JSONResponse({"error": error}, status_code=status)

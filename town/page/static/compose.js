@@ -1,0 +1,84 @@
+// The box in which "you" write: a new post, or a reply.
+
+import { el } from "./dom.js";
+
+const MAX = 300;
+const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+const length = (text) => [...segments.segment(text)].length;
+let number = 0;
+
+// `label` names the box, `hint` stands in it while it is empty; `replyTo` is a uri or null; `names` gives the residents to mention; `done` is called after
+// sending, `cancel` (if given) offers a way out.
+export function box({ label, hint = "", replyTo, names, done, cancel }) {
+  const id = `box-${(number += 1)}`;
+  const field = el("textarea", { id, rows: 2, placeholder: hint, "aria-describedby": `${id}-count` });
+  const count = el("span", { class: "count", id: `${id}-count` }, "");
+  const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  const send = el("button", { class: "main-button", type: "submit", disabled: true }, replyTo ? "Reply" : "Post");
+  const chips = el("div", { class: "names", role: "group", "aria-label": "Mention a resident" });
+  const form = el("form", { class: "box" },
+    el("label", { for: id }, label),
+    field,
+    el("div", { class: "under" }, chips, el("div", { class: "send" }, count,
+      cancel ? el("button", { class: "plain-button", type: "button", onclick: cancel }, "Cancel") : null, send)),
+    problem);
+
+  // The name being typed: "@ma" before the caret.
+  const typed = () => /(?:^|\s)@([\w.-]*)$/.exec(field.value.slice(0, field.selectionStart));
+
+  function mention(handle) {
+    const before = field.value.slice(0, field.selectionStart).replace(/(^|\s)@[\w.-]*$/, "$1");
+    const after = field.value.slice(field.selectionStart);
+    const start = `${before}${before && !/\s$/.test(before) ? " " : ""}@${handle} `;
+    field.value = start + after.replace(/^\s+/, "");
+    field.focus();
+    field.setSelectionRange(start.length, start.length);
+    refresh();
+  }
+
+  function refresh() {
+    const used = length(field.value.trim());
+    count.textContent = used > MAX - 60 ? `${MAX - used} left` : "";
+    count.classList.toggle("over", used > MAX);
+    send.disabled = used === 0 || used > MAX;
+    const wanted = typed()?.[1].toLowerCase();
+    const people = names().filter((person) => !wanted || person.handle.startsWith(wanted));
+    chips.replaceChildren(...(people.length ? [el("span", {}, wanted === undefined ? "To" : "Mention")] : []),
+      ...people.map((person) => el("button",
+        { type: "button", "aria-label": `Mention ${person.name}`, onclick: () => mention(person.handle) }, person.name)));
+  }
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (send.disabled) return;
+    send.disabled = true;
+    const error = await post(field.value, replyTo);
+    problem.hidden = !error;
+    problem.textContent = error;
+    if (!error) {
+      field.value = "";
+      done?.();
+    }
+    refresh();
+  });
+  field.addEventListener("input", refresh);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    if (event.key === "Escape" && cancel) cancel();
+  });
+  refresh();
+  return { form, field, refresh, mention };
+}
+
+async function post(text, replyTo) {
+  try {
+    const answer = await fetch("/api/posts", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ text, replyTo }),
+    });
+    return answer.ok ? "" : (await answer.json()).error;
+  } catch {
+    return "The town cannot be reached. Your words are still here; try again in a moment.";
+  }
+}

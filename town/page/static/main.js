@@ -1,0 +1,32 @@
+// Joins the parts: one stream of events in, one box out.
+
+import { setAvatars, setText } from "./dom.js";
+import { Feed } from "./feed.js";
+import { People } from "./people.js";
+import { box } from "./compose.js";
+
+const town = await (await fetch("/api/town")).json();
+setAvatars(town.avatars);
+const about = document.getElementById("about");
+setText(about, `${about.textContent} ${town.about}`);
+
+let residents = [];
+const names = () => residents;
+const news = document.getElementById("news");
+const feed = new Feed(document.getElementById("feed"), { you: town.you, names, news: (text) => setText(news, text) });
+const people = new People(document.getElementById("people"), { point: (uri) => feed.point(uri) });
+const write = box({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
+document.getElementById("write").append(write.form);
+
+const events = new EventSource("/api/events");
+const lost = document.getElementById("lost");
+events.addEventListener("open", () => { lost.hidden = true; });
+events.addEventListener("error", () => { lost.hidden = false; });
+events.addEventListener("feed", (event) => feed.show(JSON.parse(event.data)));
+events.addEventListener("people", (event) => {
+  const before = residents.length;
+  residents = JSON.parse(event.data);
+  people.show(residents);
+  if (residents.length !== before) write.refresh();
+});
+setInterval(() => { feed.tick(); people.tick(); }, 1000);

@@ -1,0 +1,91 @@
+// Who lives here, and what each is doing now.
+
+import { ago, arrange, el, face, icon, setText, until } from "./dom.js";
+
+const CHEVRON = "M8.5 5l7 7-7 7-1.5-1.500L12.5 12 7 6.500z";
+const DOING = {
+  awareness: "Reading what reached it",
+  expression: "Thinking of something to say",
+  owner: "Talking with its owner",
+};
+const LOOPS = { awareness: "Reads its mentions", expression: "Thinks of a post" };
+const COUNTS = [["posts", "posts"], ["replies", "replies"], ["likes", "likes"], ["silences", "silences"]];
+
+export class People {
+  constructor(root, { point }) {
+    this.root = root;
+    this.point = point;
+    this.cards = new Map();
+  }
+
+  show(people) {
+    arrange(this.root, people.map((person) => this.card(person)));
+    this.tick();
+  }
+
+  card(person) {
+    let card = this.cards.get(person.handle);
+    if (!card) {
+      card = { node: el("li"), doing: el("span"), box: el("div", { class: "life" }), person };
+      card.details = el("details", { class: "person" },
+        el("summary", {}, face(person),
+          el("span", { class: "who" }, el("h3", {}, person.name), el("span", { class: "handle" }, `@${person.handle}`)),
+          icon(CHEVRON, "chevron"), el("span", { class: "doing" }, card.doing)),
+        card.box);
+      card.node.append(card.details);
+      this.cards.set(person.handle, card);
+    }
+    card.person = person;
+    card.details.classList.toggle("awake", person.awake);
+    card.details.classList.toggle("asleep", !person.awake);
+    card.next = el("ul", { class: "next" });
+    card.box.replaceChildren(...this.life(person, card.next));
+    return card.node;
+  }
+
+  life(person, next) {
+    const { counts, decisions = [], pendingNotifications: waiting, pendingIntents: leaving } = person.life;
+    const newest = [...decisions].sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 3);
+    return [
+      person.bio ? el("p", { class: "bio" }, person.bio) : null,
+      counts ? el("dl", {}, ...COUNTS.map(([key, word]) =>
+        el("div", {}, el("dt", {}, word), el("dd", {}, String(counts[key] ?? 0))))) : null,
+      person.awake ? el("div", {}, el("h4", {}, "Next"), next) : null,
+      waiting || leaving ? el("p", {}, [waiting ? `${waiting} waiting to be read` : "", leaving ? `${leaving} on the way out` : ""]
+        .filter(Boolean).join(", ")) : null,
+      newest.length ? el("div", {}, el("h4", {}, "Lately decided"), ...newest.map((item) => this.decision(item))) : null,
+    ].filter(Boolean);
+  }
+
+  decision({ at, summary, reason, triggerUri }) {
+    const link = triggerUri ? el("a", { href: "#feed", onclick: (event) => {
+      if (this.point(triggerUri)) event.preventDefault();
+    } }, "show post") : null;
+    return el("div", { class: "decision" },
+      el("p", {}, summary, " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
+      reason && reason !== summary ? el("p", { class: "why" }, `Why: ${reason}`) : null);
+  }
+
+  tick() {
+    for (const { person, doing, next } of this.cards.values()) {
+      setText(doing, say(person));
+      if (next) next.replaceChildren(...coming(person).map(([what, at]) => el("li", {}, el("span", {}, what), el("span", {}, until(at)))));
+    }
+  }
+}
+
+function coming({ life }) {
+  const loops = (life.loops ?? []).filter((loop) => LOOPS[loop.name] && loop.nextAt)
+    .map((loop) => [LOOPS[loop.name], loop.name === "expression" ? life.nextExpressionAt ?? loop.nextAt : loop.nextAt]);
+  return loops.sort((a, b) => Date.parse(a[1]) - Date.parse(b[1]));
+}
+
+function say(person) {
+  if (!person.awake) return "Not awake";
+  const { mode } = person.life;
+  if (mode && mode !== "idle") return DOING[mode] ?? `Busy: ${mode}`;
+  const soonest = coming(person)[0];
+  if (!soonest) return "At rest";
+  const wait = until(soonest[1]);
+  return wait === "now" ? "At rest, about to wake" : `At rest, wakes in ${wait}`;
+}
