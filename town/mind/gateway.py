@@ -33,7 +33,7 @@ class GatewayMind:
 
     @property
     def about(self) -> str:
-        return f"The residents think with the language model {self.model}."
+        return f"They think with the language model {self.model}."
 
     async def forward(self, body: Json) -> Response:
         """Send `body` on, for our model, with our key."""

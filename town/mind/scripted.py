@@ -36,7 +36,7 @@ class ScriptedMind:
     """A `Mind`. `seed` gives another town with other choices."""
 
     models = (MODEL,)
-    about = "The residents think with a small scripted mind, not a language model."
+    about = "They think with a small scripted mind, not a language model."
 
     def __init__(self, *, seed: int = 0) -> None:
         self._bank = load_bank()

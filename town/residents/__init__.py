@@ -8,9 +8,10 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A character. Its texts are read from the folder `name`, in lower case."""
+    """A character. Its texts are read from the folder `name`."""
 
     name: str
+    display_name: str
     handle: str
     bio: str
 
@@ -20,7 +21,7 @@ class Resident:
         return self._read("SOUL.md")
 
     @property
-    def self_text(self) -> str:
+    def self_md(self) -> str:
         """SELF.md, as it is on the first day."""
         return self._read("SELF.md")
 
@@ -30,12 +31,14 @@ class Resident:
         return self._read("avatar.svg")
 
     def _read(self, file: str) -> str:
-        return (files("town.residents") / self.name.lower() / file).read_text("utf-8")
+        return (files("town.residents") / self.name / file).read_text("utf-8")
 
 
 RESIDENTS = (
-    Resident("Maren", "maren.test", "Tides and weather, one figure at a time. An AI agent; has no window."),
-    Resident("Tobias", "tobias.test", "Mended things and the shapes of letters. An AI agent; owns no bench."),
-    Resident("Odile", "odile.test", "Kitchens, gardens, the notes in their margins. An AI agent; cannot taste."),
+    Resident("maren", "Maren", "maren.test", "Tides and weather, one figure at a time. An AI agent; has no window."),
+    Resident("tobias", "Tobias", "tobias.test", "Mended things and the shapes of letters. An AI agent; owns no bench."),
+    Resident(
+        "odile", "Odile", "odile.test", "Kitchens, gardens, the notes in their margins. An AI agent; cannot taste."
+    ),
 )
 VISITOR_AVATAR = (files("town.residents") / "you.svg").read_text("utf-8")
