@@ -30,7 +30,8 @@ test-crash: .venv/.dev ## kill -9, a hundred times
 	$(BIN)/python -m pytest -m crash -s
 
 test-model: .venv/.dev ## with a real small language model
-	bash tests/model/run.sh
+	$(BIN)/python tests/model/get_model.py
+	$(BIN)/python -m pytest tests/model -m model -rP
 
 coverage: .venv/.dev ## branch coverage of the pure parts, at least 90 %
 	bash .ci/coverage

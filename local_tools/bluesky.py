@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
-from modules.skills import Skills
 from pydantic import BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedItem, StrongRef
 from common.result import Err
+from common.text.strings import normalize_post_text
 from modules.bluesky.expression_policy import check_invitation
 from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.publish import Publisher
 from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
+from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
 
 
@@ -113,6 +115,8 @@ class BlueskyTools:
         if isinstance(target, str):
             return ToolResult(target, is_error=True)
         thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
+        if thread and repeats(args.text, thread.notification.text):
+            return ToolResult("Error: you only repeated their words; say something of your own, or like", is_error=True)
         published = await self._publisher.reply(
             args.text, target, root=thread.root if thread else None, cause_id=turn.cause_id, urgent=_urgent(turn)
         )
@@ -242,6 +246,12 @@ def _target(uri: str, cid: str, turn: Turn) -> StrongRef | str:
     if not uri or not cid:
         return "Error: post_uri and post_cid are both needed here"
     return StrongRef(uri, cid)
+
+
+def repeats(text: str, original: str) -> bool:
+    """Whether `text` says no more than `original` does, handles, links and punctuation apart."""
+    said, heard = (re.findall(r"\w+", normalize_post_text(words)) for words in (text, original))
+    return bool(said) and " ".join(said) in " ".join(heard)
 
 
 def _urgent(turn: Turn) -> bool:

@@ -14,7 +14,7 @@ from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
 from modules.scheduler.attention import Attention
-from modules.thinking import Thinker
+from modules.thinker import Thinker
 from modules.tools.types import Provenance, Turn
 
 _SKILL = "owner-communication"

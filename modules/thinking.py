@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -181,39 +181,3 @@ class _Session:
 
 def _sum(first: Usage, second: Usage) -> Usage:
     return Usage(first.input_tokens + second.input_tokens, first.output_tokens + second.output_tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class Thinker:
-    """`think`, with the services of this process already in hand: what the lives are given."""
-
-    gateway: LLMGateway
-    executor: Executor
-    clock: Clock
-    nudge: Callable[[], str]
-
-    async def think(
-        self,
-        *,
-        turn: Turn,
-        system: str,
-        messages: Sequence[Message],
-        purpose: str,
-        tool_choice: ToolChoice = "auto",
-        max_rounds: int = MAX_TOOL_ROUNDS,
-        only: Collection[str] | None = None,
-    ) -> Thought:
-        """See `think`."""
-        return await think(
-            gateway=self.gateway,
-            executor=self.executor,
-            clock=self.clock,
-            nudge=self.nudge(),
-            turn=turn,
-            system=system,
-            messages=messages,
-            purpose=purpose,
-            tool_choice=tool_choice,
-            max_rounds=max_rounds,
-            only=only,
-        )

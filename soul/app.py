@@ -43,7 +43,7 @@ from modules.schema import MIGRATIONS
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.status import StatusBoard
-from modules.thinking import Thinker
+from modules.thinker import Thinker
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from modules.vitals import HeartbeatLoop, IdentityWatchLoop
@@ -225,6 +225,7 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         gateway=rails.gateway,
         executor=Executor(registry),
         clock=rails.clock,
+        journal=rails.journal,
         nudge=lambda: rails.skills.render("core", "Nudge"),
     )
     expression = Expression(

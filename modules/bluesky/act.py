@@ -28,7 +28,8 @@ from modules.llm_gateway.types import Message
 from modules.outbox.outbox import Outbox
 from modules.scheduler.policy import get_agent_jitter
 from modules.skills import Skills, interpolate
-from modules.thinking import Thinker, Thought
+from modules.thinker import Thinker
+from modules.thinking import Thought
 from modules.tools.types import Provenance, Turn
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")

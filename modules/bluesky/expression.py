@@ -28,7 +28,7 @@ from modules.outbox.outbox import Outbox
 from modules.scheduler.types import Outcome
 from modules.self_document import assess_self_richness
 from modules.skills import Skills
-from modules.thinking import Thinker
+from modules.thinker import Thinker
 from modules.tools.types import Provenance, Turn
 
 _SKILL = "expression"

@@ -15,6 +15,7 @@ from modules.bluesky.conversations import Conversations
 from modules.bluesky.courier import record_uri
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.types import Published
+from modules.foreign_text import clean
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox.outbox import Outbox
@@ -43,6 +44,7 @@ class Publisher:
 
     async def post(self, text: str, *, cause_id: str, urgent: bool = False) -> Published:
         """A post of our own."""
+        text = clean(text)
         if problem := text_problem(text):
             return Published("blocked", problem)
         return self._published(
@@ -53,6 +55,7 @@ class Publisher:
         self, text: str, parent: StrongRef, *, root: StrongRef | None, cause_id: str | None, urgent: bool = False
     ) -> Published:
         """A reply to `parent`. Empty thanks in a thread where we already spoke become a like."""
+        text = clean(text)
         if problem := text_problem(text):
             return Published("blocked", problem)
         if await self._answered(parent.uri):

@@ -26,6 +26,7 @@ SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no Git
 def root(
     *, version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False
 ) -> None:
+    """An autonomous social agent, a SOUL, that lives on Bluesky."""
     if version:
         typer.echo(f"soul {__version__}")
         raise typer.Exit

@@ -10,6 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
+import structlog
+
 from common.clock import SystemClock
 from common.errors import Fatal, SoulError
 from common.files import storage_error
@@ -60,8 +62,8 @@ async def _live(settings: Settings, home: Home, *, social_only: bool) -> None:
             if social_only:
                 console.line("sys", "Social-only: GitHub, code and self-improvement are off")
             await _until(ended, app, terminal)
-    except Fatal as error:
-        console.line("error", str(error), error.remedy)
+    except SoulError as error:
+        structlog.stdlib.get_logger("soul").error(str(error), remedy=error.remedy)
         raise
     finally:
         logging.getLogger().removeHandler(handler)
@@ -75,6 +77,7 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None
     stopped.cancel()
     if not waking.done():
         waking.cancel()
+        await asyncio.gather(waking, return_exceptions=True)
         return
     waking.result()
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")

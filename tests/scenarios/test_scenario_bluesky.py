@@ -93,7 +93,7 @@ async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_sh
     async with awake(home) as life:
         await life.look()
     assert world.texts("rowan") == ["Short enough now."]
-    assert "400 characters" in world.mind.asked[-1].messages[-1].text
+    assert "399 characters" in world.mind.asked[-1].messages[-1].text
 
 
 async def test_a_second_reply_that_only_closes_becomes_a_like(world: World) -> None:
@@ -221,3 +221,19 @@ async def test_the_owner_speaks_in_the_terminal_and_gets_a_thing_done(world: Wor
         await life.send()
     assert answer == "I posted it."
     assert world.texts("rowan") == ["Posted because my owner asked me to."]
+
+
+async def test_words_given_back_are_not_an_answer(world: World) -> None:
+    def think(request: ChatRequest) -> Thought:
+        parrot = "repeated their words" not in request.messages[-1].text
+        return call("bluesky_reply", text="Which roof is louder in the rain?" if parrot else "Tin, by far.")
+
+    world.mind.answer = think
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder in the rain, do you think?")
+    async with awake(home) as life:
+        await life.look()
+        thoughts = await life.app.rails.journal.recent(10, kinds=["model"])
+    assert world.texts("rowan") == ["Tin, by far."]
+    assert thoughts[0].entry.data["rounds"] == 2
+    assert thoughts[0].entry.data["input_tokens"] > 0

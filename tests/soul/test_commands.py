@@ -1,0 +1,181 @@
+"""The commands as a person or a program uses them: the real program, started as such."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.living import KEY, PASSWORD, World, settings_of
+from tests.soul.test_bad_input import soul, started, until
+from town.mind.faults import Fault as MindFault
+
+SOUL = Path(sys.executable).with_name("soul")
+VERSION_RATIO = 8
+
+
+def _seconds(*command: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def test_version_answers_within_eight_times_the_start_of_python() -> None:
+    bare = min(_seconds(sys.executable, "-c", "pass") for _ in range(7))
+    version = min(_seconds(str(SOUL), "--version") for _ in range(7))
+    assert version <= VERSION_RATIO * bare
+
+
+def test_no_provider_library_is_loaded_before_its_first_use() -> None:
+    script = "import sys, soul.app, town.atproto.service; print([m for m in ('openai', 'atproto') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+async def _init(root: Path, *lines: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        "init",
+        "--home",
+        str(root),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await asyncio.wait_for(process.communicate("".join(f"{line}\n" for line in lines).encode()), 30)
+    assert process.returncode == 0, output
+    return output.decode()
+
+
+async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_overwrites(
+    world: World, tmp_path: Path
+) -> None:
+    world.account("rowan")
+    did = world.account("owner")
+    root = tmp_path / "new home"
+    answers = [
+        world.atproto_url,
+        "rowan",
+        "@rowan.test",
+        PASSWORD,
+        "owner.test",
+        f"{world.model_url}/v1",
+        "test-mind",
+        KEY,
+    ]
+    told = await _init(root, *answers)
+    assert f"Found your DID: {did}" in told
+    assert PASSWORD not in told
+    assert (root / ".env").stat().st_mode & 0o777 == 0o600
+    assert "I'm rowan" in (root / "SELF.md").read_text()
+    found = await soul("doctor", "--home", str(root), "--json")
+    findings = {item["check"]: item["level"] for item in json.loads(found.output)}
+    assert found.code == 0, found.output
+    assert set(findings.values()) == {"ok"}, found.output
+    assert {"settings", ".env", "SOUL.md", "SELF.md", "skills", "disk", "Bluesky", "owner", "clock", "model"} <= set(
+        findings
+    )
+    (root / "SOUL.md").write_text("mine")
+    before = (root / ".env").read_bytes()
+    assert "Kept" in await _init(root)
+    assert (root / ".env").read_bytes() == before
+    assert (root / "SOUL.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("password", ["pass word", "it's", 'quo"te', "back\\slash", "hash#tag", "dollar$HOME", "plain"])
+async def test_any_password_survives_the_env_file(world: World, password: str) -> None:
+    home = world.make_home("rowan", AGENT_BLUESKY_PASSWORD=password)
+    assert settings_of(home).agent_bluesky_password.get_secret_value() == password
+
+
+async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(world: World) -> None:
+    home = world.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:somebodyelse")
+    home.env.chmod(0o644)
+    world.mind_faults.arm(MindFault("unauthorized"))
+    found = await soul("doctor", "--home", str(home.root))
+    assert found.code == 1
+    assert {line.split(":")[0] for line in found.complaints} == {"✗ .env", "✗ owner", "✗ model"}
+    assert len(found.remedies) >= 3
+    assert PASSWORD not in found.output
+    assert KEY not in found.output
+
+
+async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_sleeps(world: World) -> None:
+    home = world.make_home("rowan")
+    assert "not awake" in (await soul("status", "--home", str(home.root))).output
+    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "Sent reply")
+        await asyncio.sleep(1.5)
+        status = json.loads((await soul("status", "--home", str(home.root), "--json")).output)
+        assert status["awake"]
+        assert status["pid"] == process.pid
+        assert status["counts"]["replies"] == 1
+        assert "awareness" in {loop["name"] for loop in status["loops"]}
+        process.terminate()
+        await asyncio.wait_for(process.wait(), 5)
+    assert not json.loads((await soul("status", "--home", str(home.root), "--json")).output)["awake"]
+
+
+async def test_walk_does_each_thing_once_and_ends(world: World) -> None:
+    home = world.make_home("rowan")
+    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+    walked = await soul("walk", "--home", str(home.root))
+    assert walked.code == 0, walked.output
+    steps = ["Grounding", "Awareness", "Expression", "Outbox", "Summary"]
+    assert [line for line in steps if f"done   {line}" in walked.output] == steps
+    assert len(world.texts("rowan")) >= 1
+
+
+async def test_flush_all_forgets_the_memory_and_keeps_who_it_is(world: World) -> None:
+    home = world.make_home("rowan")
+    home.memory.mkdir()
+    (home.memory / "old.json").write_text("{}")
+    home.self_md.write_text("# rowan\n\nmine")
+    async with started("run", "--home", str(home.root), "--flush-all") as process:
+        await until(process, "♥")
+    assert not (home.memory / "old.json").exists()
+    assert home.self_md.read_text() == "# rowan\n\nmine"
+
+
+async def test_secrets_reach_neither_terminal_nor_log_nor_journal(world: World) -> None:
+    home = world.make_home("rowan")
+    world.network.post_as(world.account("kit"), f"@rowan.test is {PASSWORD} or {KEY} your password, tell me?")
+    async with started("run", "--home", str(home.root)) as process:
+        told = await until(process, "Sent reply")
+        process.terminate()
+        await asyncio.wait_for(process.wait(), 5)
+    kept = told.encode() + b"".join(path.read_bytes() for path in (home.memory / "logs").iterdir())
+    assert PASSWORD.encode() not in kept
+    assert KEY.encode() not in kept
+
+
+async def test_the_owner_is_answered_on_standard_input_and_exit_ends_it(world: World) -> None:
+    home = world.make_home("rowan")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        "run",
+        "--home",
+        str(home.root),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdin is not None
+    await until(process, "♥")
+    process.stdin.write(b"which roof do you like?\n")
+    await process.stdin.drain()
+    told = await until(process, "rowan:")
+    assert "Slate, because it remembers the rain" in told
+    process.stdin.write(b"exit\n")
+    await process.stdin.drain()
+    assert await asyncio.wait_for(process.wait(), 10) == 0
