@@ -18,10 +18,7 @@ class Pace:
     expression_check_ms: float = c.EXPRESSION_CHECK_INTERVAL_MS
     expression_min_ms: float = c.EXPRESSION_MIN_INTERVAL_MS
     expression_max_ms: float = c.EXPRESSION_MAX_INTERVAL_MS
-    session_refresh_ms: float = c.SESSION_REFRESH_INTERVAL_MS
-    heartbeat_ms: float = c.HEARTBEAT_INTERVAL_MS
     outbox_drain_ms: float = c.OUTBOX_DRAIN_INTERVAL_MS
-    engagement_ms: float = c.ENGAGEMENT_CHECK_INTERVAL_MS
     peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
     peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS
     atproto_spacing_ms: float = c.ATPROTO_MIN_SPACING_MS

@@ -61,6 +61,7 @@ _FEW_VALUES = 3
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
 _RULE = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
 _PLACEHOLDER = re.compile(r"\s*(?:[-*]\s+)?([*_])\(.*\)\1\s*")
+_STARTS_ANEW = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\||#|```|~~~|>)")
 _BULLET = re.compile(r"\s*[-*]\s+(.*\S)\s*")
 _DATE = re.compile(r"(?:\*\*)?\d{4}-\d{2}-\d{2}(?:\*\*)?(?::(?:\*\*)?)?\s*")
 _CELL_RULE = re.compile(r"[\s:|-]*")
@@ -110,7 +111,7 @@ def extract_from_self(content: str) -> SelfExtract:
     mechanics = parse_social_mechanics(raw.get("socialMechanics", ""))
     name = re.search(_WORD, _TITLE_PREFIX.sub("", title, count=1))
     return SelfExtract(
-        identity=next(iter(opening), ""),
+        identity=_first_line("\n".join(opening)),
         name=name.group() if name else "",
         purpose=_first_line(raw.get("purpose", "")),
         values=listed("values", _bullets),
@@ -164,7 +165,7 @@ def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
             continue
         elif sections:
             sections[-1][1].append(line)
-        elif in_opening and line.strip() and not heading:
+        elif in_opening and not heading:
             opening.append(line.strip())
     return title, opening, [(heading, "\n".join(body).strip()) for heading, body in sections]
 
@@ -178,13 +179,25 @@ def _find(sections: list[tuple[str, str]], aliases: tuple[str, ...]) -> str:
 
 
 def _first_line(section: str) -> str:
-    line = next((line for line in section.splitlines() if line.strip()), "")
+    line = next((line for line in _unwrapped(section) if line.strip()), "")
     bullet = _BULLET.fullmatch(line)
     return bullet.group(1) if bullet else line.strip()
 
 
-def _bullets(section: str) -> Iterator[str]:
+def _unwrapped(section: str) -> list[str]:
+    """The lines, each paragraph and each list item on one: in Markdown a line break inside them means nothing."""
+    lines: list[str] = []
     for line in section.splitlines():
+        goes_on = lines and lines[-1].strip() and not lines[-1].lstrip().startswith("|")
+        if goes_on and line.strip() and not _STARTS_ANEW.match(line):
+            lines[-1] = f"{lines[-1].rstrip()} {line.strip()}"
+        else:
+            lines.append(line)
+    return lines
+
+
+def _bullets(section: str) -> Iterator[str]:
+    for line in _unwrapped(section):
         if bullet := _BULLET.fullmatch(line):
             yield bullet.group(1)
 

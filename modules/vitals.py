@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from common.constants import IDENTITY_WATCH_INTERVAL_MS, TIMER_JITTER_PERCENT
-from common.pace import Pace
+from common.constants import HEARTBEAT_INTERVAL_MS, IDENTITY_WATCH_INTERVAL_MS, TIMER_JITTER_PERCENT
 from modules.home import SoulDocument
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -17,19 +16,15 @@ from modules.scheduler.types import Outcome
 class HeartbeatLoop:
     """Says regularly that the SOUL is alive, and how; tidies what has grown old."""
 
-    pace: Pace
     journal: Journal
     situation: Callable[[], Awaitable[str]]
     tidy: Callable[[], Awaitable[None]]
     name: str = "heartbeat"
+    interval_ms: float = HEARTBEAT_INTERVAL_MS
     jitter: float = TIMER_JITTER_PERCENT
     needs_idle: bool = False
     social_only: bool = True
     at_start: bool = True
-
-    @property
-    def interval_ms(self) -> float:
-        return self.pace.heartbeat_ms
 
     async def run(self) -> Outcome:
         await self.tidy()

@@ -249,6 +249,7 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
             pending=pending,
             relationships=relationships,
             publisher=publisher,
+            identity=rails.identity,
             journal=rails.journal,
             clock=rails.clock,
             owner_did=rails.me.owner_did,
@@ -292,15 +293,16 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
     async def tidy() -> None:
         conversations.sweep(rails.atproto.did, rails.identity.extract().social_mechanics)
         conversations.cleanup_old_conversations()
+        relationships.prune_stale()
         await rails.journal.prune()
         await pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
     scheduler = Scheduler(
         [
             IdentityWatchLoop(rails.soul),
-            SessionLoop(rails.pace, rails.atproto, rails.journal),
+            SessionLoop(rails.atproto, rails.journal),
             OutboxLoop(rails.pace, rails.outbox),
-            HeartbeatLoop(rails.pace, rails.journal, situation, tidy),
+            HeartbeatLoop(rails.journal, situation, tidy),
             awareness,
             ExpressionLoop(rails.pace, expression),
         ],
@@ -328,7 +330,7 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         clock=rails.clock,
         situation=situation,
     )
-    notices = (conversations.notice, relationships.notice, expression.notice)
+    notices = (conversations.notice, relationships.notice, expression.notice, *rails.identity.extract().warnings)
     return App(rails, thinker, expression, awareness, scheduler, status, owner, facts, notices)
 
 

@@ -16,7 +16,6 @@ from common.constants import THREAD_DEPTH
 from common.errors import Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
-from modules.bluesky.circular import CircularAnalysis, detect_circular_conversation
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
@@ -82,6 +81,10 @@ class Responder:
         self._rng = rng
         self._pace = pace
 
+    @property
+    def own_did(self) -> str:
+        return self._atproto.did
+
     async def respond(self, item: Pending) -> Handled:
         """Meet it. Raises `Transient` when the world is briefly unable; the post then simply waits."""
         notification = item.notification
@@ -94,11 +97,9 @@ class Responder:
             if read.kind in {"not_found", "invalid"}:
                 return Handled("dropped", f"the post cannot be read any more: {read.error}")
             raise Transient(f"@{notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
-        thread = read.data
-        circle = detect_circular_conversation(thread.focal_path)
-        if (ended := await self._end_by_rule(notification, thread, circle)) is not None:
+        if (ended := await self._end_by_rule(notification, read.data)) is not None:
             return ended
-        return await self._think(item, thread, circle)
+        return await self._think(item, read.data)
 
     async def _wait_for_turn(self, notification: Notification) -> None:
         """When others were addressed too, each takes its own moment, so that the later ones can read the earlier."""
@@ -120,33 +121,35 @@ class Responder:
             root_node = None if isinstance(root, Err) else root.data
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
 
-    async def _end_by_rule(
-        self, notification: Notification, thread: ThreadAnalysis, circle: CircularAnalysis
-    ) -> Handled | None:
-        """A like and an end where the rules say enough; None to let the mind decide."""
+    async def _end_by_rule(self, notification: Notification, thread: ThreadAnalysis) -> Handled | None:
+        """The end of a talk where the rules say enough; None to let the mind decide."""
         is_owner = notification.author.did == self._me.owner_did
-        author, root = notification.author, notification.root
+        root, top = notification.root, thread.focal_path[0]
         self._conversations.track_conversation(
-            root.uri, cid=root.cid, author_did=author.did, author_handle=author.handle
+            root.uri, cid=root.cid, author_did=top.author.did, author_handle=top.author.handle
         )
-        self._conversations.record_participant_activity(root.uri, author.did, author.handle, author.display_name)
         decision = self._conversations.should_respond_in_conversation(
             root.uri,
             agent_did=self._atproto.did,
             incoming=notification,
-            thread=thread,
             mechanics=self._identity.extract().social_mechanics,
+            thread=thread,
             is_owner=is_owner,
         )
-        reason = decision.reason
-        if decision and circle.suggestion_to_exit and not is_owner:
-            reason = f"the talk goes in circles ({circle.pattern})"
-        elif decision:
+        circling = thread.circular.suggestion_to_exit and not is_owner
+        if decision and not circling:
             return None
-        left = await self._publisher.conclude(root, reason, like=notification.ref, cause_id=notification.uri)
-        return Handled("concluded", reason, left.intent_id or None)
+        reason = decision.reason if not decision else f"the talk goes in circles ({thread.circular.pattern})"
+        like = notification.ref if circling or decision.like else None
+        if circling or decision.conclude:
+            left = await self._publisher.conclude(root, reason, like=like, cause_id=notification.uri)
+            return Handled("concluded", reason, left.intent_id or None)
+        if like:
+            liked = await self._publisher.like(like, cause_id=notification.uri)
+            return Handled("liked", reason, liked.intent_id or None)
+        return Handled("skipped", reason)
 
-    async def _think(self, item: Pending, thread: ThreadAnalysis, circle: CircularAnalysis) -> Handled:
+    async def _think(self, item: Pending, thread: ThreadAnalysis) -> Handled:
         notification = item.notification
         is_owner = notification.author.did == self._me.owner_did
         turn = Turn(
@@ -167,7 +170,7 @@ class Responder:
                 _SKILL,
                 {"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},
             ),
-            messages=(Message("user", self._user_message(item, thread, circle, is_owner=is_owner)),),
+            messages=(Message("user", self._user_message(item, thread, is_owner=is_owner)),),
             purpose=_SKILL,
             tool_choice="required",
             only=_RESPONSE_TOOLS,
@@ -180,7 +183,7 @@ class Responder:
         alone = all(post.author.did in trusted for post in thread.posts)
         return Provenance.OWNER if is_owner and alone else Provenance.STRANGER
 
-    def _user_message(self, item: Pending, thread: ThreadAnalysis, circle: CircularAnalysis, *, is_owner: bool) -> str:
+    def _user_message(self, item: Pending, thread: ThreadAnalysis, *, is_owner: bool) -> str:
         notification = item.notification
         framer = Framer(self._skills, self._rng)
         earlier = "\n".join(_line(post, self._atproto.did) for post in thread.posts if post.uri != notification.uri)
@@ -200,7 +203,7 @@ class Responder:
             post=framer.frame(
                 "post", author=f"@{notification.author.handle}", uri=notification.uri, text=notification.text
             ),
-            notes=self._notes(notification, thread, circle),
+            notes=self._notes(notification, thread),
         )
 
     def _relationship(self, notification: Notification, *, is_owner: bool) -> str:
@@ -212,12 +215,12 @@ class Responder:
         known_as = self._skills.subsection(_SKILL, "Relationship", "Known")
         return interpolate(known_as, {"interactions": len(known.interactions), "sentiment": known.sentiment})
 
-    def _notes(self, notification: Notification, thread: ThreadAnalysis, circle: CircularAnalysis) -> str:
+    def _notes(self, notification: Notification, thread: ThreadAnalysis) -> str:
         applying = {
             "Deep Thread": thread.depth >= _DEEP_THREAD,
             "Own Replies": thread.agent_reply_count >= _MANY_REPLIES,
             "Last Word": thread.is_agent_last_reply,
-            "Circling": circle.is_circular,
+            "Circling": thread.circular.is_circular,
             "Several Addressed": len(detect_mentions(notification.text)) > 1,
         }
         values = {"depth": thread.depth, "own_replies": thread.agent_reply_count}

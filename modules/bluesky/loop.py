@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import traceback
 from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
@@ -13,8 +14,10 @@ from common.constants import (
     PENDING_MAX_ATTEMPTS,
     RESPONSE_BATCH,
     SESSION_EXPIRY_MARGIN_S,
+    SESSION_REFRESH_INTERVAL_MS,
     TIMER_JITTER_PERCENT,
 )
+from common.errors import SoulError, Transient
 from common.pace import Pace
 from common.result import Err
 from modules.bluesky.act import Responder
@@ -31,12 +34,14 @@ from modules.outbox.outbox import Outbox
 from modules.scheduler.policy import awareness_skip_probability
 from modules.scheduler.types import Outcome
 
+_TROUBLES_PER_RUN = 2
 _LINES = {
     "replied": "Replying to @{}",
     "liked": "Liking instead of replying to @{}",
     "left": "Leaving the talk with @{}",
     "silent": "Staying silent with @{}",
     "concluded": "No reply to @{}",
+    "skipped": "No reply to @{}",
     "dropped": "Giving up on @{}",
     "undecided": "Undecided about @{}",
 }
@@ -77,10 +82,21 @@ class AwarenessLoop:
             await self.journal.record(Entry("error", self.name, summary, line="warn"))
         else:
             self._errors = 0
-        waiting = triage(await self.pending.waiting(), owner_did=self.owner_did, relationships=self.relationships)
-        met = 0
+        waiting = triage(
+            await self.pending.waiting(),
+            owner_did=self.owner_did,
+            relationships=self.relationships,
+            agent_did=self.responder.own_did,
+        )
+        met = troubles = 0
         for item in waiting[:RESPONSE_BATCH]:
-            met += await self._meet(item)
+            try:
+                met += await self._meet(item)
+            except Transient as error:
+                await self._trouble(item, error)
+                troubles += 1
+                if troubles >= _TROUBLES_PER_RUN:
+                    break
         if isinstance(perceived, Err):
             return Outcome(ran=False, reason=perceived.error)
         return Outcome(ran=True, reason=f"{perceived.data.new} new, {met} met")
@@ -91,7 +107,7 @@ class AwarenessLoop:
         if age_s * 1000 > NOTIFICATION_MAX_AGE_MS:
             handled = Handled("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
         else:
-            handled = await self.responder.respond(item)
+            handled = await self._respond(item)
         if handled.act == "undecided":
             tries = await self.pending.failed_once(notification.uri)
             if tries < PENDING_MAX_ATTEMPTS:
@@ -103,6 +119,30 @@ class AwarenessLoop:
         await self.pending.settle(uris, "dropped" if handled.act == "dropped" else "handled", handled.act)
         await self._tell(item, handled)
         return True
+
+    async def _respond(self, item: Pending) -> Handled:
+        """One post that trips over a bug of ours must not stop all others for good."""
+        try:
+            return await self.responder.respond(item)
+        except SoulError:
+            raise
+        except Exception as error:
+            await self._trouble(item, error)
+            return Handled("undecided", f"{type(error).__name__}: {error}")
+
+    async def _trouble(self, item: Pending, error: Exception) -> None:
+        notification = item.notification
+        await self.journal.record(
+            Entry(
+                "error",
+                self.name,
+                f"@{notification.author.handle} has to wait: {error}",
+                line="warn",
+                trigger_uri=notification.uri,
+                author=notification.author.handle,
+                data={"trace": "".join(traceback.format_exception(error))[-4000:]},
+            )
+        )
 
     async def _tell(self, item: Pending, handled: Handled) -> None:
         author = item.notification.author.handle
@@ -148,21 +188,17 @@ class ExpressionLoop:
 class SessionLoop:
     """Keeps the session fresh, well before it runs out; the adapter also recovers on its own."""
 
-    pace: Pace
     atproto: Atproto
     journal: Journal
     name: str = "session-refresh"
+    interval_ms: float = SESSION_REFRESH_INTERVAL_MS
     jitter: float = TIMER_JITTER_PERCENT
     needs_idle: bool = False
     social_only: bool = True
     at_start: bool = False
 
-    @property
-    def interval_ms(self) -> float:
-        return self.pace.session_refresh_ms
-
     async def run(self) -> Outcome:
-        margin = self.pace.session_refresh_ms / 1000 + 2 * SESSION_EXPIRY_MARGIN_S
+        margin = self.interval_ms / 1000 + 2 * SESSION_EXPIRY_MARGIN_S
         result = await self.atproto.ensure_session_or_reauth(margin_s=margin)
         if isinstance(result, Err):
             summary = f"The Bluesky session could not be renewed: {result.error}"

@@ -17,6 +17,7 @@ from modules.bluesky.policy import prioritize_notifications, should_respond_to
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.state import PendingPosts
+from modules.identity import Identity
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 
@@ -45,6 +46,7 @@ class Perceiver:
         pending: PendingPosts,
         relationships: Relationships,
         publisher: Publisher,
+        identity: Identity,
         journal: Journal,
         clock: Clock,
         owner_did: str,
@@ -53,6 +55,7 @@ class Perceiver:
         self._pending = pending
         self._relationships = relationships
         self._publisher = publisher
+        self._identity = identity
         self._journal = journal
         self._clock = clock
         self._owner_did = owner_did
@@ -72,13 +75,14 @@ class Perceiver:
         )
         for item in ranked:
             self._relationships.record_interaction(item.notification)
+        skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
         wanted: list[Notification] = []
         let_go: list[tuple[Notification, Decision]] = []
         for item in ranked:
             notification = item.notification
             if notification.reason not in _WORDS or notification.author.did == self._atproto.did:
                 continue
-            decision = should_respond_to(notification, self._owner_did)
+            decision = should_respond_to(notification, self._owner_did, skip_acknowledgments=skip)
             if decision:
                 wanted.append(notification)
             else:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from town.town import Town, open_town
-
 from common.errors import ConfigError, Fatal
 from common.files import write_atomic
 from common.settings import load_settings
@@ -26,6 +24,7 @@ from soul.commands.init import fill_env
 from soul.resources import template
 from town.mind.gateway import GatewayMind
 from town.residents import Resident
+from town.town import Town, open_town
 
 _STOP_GRACE_S = 8.0
 _OWN_VARIABLES = ("AGENT_", "OWNER_", "ATPROTO_", "AI_GATEWAY_", "SOUL_", "MEMORY_DIR", "POST_LANGUAGES")
@@ -147,7 +146,7 @@ async def _until(ended: asyncio.Event, seconds: float | None, neighbours: list[_
     for task in waiting:
         task.cancel()
     for task in done - {asked}:
-        gone = deaths[task]  # type: ignore[index]  # every other task is a death
+        gone = deaths[task]
         raise Fatal(f"{gone.root.name} ended with code {gone.process.returncode}: {gone.last_words()}")
 
 

@@ -98,7 +98,7 @@ def test_every_part_is_found_under_its_heading() -> None:
     me = extract_from_self(SELF)
     assert me.name == "sh-marvin"
     assert me.identity == "I'm sh-marvin. I look after small rivers."
-    assert me.purpose == "To notice water."
+    assert me.purpose == "To notice water. And more."
     assert me.values == ("**Patience** before speed", "Plain words", "Thrift")
     assert me.questions == ("Do rivers forget?",)
     assert me.patterns == ("Floods come in pairs",)
@@ -251,3 +251,14 @@ def test_no_document_is_too_odd_to_be_read(text: str) -> None:
     me = extract_from_self(text)
     assert 0 <= assess_self_richness(me).score <= 100
     assert extract_display_name(text)
+
+
+def test_a_line_break_inside_a_paragraph_or_a_list_item_means_nothing() -> None:
+    extract = extract_from_self(
+        "# Maren\n\nI'm Maren, who reads tide tables\nslowly, in order.\n\nMore.\n\n## Purpose\n\nTo make the"
+        "\nslow visible.\n\n"
+        "## Values\n\n- A dull measurement\n  repeated for years.\n- Another.\n| a | table |\n"
+    )
+    assert extract.identity == "I'm Maren, who reads tide tables slowly, in order."
+    assert extract.purpose == "To make the slow visible."
+    assert extract.values == ("A dull measurement repeated for years.", "Another.")
