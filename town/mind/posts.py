@@ -7,6 +7,7 @@ from town.mind.bank import flatten
 from town.mind.words import MAX_GRAPHEMES, Words, fit, is_sentence, lower_first
 
 _OWN_LINE = 0.45
+_LEAVE_AS_IS = 0.6
 _STATEMENTS = {"values", "patterns", "learnings"}
 _LISTS = {"explorations", "currentFocus"}
 
@@ -60,6 +61,8 @@ def _to(words: Words, handle: str) -> str:
 
 
 def _revised(words: Words, draft: str) -> str:
+    if "?" in draft and words.rng.random() < _LEAVE_AS_IS:
+        return draft
     near = words.match(draft, [words.field]) or words.next_idea()
     whole = f"{draft} {words.line('widen') if '?' in draft else near.ask}"
     return whole if grapheme_len(whole) <= MAX_GRAPHEMES else fit(draft)

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from town.mind.bank import ANY, GENERAL, Field, Idea
 from town.mind.choosing import Choice
+from town.mind.reading import quote
 from town.mind.words import Words, fit, without_questions
 
 _ASK_BACK = 0.3
 _ASK_TOO = 0.35
+_REMARK = 0.4
 _LONGEST_OPTION = 3
 _OPTIONS = re.compile(r"([\w' -]+?),? or ([\w' -]+?)(?: (?:for|in|at|on|to|with|when|this|these|today)\b[^?]*)?\?")
 
@@ -29,6 +31,8 @@ def answer_freely(words: Words, fallback: str = "") -> str:
     if option := _option(words, text):
         return words.line("choice", pick=option)
     if near := words.match(text, words.own_fields):
+        if "?" not in text and quote(text) and words.rng.random() < _REMARK:
+            return words.fill(words.pick(words.for_field(words.bank.lines["remark"])))
         ask = f" {near.ask}" if words.rng.random() < _ASK_TOO else ""
         lead = "" if "?" in text else f"{words.line('bridge')} "
         return f"{lead}{near.say}{ask}"

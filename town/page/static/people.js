@@ -5,10 +5,9 @@ import { ago, arrange, el, face, icon, setText, until } from "./dom.js";
 const CHEVRON = "M8.5 5l7 7-7 7-1.5-1.500L12.5 12 7 6.500z";
 const DOING = {
   awareness: "Reading what reached it",
-  expression: "Thinking of something to say",
+  "expression-check": "Thinking of something to say",
   owner: "Talking with its owner",
 };
-const LOOPS = { awareness: "Reads its mentions", expression: "Thinks of a post" };
 const COUNTS = [["posts", "posts"], ["replies", "replies"], ["likes", "likes"], ["silences", "silences"]];
 
 export class People {
@@ -75,17 +74,17 @@ export class People {
 }
 
 function coming({ life }) {
-  const loops = (life.loops ?? []).filter((loop) => LOOPS[loop.name] && loop.nextAt)
-    .map((loop) => [LOOPS[loop.name], loop.name === "expression" ? life.nextExpressionAt ?? loop.nextAt : loop.nextAt]);
-  return loops.sort((a, b) => Date.parse(a[1]) - Date.parse(b[1]));
+  const reading = (life.loops ?? []).find((loop) => loop.name === "awareness")?.nextAt;
+  return [["Reads its mentions", reading], ["Thinks of a post", life.nextExpressionAt]]
+    .filter(([, at]) => at).sort((a, b) => Date.parse(a[1]) - Date.parse(b[1]));
 }
 
 function say(person) {
   if (!person.awake) return "Not awake";
   const { mode } = person.life;
   if (mode && mode !== "idle") return DOING[mode] ?? `Busy: ${mode}`;
-  const soonest = coming(person)[0];
-  if (!soonest) return "At rest";
-  const wait = until(soonest[1]);
-  return wait === "now" ? "At rest, about to wake" : `At rest, wakes in ${wait}`;
+  const thought = person.life.nextExpressionAt;
+  if (!thought) return "Listening";
+  const wait = until(thought);
+  return wait === "now" ? "Listening, a thought is due" : `Listening, next thought in ${wait}`;
 }
