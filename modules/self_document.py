@@ -161,10 +161,9 @@ def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
         elif heading and level <= 2:  # noqa: PLR2004 - H1 and H2 end a section, only H2 opens one
             sections.append((heading.group(2) if level > 1 else "", []))
             in_opening = False
-        elif _RULE.fullmatch(line) or _PLACEHOLDER.fullmatch(line):
-            continue
         elif sections:
-            sections[-1][1].append(line)
+            means_nothing = _RULE.fullmatch(line) or _PLACEHOLDER.fullmatch(line)
+            sections[-1][1].append("" if means_nothing else line)
         elif in_opening and not heading:
             opening.append(line.strip())
     return title, opening, [(heading, "\n".join(body).strip()) for heading, body in sections]
@@ -188,7 +187,7 @@ def _unwrapped(section: str) -> list[str]:
     """The lines, each paragraph and each list item on one: in Markdown a line break inside them means nothing."""
     lines: list[str] = []
     for line in section.splitlines():
-        goes_on = lines and lines[-1].strip() and not lines[-1].lstrip().startswith("|")
+        goes_on = lines and lines[-1].strip(" -*+") and not lines[-1].lstrip().startswith("|")
         if goes_on and line.strip() and not _STARTS_ANEW.match(line):
             lines[-1] = f"{lines[-1].rstrip()} {line.strip()}"
         else:
