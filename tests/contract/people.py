@@ -17,12 +17,16 @@ _NUMBERS = itertools.count(random.randrange(10**6))
 
 @dataclass(frozen=True)
 class Person:
-    """Someone with an account of their own; `client` is the SDK as it comes, logged in."""
+    """Someone with an account of their own; `client` is the SDK as it comes, logged in.
+
+    A post can be read by all before the next act: an AppView that meets a reply before its parent tells nobody.
+    """
 
     did: str
     handle: str
     password: str
     client: Client
+    settle: Callable[[], None]
 
     @property
     def token(self) -> str:
@@ -37,13 +41,15 @@ class Person:
         return Session.decode(self.client.export_session_string())
 
     def post(self, text: str, **kwargs: Any) -> Any:
-        return self.client.send_post(text, **kwargs)
+        made = self.client.send_post(text, **kwargs)
+        self.settle()
+        return made
 
     def reply(self, text: str, parent: Any, root: Any = None) -> Any:
         refs = models.AppBskyFeedPost.ReplyRef(
             parent=models.create_strong_ref(parent), root=models.create_strong_ref(root or parent)
         )
-        return self.client.send_post(text, reply_to=refs)
+        return self.post(text, reply_to=refs)
 
     def delete(self, uri: str) -> None:
         at = AtUri.from_str(uri)
@@ -82,7 +88,7 @@ class UnderTest:
         client = self.client()
         session = Session(handle, account["did"], account["accessJwt"], account["refreshJwt"], self.url)
         client.login(session_string=session.encode())
-        return Person(account["did"], handle, password, client)
+        return Person(account["did"], handle, password, client, self.settle)
 
     def client(self) -> Client:
         """The SDK, logged in as nobody."""

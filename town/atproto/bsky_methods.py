@@ -75,13 +75,12 @@ def _get_reposted_by(call: Call) -> Json:
 def _search_posts(call: Call) -> Json:
     words = [word for word in call.params["q"].split(" ") if not word.startswith(_FROM)]
     names = [w.removeprefix(_FROM) for w in call.params["q"].split(" ") if w.startswith(_FROM)]
-    author = call.params.get("author") or next(iter(names), None)
-    account = call.network.find(author) if author else None
+    account = call.network.find(names[0]) if names else None
     phrase = " ".join(words)
     found = [
         post
         for post in sorted(call.network.index.posts.values(), key=lambda record: record.order, reverse=True)
-        if phrase in str(post.value.get("text", "")) and (author is None or (account and post.at.did == account.did))
+        if phrase in str(post.value.get("text", "")) and (not names or (account and post.at.did == account.did))
     ]
     page, cursor = call.page(found)
     return {"posts": [call.views.post(post) for post in page], **cursor}
@@ -118,7 +117,7 @@ def _list_notifications(call: Call) -> Json:
 
 def _get_unread_count(call: Call) -> Json:
     notices = call.network.index.notices(call.did)
-    return {"count": sum(1 for notice in notices if not call.network.is_read(call.did, notice.record))}
+    return {"count": sum(1 for notice in notices if call.network.is_unread(call.did, notice.record))}
 
 
 def _update_seen(call: Call) -> None:
@@ -189,7 +188,7 @@ BSKY_METHODS = (
     Method(
         f"{_A}feed.searchPosts",
         _search_posts,
-        params=Fields({"q": Text()}, {**_PAGE, "author": Text("AT identifier")}),
+        params=Fields({"q": Text()}, _PAGE),
         defaults={"limit": 25},
     ),
     Method(f"{_A}graph.getFollowers", _get_followers, params=_PEOPLE, defaults=_PAGE_DEFAULTS),

@@ -69,10 +69,10 @@ class Meter:
         self._clock = clock
         self._buckets: dict[tuple[Limit, str], tuple[float, int]] = {}
 
-    def charge(self, charges: Iterable[Charge]) -> Standing | None:
-        """Take all the points; the tightest bucket tells how it stands. None when nothing was charged."""
-        standings = [self._take(charge) for charge in charges if charge.points > 0]
-        return min(standings, key=lambda standing: (not standing.refused, standing.remaining), default=None)
+    def charge(self, charges: Iterable[Charge]) -> Standing:
+        """Take all the points, of at least one bucket; the tightest tells how it stands."""
+        standings = [self._take(charge) for charge in charges]
+        return min(standings, key=lambda standing: (not standing.refused, standing.remaining))
 
     def _take(self, charge: Charge) -> Standing:
         now, key = self._clock.monotonic(), (charge.limit, charge.key)

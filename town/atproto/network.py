@@ -247,10 +247,10 @@ class Network:
         seen = self._homes[did].seen
         return seen[0] if seen else None
 
-    def is_read(self, did: str, record: StoredRecord) -> bool:
-        """Whether the notification that this record caused is read."""
+    def is_unread(self, did: str, record: StoredRecord) -> bool:
+        """Whether the notification that this record caused is new to the account."""
         seen = self._homes[did].seen
-        return seen is not None and record.order <= seen
+        return seen is None or record.order > seen
 
     # For people who watch and take part
 

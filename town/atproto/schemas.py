@@ -12,7 +12,6 @@ from town.atproto.lexicon import (
     Shape,
     Text,
     Variant,
-    check_data_model,
     fits,
 )
 from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST, Json, invalid
@@ -147,10 +146,6 @@ def check_record(collection: str, rkey: str, record: Json, *, validate: bool | N
         XrpcError: it does not fit, in the server's words.
 
     """
-    try:
-        check_data_model(record, path)
-    except MismatchError as error:
-        raise invalid(str(error)) from error
     if validate is False:
         return None
     if collection not in _RECORDS:

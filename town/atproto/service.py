@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from town.atproto.bsky_methods import BSKY_METHODS
 from town.atproto.faults import Fault, Faults, fault_from_json, fault_to_json
-from town.atproto.lexicon import MismatchError
+from town.atproto.lexicon import MismatchError, check_data_model
 from town.atproto.limits import Charge, Limits, Meter, Standing
 from town.atproto.methods import Call, Method
 from town.atproto.network import Network
@@ -79,20 +79,20 @@ class _Service:
         return JSONResponse({"armed": [fault_to_json(fault) for fault in self._faults.armed]})
 
     def _answer(self, nsid: str, request: Request, content: bytes) -> Response:
-        client = request.client.host if request.client else ""
-        standing = self._meter.charge([Charge(self._limits.everything, client)])
         try:
-            _require_points(standing)
             method = _method(nsid, request)
             call = self._call(method, request, content)
-            standing = self._meter.charge(self._charges(method, call, client)) or standing
-            _require_points(standing)
+        except XrpcError as error:
+            return _refusal(error)  # NOTE(self): what is refused at the door costs nothing and tells no budget
+        standing = self._meter.charge(self._charges(method, call, request))
+        try:
+            if standing.refused:
+                raise _too_many()
             result = method.handler(call)
             answer = result if isinstance(result, Response) else _success(result)
         except XrpcError as error:
             answer = _refusal(error)
-        if standing:
-            answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
+        answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
         return answer
 
     def _call(self, method: Method, request: Request, content: bytes) -> Call:
@@ -116,13 +116,15 @@ class _Service:
         only_main = method.access == "main_password"
         return self._network.sessions.did_of_access(token, main_password_only=only_main), token
 
-    def _charges(self, method: Method, call: Call, client: str) -> list[Charge]:
-        limits = self._limits
+    def _charges(self, method: Method, call: Call, request: Request) -> list[Charge]:
+        limits, client = self._limits, request.client.host if request.client else ""
+        charges = [Charge(limits.everything, client)]
         if method.nsid == _LOGIN:
             key = f"{call.body['identifier']}-{client}"
-            return [Charge(limits.logins, key), Charge(limits.logins_daily, key)]
-        points = method.points(call.body)
-        return [Charge(limits.writes, call.did, points), Charge(limits.writes_daily, call.did, points)]
+            charges += [Charge(limits.logins, key), Charge(limits.logins_daily, key)]
+        if points := method.points(call.body):
+            charges += [Charge(limits.writes, call.did, points), Charge(limits.writes_daily, call.did, points)]
+        return charges
 
     def _broken(self, fault: Fault) -> Response:
         match fault.kind:
@@ -141,12 +143,18 @@ class _Service:
 def _method(nsid: str, request: Request) -> Method:
     method = _METHODS.get(nsid)
     if method is None:
-        if "authorization" not in request.headers:
-            raise _no_token()
-        raise XrpcError(501, "MethodNotImplemented", "Method Not Implemented")
+        return Method(nsid, _nowhere if "authorization" in request.headers else _nobody, "open")
     if request.method != method.verb:
         raise invalid(f"Incorrect HTTP method ({request.method}) expected {method.verb}")
     return method
+
+
+def _nowhere(_: Call) -> None:
+    raise XrpcError(501, "MethodNotImplemented", "Method Not Implemented")
+
+
+def _nobody(_: Call) -> None:
+    raise _no_token()
 
 
 def _read_body(method: Method, mime: str, content: bytes) -> Json:
@@ -163,6 +171,7 @@ def _read_body(method: Method, mime: str, content: bytes) -> Json:
     body = _parsed(content)
     try:
         method.body.check(body, "$")
+        check_data_model(body, "$")
     except MismatchError as error:
         raise invalid(str(error)) from error
     return body
@@ -170,7 +179,7 @@ def _read_body(method: Method, mime: str, content: bytes) -> Json:
 
 def _parsed(content: bytes) -> Json:
     try:
-        body = json.loads(content)
+        body = json.loads(content, parse_float=_number)
     except ValueError as error:
         raise XrpcError(400, "SyntaxError", str(error)) from error
     if not isinstance(body, dict):
@@ -178,9 +187,10 @@ def _parsed(content: bytes) -> Json:
     return body
 
 
-def _require_points(standing: Standing | None) -> None:
-    if standing and standing.refused:
-        raise _too_many()
+def _number(text: str) -> float:
+    """As JavaScript reads it: `1.0` is the whole number 1."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _no_token() -> XrpcError:

@@ -112,7 +112,8 @@ class Views:
             "reason": notice.reason,
             **_given(reasonSubject=notice.subject),
             "record": record.value,
-            "isRead": self.network.is_read(notice.did, record),
+            # NOTE(self): to an account that never marked anything as seen, Bluesky shows all as read.
+            "isRead": self.network.seen_at(notice.did) is None or not self.network.is_unread(notice.did, record),
             "indexedAt": iso(record.sort_at),
             "labels": _self_labels(record),
         }
