@@ -69,7 +69,7 @@ class Outbox:
         self._work = asyncio.Event()
 
     async def submit(self, draft: Draft) -> Submitted:
-        """Keep a draft as an intent, `pending` or `blocked` with its reason. Raises only `StorageError`."""
+        """Keep a draft as an intent, `pending` or `blocked` with its reason. Never raises for policy."""
         async with self._door:
             forbidden = await self._forbidden(draft)
             submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft, forbidden))

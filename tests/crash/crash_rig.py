@@ -23,7 +23,7 @@ from town.serving import serve
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-WRITE = "com.atproto.repo.putRecord"
+_WRITE = "com.atproto.repo.putRecord"
 Moment = Literal["in a transaction", "after a commit", "request arrived", "request answered", "any time"]
 MOMENTS: tuple[Moment, ...] = (
     "in a transaction",
@@ -50,6 +50,9 @@ class Watch:
     def set(self, on: Moment, after: int, strike: Callable[[], None]) -> None:
         self._on, self._left, self._strike = on, after, strike
 
+    def forget(self) -> None:
+        self._strike = None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.requests += 1
         self._left -= 1
@@ -69,14 +72,6 @@ class Rig:
     faults: Faults
     watch: Watch
     url: str
-    rng: random.Random
-
-    def disturb(self) -> None:
-        """Arm one fault for the next few writes, now and then."""
-        self.faults.clear()
-        if self.rng.random() < 0.7:
-            kind = self.rng.choice(_FAULTS)
-            self.faults.arm(Fault(kind, WRITE, times=2, probability=0.5, seconds=1 if kind == "rate_limited" else 3))
 
 
 @dataclass
@@ -103,7 +98,15 @@ async def rig(rng: random.Random) -> AsyncIterator[Rig]:
     faults = Faults(rng)
     watch = Watch(atproto_app(network, limits=UNLIMITED, faults=faults))
     async with serve(watch) as url:
-        yield Rig(network, faults, watch, url, rng)
+        yield Rig(network, faults, watch, url)
+
+
+def disturb(faults: Faults, rng: random.Random) -> None:
+    """Now and then, let a fault befall some of the next writes; what was armed before is off."""
+    faults.clear()
+    if rng.random() < 0.7:
+        kind = rng.choice(_FAULTS)
+        faults.arm(Fault(kind, _WRITE, times=2, probability=0.5, seconds=1 if kind == "rate_limited" else 3))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from modules.outbox.types import Draft
-from tests.crash.crash_rig import MOMENTS, Figures, Moment, Nursery, Rig, kill, nursing, rig
+from tests.crash.crash_rig import MOMENTS, Figures, Moment, Nursery, Rig, disturb, kill, nursing, rig
 from town.atproto.values import POST, Account
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
@@ -44,10 +44,10 @@ async def test_a_process_killed_at_random_sends_every_act_exactly_once(
         while figures.kills.total() < KILLS:
             wanted += [_new_act(world, ada, len(wanted) + number) for number in range(ACTS_PER_LIFE)]
             (tmp_path / "wanted.jsonl").write_text("".join(f"{json.dumps(asdict(draft))}\n" for draft in wanted))
-            world.disturb()
+            disturb(world.faults, rng)
             figures.lives += 1
             moment = rng.choice(MOMENTS)
-            if await _live_and_die(world, nursery, moment):
+            if await _live_and_die(world, nursery, moment, rng):
                 figures.kills[moment] += 1
         world.faults.clear()
         figures.lives += 1
@@ -76,19 +76,20 @@ def _new_act(world: Rig, ada: Account, number: int) -> Draft:
     return Draft("like", uri, ref, cause_id=cause)
 
 
-async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment) -> bool:
+async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
     """One life; whether it ended by our hand and not by itself."""
     fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{world.rng.randint(1, 25)} {fate}" if fate else "")
+    pid = await nursery.birth(f"{rng.randint(1, 25)} {fate}" if fate else "")
     if moment in {"request arrived", "request answered"}:
-        world.watch.set(moment, world.rng.randint(1, 8), lambda: kill(pid))
+        world.watch.set(moment, rng.randint(1, 8), lambda: kill(pid))
     word = await nursery.hear()
     if word == "awake":
         try:
-            word = await nursery.hear(world.rng.uniform(0, 0.3) if moment == "any time" else LIFE_S)
+            word = await nursery.hear(rng.uniform(0, 0.3) if moment == "any time" else LIFE_S)
         except TimeoutError:
             kill(pid)
             word = await nursery.hear()
+    world.watch.forget()
     return word == f"ended -{signal.SIGKILL}"
 
 

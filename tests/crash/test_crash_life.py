@@ -1,0 +1,194 @@
+"""The whole program, `soul run`, killed again and again while a person speaks to it: every mention answered once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import re
+import signal
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from modules.home import Home
+from tests.crash.crash_rig import Figures, disturb
+from tests.living import World, call
+from town.atproto.values import POST, Event
+from town.mind.types import ChatRequest, Thought
+
+KILLS = int(os.environ.get("CRASH_KILLS", "100"))
+SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+MOMENTS = ("any time", "while the mind thinks", "record written", "a moment later")
+LIKE = "app.bsky.feed.like"
+LIFE_S = 10.0
+LAST_LIFE_S = 300.0
+END_S = 15.0
+
+
+class Reaper:
+    """Strikes the living process when the moment that was set has come; also its mind and its only eye-witness."""
+
+    def __init__(self, rng: random.Random, did: str) -> None:
+        self._rng = rng
+        self._did = did
+        self._thoughts = count()
+        self._process: asyncio.subprocess.Process | None = None
+        self._moment = ""
+        self._spared = 0
+
+    def follow(self, process: asyncio.subprocess.Process, moment: str) -> None:
+        self._process, self._moment = process, moment
+        self._spared = self._rng.randint(0, 2)
+
+    def _comes(self, moment: str) -> bool:
+        """Whether this is the one of such moments at which to strike."""
+        if moment != self._moment:
+            return False
+        self._spared -= 1
+        return self._spared < 0
+
+    def strike(self) -> None:
+        if self._process and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    def think(self, request: ChatRequest) -> Thought:
+        if self._comes("while the mind thinks"):
+            self.strike()
+        names = {offer.name for offer in request.offers}
+        if "bluesky_reply" in names:
+            asked = re.findall(r"question (\d+)", " ".join(message.text for message in request.messages))
+            return call("bluesky_reply", text=f"What I think of question {asked[-1]}: it depends on the weather.")
+        if "bluesky_post" in names:
+            return call("bluesky_post", text=f"Thought number {next(self._thoughts)}. What is yours?")
+        return Thought(text="Nothing to say.")
+
+    def see(self, event: Event) -> None:
+        if event.did != self._did or event.kind != "created":
+            return
+        if self._comes("record written"):
+            self.strike()
+        elif self._comes("a moment later"):
+            asyncio.get_running_loop().call_later(self._rng.uniform(0, 0.05), self.strike)
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(LAST_LIFE_S + END_S + 60 + KILLS * 30)
+async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rng = random.Random(SEED)
+    figures = Figures()
+    home, person, soul = world.make_home("rowan", SOUL_SPEED="250"), world.account("kit"), world.account("rowan")
+    reaper = Reaper(rng, soul)
+    world.mind.answer = reaper.think
+    world.network.subscribe(reaper.see)
+    mentions: list[str] = []
+    while figures.kills.total() < KILLS:
+        mentions += [_ask(world, person, len(mentions) + number) for number in range(rng.randint(1, 2))]
+        disturb(world.faults, rng)
+        figures.lives += 1
+        moment = await _live_and_die(home, reaper, rng)
+        figures.kills[moment] += 1
+    world.faults.clear()
+    figures.lives += 1
+    await _live_in_peace(home, reaper, world, mentions)
+
+    answered = _answers(world, soul)
+    figures.acts = len(_records(world, soul))
+    figures.duplicates = sum(times - 1 for times in answered.values()) + _repeated_texts(world, soul)
+    figures.losses = sum(uri not in answered for uri in mentions)
+    with capfd.disabled():
+        own = figures.acts - answered.total()
+        told = f"{len(mentions)} mentions got {answered.total()} replies, {own} posts of its own, seed {SEED}"
+        sys.stdout.write(f"\n{figures}; {told}\n")
+    assert (figures.duplicates, figures.losses) == (0, 0)
+    assert set(answered) == set(mentions)
+    _rows_agree_with_the_network(home, world, soul)
+
+
+def _ask(world: World, person: str, number: int) -> str:
+    return world.network.post_as(person, f"@rowan.test what do you think of question {number}?")[0]
+
+
+async def _start(home: Home) -> asyncio.subprocess.Process:
+    log = os.open(home.root / "life.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "soul.cli",
+            "run",
+            "--home",
+            str(home.root),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    finally:
+        os.close(log)
+
+
+async def _live_and_die(home: Home, reaper: Reaper, rng: random.Random) -> str:
+    """One life; the moment at which it was killed."""
+    process = await _start(home)
+    moment = rng.choice(MOMENTS)
+    reaper.follow(process, moment)
+    try:
+        code = await asyncio.wait_for(process.wait(), rng.uniform(0, LIFE_S) if moment == "any time" else LIFE_S)
+    except TimeoutError:
+        reaper.strike()
+        code, moment = await process.wait(), "any time"
+    assert code == -signal.SIGKILL, _last_words(home)
+    return moment
+
+
+async def _live_in_peace(home: Home, reaper: Reaper, world: World, mentions: list[str]) -> None:
+    """The last life: until all is answered and nothing waits, then it is asked to end and ends well."""
+    process = await _start(home)
+    reaper.follow(process, "")
+    async with asyncio.timeout(LAST_LIFE_S):
+        while _open_rows(home.database) or not set(mentions) <= set(_answers(world, world.account("rowan"))):
+            assert process.returncode is None, _last_words(home)
+            await asyncio.sleep(0.2)
+    process.terminate()
+    assert await asyncio.wait_for(process.wait(), END_S) == 0, _last_words(home)
+
+
+def _last_words(home: Home) -> str:
+    return (home.root / "life.log").read_text(encoding="utf-8")[-2000:]
+
+
+def _records(world: World, did: str) -> dict[str, dict[str, object]]:
+    return {record.uri: record.value for name in (POST, LIKE) for record in world.network.records(did, name)}
+
+
+def _answers(world: World, did: str) -> Counter[str]:
+    """How often each post was answered."""
+    posts = [record.value for record in world.network.records(did, POST)]
+    return Counter(post["reply"]["parent"]["uri"] for post in posts if "reply" in post)
+
+
+def _repeated_texts(world: World, did: str) -> int:
+    texts = Counter(record.value["text"] for record in world.network.records(did, POST))
+    return sum(times - 1 for times in texts.values())
+
+
+def _open_rows(path: Path) -> int:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as connection:
+        query = "SELECT count(*) FROM intents WHERE state IN ('pending', 'sending')"
+        return int(connection.execute(query).fetchone()[0])
+
+
+def _rows_agree_with_the_network(home: Home, world: World, did: str) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        rows = connection.execute("SELECT result_uri, state FROM intents WHERE state != 'blocked'").fetchall()
+    assert {state for _, state in rows} == {"done"}
+    assert {uri for uri, _ in rows} == set(_records(world, did))
