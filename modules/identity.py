@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from modules.home import Home, SoulDocument, read_self
 from modules.self_document import SelfExtract, extract_display_name, extract_from_self
 from modules.skills import Skills
 
 _SEPARATOR = "\n\n---\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who answers: the account's name and owner, and the time zone of its day."""
+
+    agent_name: str
+    bluesky_username: str
+    owner_handle: str
+    owner_did: str
+    timezone: str = ""
 
 
 class Identity:

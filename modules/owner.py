@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 from common.clock import Clock, local, spoken
 from common.constants import OWNER_HISTORY_EXCHANGES, OWNER_IDLE_RESET_MS
-from modules.bluesky.act import Self
-from modules.identity import Identity
+from modules.identity import Identity, Me
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
@@ -26,7 +25,7 @@ class OwnerTalk:
     def __init__(
         self,
         *,
-        me: Self,
+        me: Me,
         identity: Identity,
         thinker: Thinker,
         attention: Attention,

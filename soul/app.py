@@ -9,18 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from adapters.atproto.client import Atproto
-from common.clock import Clock, local
+from common.clock import Clock
 from common.constants import CONVERSATION_STALE_RETENTION_MS, SESSION_RETRY_DELAYS_MS
 from common.errors import Auth, Fatal, Transient
-from common.pace import Pace
-from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
 from local_tools.bluesky import BlueskyTools, bluesky_tools
-from modules.bluesky.act import Responder, Self
+from modules.bluesky.act import Responder
 from modules.bluesky.conversations import Conversations
-from modules.bluesky.courier import BlueskyCourier
 from modules.bluesky.expression import Expression
 from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, OutboxLoop, SessionLoop, warm_up
 from modules.bluesky.perceive import Perceiver
@@ -28,53 +24,20 @@ from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.state import PendingPosts
 from modules.console import Console
-from modules.database import Database
-from modules.home import Home, HomeLock, SoulDocument, ensure_self
-from modules.identity import Identity
-from modules.journal.journal import Journal
+from modules.home import Home, HomeLock
 from modules.journal.types import Entry
-from modules.llm_gateway.gateway import LLMGateway
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import IntentKind, Pacing
 from modules.owner import OwnerTalk
-from modules.scheduler.attention import Attention
 from modules.scheduler.scheduler import Scheduler
-from modules.schema import MIGRATIONS
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
 from modules.status import StatusBoard
 from modules.thinker import Thinker
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from modules.vitals import HeartbeatLoop, IdentityWatchLoop
 from soul.facts import Facts, spoken_situation
-from soul.resources import SKILLS, template
+from soul.rails import Rails, lay_rails
 
 _WAKE_TIMEOUT_S = 60.0
 _MORE_TRIES = 240
-_KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
-
-
-@dataclass(frozen=True, slots=True)
-class Rails:
-    """The services that every life uses, built first."""
-
-    settings: Settings
-    home: Home
-    clock: Clock
-    rng: random.Random
-    console: Console
-    pace: Pace
-    me: Self
-    soul: SoulDocument
-    skills: Skills
-    identity: Identity
-    database: Database
-    journal: Journal
-    atproto: Atproto
-    outbox: Outbox
-    gateway: LLMGateway
-    attention: Attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,78 +96,12 @@ async def open_soul(
     """Take the home, and build one SOUL in it. Raises `Fatal` with a remedy when something is not as it must be."""
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
-        rails = await _lay_rails(settings, home, console=console, clock=clock, rng=rng, stack=stack)
+        rails = await lay_rails(settings, home, console=console, clock=clock, rng=rng, stack=stack)
         app = _move_in(rails, social_only=social_only)
         for notice in (rails.database.notice, *app.notices):
             if notice:
                 await rails.journal.record(Entry("error", "start", notice, line="error"))
         yield app
-
-
-async def _lay_rails(
-    settings: Settings, home: Home, *, console: Console, clock: Clock, rng: random.Random, stack: AsyncExitStack
-) -> Rails:
-    pace = Pace().at(settings.soul_speed)
-    soul = SoulDocument(home.soul)
-    today = f"{local(clock.now(), settings.soul_timezone):%Y-%m-%d}"
-    ensure_self(home, template=template("SELF.md"), agent_name=settings.agent_name, today=today)
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
-    database = await Database.open(home.database, MIGRATIONS)
-    stack.push_async_callback(database.close)
-    journal = Journal(database, console, clock, Redactor(settings.secrets))
-    atproto = Atproto(
-        service_url=settings.atproto_service_url,
-        identifier=settings.agent_bluesky_username,
-        password=settings.agent_bluesky_password.get_secret_value(),
-        session_path=home.session,
-        clock=clock,
-        min_spacing_s=pace.atproto_spacing_ms / 1000,
-        languages=settings.post_languages,
-    )
-    stack.push_async_callback(atproto.aclose)
-    courier = BlueskyCourier(atproto)
-    outbox = Outbox(
-        database=database,
-        journal=journal,
-        clock=clock,
-        couriers=dict.fromkeys(_KINDS, courier),
-        pacing=_pacing(pace),
-        own_did=lambda: atproto.did,
-    )
-    gateway = LLMGateway(
-        base_url=settings.ai_gateway_base_url,
-        api_key=settings.ai_gateway_api_key.get_secret_value(),
-        model=settings.ai_gateway_model,
-        clock=clock,
-        rng=rng,
-        console=console,
-    )
-    stack.push_async_callback(gateway.aclose)
-    me = Self(
-        agent_name=settings.agent_name,
-        bluesky_username=settings.agent_bluesky_username,
-        owner_handle=settings.owner_bluesky_social_handle,
-        owner_did=settings.owner_bluesky_social_handle_did,
-        timezone=settings.soul_timezone,
-    )
-    return Rails(
-        settings=settings,
-        home=home,
-        clock=clock,
-        rng=rng,
-        console=console,
-        pace=pace,
-        me=me,
-        soul=soul,
-        skills=skills,
-        identity=Identity(home=home, soul=soul, skills=skills, agent_name=settings.agent_name),
-        database=database,
-        journal=journal,
-        atproto=atproto,
-        outbox=outbox,
-        gateway=gateway,
-        attention=Attention(),
-    )
 
 
 def _move_in(rails: Rails, *, social_only: bool) -> App:
@@ -355,13 +252,3 @@ async def _log_in(rails: Rails) -> None:
         summary = f"Bluesky cannot be reached ({result.error}); trying again in {delay:.0f} s"
         await rails.journal.record(Entry("error", "start", summary, line="warn"))
         await rails.clock.sleep(delay)
-
-
-def _pacing(pace: Pace) -> Pacing:
-    return Pacing(
-        post_s=pace.post_cooldown_s,
-        reply_s=pace.reply_cooldown_s,
-        like_s=pace.like_cooldown_s,
-        follow_s=pace.follow_cooldown_s,
-        action_s=pace.action_cooldown_s,
-    )

@@ -6,7 +6,6 @@ A crash at any point leaves the post waiting; an act that had already been accep
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.richtext import detect_mentions
@@ -22,7 +21,7 @@ from modules.bluesky.relationships import Relationships
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.foreign_text import Framer, one_line
-from modules.identity import Identity
+from modules.identity import Identity, Me
 from modules.llm_gateway.types import Message
 from modules.outbox.outbox import Outbox
 from modules.scheduler.policy import get_agent_jitter
@@ -38,24 +37,13 @@ _MANY_REPLIES = 3
 _ACTS = {"reply": "replied", "like": "liked"}
 
 
-@dataclass(frozen=True, slots=True)
-class Self:
-    """Who answers: the account's name and owner, and the time zone of its day."""
-
-    agent_name: str
-    bluesky_username: str
-    owner_handle: str
-    owner_did: str
-    timezone: str = ""
-
-
 class Responder:
     """Meets one waiting post at a time."""
 
     def __init__(
         self,
         *,
-        me: Self,
+        me: Me,
         atproto: Atproto,
         outbox: Outbox,
         publisher: Publisher,

@@ -16,11 +16,11 @@ from common.clock import Clock, iso, local, parse_iso, spoken
 from common.pace import Pace
 from common.result import Err
 from common.state import keep, load_state, save_state
-from modules.bluesky.act import Self, handled
+from modules.bluesky.act import handled
 from modules.bluesky.expression_policy import can_post_original, generate_expression_prompt, next_expression_time
 from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.types import ExpressionTurn
-from modules.identity import Identity
+from modules.identity import Identity, Me
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
@@ -47,7 +47,7 @@ class Expression:
     def __init__(
         self,
         *,
-        me: Self,
+        me: Me,
         path: Path,
         atproto: Atproto,
         outbox: Outbox,
