@@ -120,7 +120,6 @@ def test_marking_as_seen_makes_them_read_and_later_ones_not(
     network_under_test.settle()
     unread = alice.client.app.bsky.notification.get_unread_count
     assert unread().count == 1
-    assert [n.is_read for n in alice.notifications()] == [True], "until the first marking, all counts as read"
     seen_at = alice.client.get_current_time_iso()
     alice.client.app.bsky.notification.update_seen({"seen_at": seen_at})
     network_under_test.settle()
@@ -131,6 +130,24 @@ def test_marking_as_seen_makes_them_read_and_later_ones_not(
     assert unread().count == 1
     told = alice.client.app.bsky.notification.list_notifications()
     assert told.seen_at[:23] == seen_at[:23]
+
+
+def test_before_the_first_marking_only_the_newest_is_shown_as_unread(
+    network_under_test: UnderTest, alice: Person, bob: Person
+) -> None:
+    post = alice.post("mine")
+    for text in ("one", "two", "three"):
+        bob.reply(text, post)
+    listed = alice.client.app.bsky.notification.list_notifications
+    assert [(n.record.text, n.is_read) for n in alice.notifications()] == [
+        ("three", False),
+        ("two", True),
+        ("one", True),
+    ]
+    assert listed().seen_at == listed().notifications[0].indexed_at
+    later = listed({"cursor": listed({"limit": 1}).cursor})
+    assert ([n.is_read for n in later.notifications], later.seen_at) == ([True, True], None)
+    assert alice.client.app.bsky.notification.get_unread_count().count == 3
 
 
 def test_seeing_never_goes_back(network_under_test: UnderTest, alice: Person, bob: Person) -> None:

@@ -106,18 +106,24 @@ def _list_notifications(call: Call) -> Json:
     notices = [n for n in call.network.index.notices(call.did) if not reasons or n.reason in reasons]
     page, cursor = call.page([notice.record for notice in notices])
     shown = {record.uri for record in page}
-    seen = call.network.seen_at(call.did)
+    seen = call.network.seen(call.did)
+    if seen is None and page and "cursor" not in call.params:
+        seen = (page[0].sort_at, page[0].seq - 1)  # NOTE(self): before the first marking only the newest is unread
     return {
-        "notifications": [call.views.notification(n) for n in notices if n.record.uri in shown],
+        "notifications": [
+            call.views.notification(n, is_read=seen is None or n.record.order <= seen)
+            for n in notices
+            if n.record.uri in shown
+        ],
         "priority": False,
-        **({"seenAt": iso(seen)} if seen else {}),
+        **({"seenAt": iso(seen[0])} if seen else {}),
         **cursor,
     }
 
 
 def _get_unread_count(call: Call) -> Json:
-    notices = call.network.index.notices(call.did)
-    return {"count": sum(1 for notice in notices if call.network.is_unread(call.did, notice.record))}
+    notices, seen = call.network.index.notices(call.did), call.network.seen(call.did)
+    return {"count": sum(1 for notice in notices if seen is None or notice.record.order > seen)}
 
 
 def _update_seen(call: Call) -> None:

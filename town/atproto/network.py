@@ -242,15 +242,9 @@ class Network:
         mark = (moment, self._seq)
         home.seen = max(home.seen, mark) if home.seen else mark
 
-    def seen_at(self, did: str) -> datetime | None:
-        """Until when notifications are read."""
-        seen = self._homes[did].seen
-        return seen[0] if seen else None
-
-    def is_unread(self, did: str, record: StoredRecord) -> bool:
-        """Whether the notification that this record caused is new to the account."""
-        seen = self._homes[did].seen
-        return seen is None or record.order > seen
+    def seen(self, did: str) -> tuple[datetime, int] | None:
+        """Until where, in the order of records, notifications are read; None before the first marking."""
+        return self._homes[did].seen
 
     # For people who watch and take part
 

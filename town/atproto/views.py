@@ -102,7 +102,7 @@ class Views:
         node.update(_given(replies=self._below(record, root_uri(record), depth)))
         return node
 
-    def notification(self, notice: Notice) -> Json:
+    def notification(self, notice: Notice, *, is_read: bool) -> Json:
         """Something that happened to the viewer."""
         record = notice.record
         return {
@@ -112,8 +112,7 @@ class Views:
             "reason": notice.reason,
             **_given(reasonSubject=notice.subject),
             "record": record.value,
-            # NOTE(self): to an account that never marked anything as seen, Bluesky shows all as read.
-            "isRead": self.network.seen_at(notice.did) is None or not self.network.is_unread(notice.did, record),
+            "isRead": is_read,
             "indexedAt": iso(record.sort_at),
             "labels": _self_labels(record),
         }
