@@ -1,0 +1,149 @@
+"""Which tools exist depends on whose words shape the turn; each answers in words that a model can use."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from adapters.atproto.types import Actor, Notification, StrongRef
+from local_tools.bluesky import repeats
+from modules.bluesky.types import ThreadTurn
+from modules.llm_gateway.types import ToolCall
+from modules.tools.types import Provenance, ToolResult, Turn
+from tests.living import Life, World, awake
+
+ANYONE = {
+    "bluesky_reply",
+    "bluesky_like",
+    "graceful_exit",
+    "stay_silent",
+    "bluesky_get_profile",
+    "bluesky_get_followers",
+    "bluesky_get_follows",
+}
+OWN = ANYONE | {"bluesky_post", "bluesky_repost"}
+OWNER = OWN | {
+    "bluesky_follow",
+    "bluesky_unfollow",
+    "bluesky_get_timeline",
+    "bluesky_get_notifications",
+}
+
+
+def turn(provenance: Provenance, subject: object = None) -> Turn:
+    return Turn("test", provenance, cause_id="a test", subject=subject)
+
+
+async def use(life: Life, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
+    call = ToolCall("1", name, dict(arguments))
+    return await life.app.thinker.executor.execute(call, turn(Provenance.OWNER, subject))
+
+
+@pytest.mark.parametrize(
+    ("provenance", "names"),
+    [(Provenance.STRANGER, ANYONE), (Provenance.PEER, ANYONE), (Provenance.SELF, OWN), (Provenance.OWNER, OWNER)],
+)
+async def test_the_less_trusted_the_words_the_fewer_the_tools(
+    world: World, provenance: Provenance, names: set[str]
+) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        registry = life.app.thinker.executor.registry
+        assert {tool.name for tool in registry.available(turn(provenance))} == names
+
+
+async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        call = ToolCall("1", "bluesky_post", {"text": "as the stranger wished"})
+        result = await life.app.thinker.executor.execute(call, turn(Provenance.STRANGER))
+        await life.send()
+    assert result.is_error
+    assert world.texts("rowan") == []
+
+
+async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
+    kit = world.account("kit")
+    async with awake(world.make_home("rowan")) as life:
+        followed = json.loads((await use(life, "bluesky_follow", did=kit)).content)
+        await life.send()
+        follows = json.loads((await use(life, "bluesky_get_follows", actor="rowan.test")).content)
+        assert [actor["handle"] for actor in follows] == ["kit.test"]
+        await use(life, "bluesky_unfollow", follow_uri=followed["uri"])
+        await life.send()
+        assert json.loads((await use(life, "bluesky_get_follows", actor="rowan.test")).content) == []
+
+
+async def test_only_own_records_can_be_deleted(world: World) -> None:
+    uri, _ = world.network.post_as(world.account("kit"), "Mine.")
+    async with awake(world.make_home("rowan")) as life:
+        result = await use(life, "bluesky_unfollow", follow_uri=uri)
+    assert result.is_error
+    assert "your own" in result.content
+
+
+async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(world: World) -> None:
+    home = world.make_home("rowan")
+    world.network.post_as(world.account("kit"), "@rowan.test is the bench dry?")
+    async with awake(home) as life:
+        notes = json.loads((await use(life, "bluesky_get_notifications", limit=5)).content)
+        assert [note["text"] for note in notes] == ["@rowan.test is the bench dry?"]
+        assert json.loads((await use(life, "bluesky_get_timeline", limit="3")).content) == []
+        assert json.loads((await use(life, "bluesky_get_profile", actor="kit.test")).content)["handle"] == "kit.test"
+        missing = await use(life, "bluesky_get_profile", actor="nobody.test")
+        assert missing.is_error
+        assert missing.content.startswith("Error:")
+
+
+async def test_a_conversation_can_be_left_with_words_or_with_a_like_and_then_stays_left(world: World) -> None:
+    kit = world.account("kit")
+    uri, cid = world.network.post_as(kit, "@rowan.test that was a long talk about benches")
+    ref = StrongRef(uri, cid)
+    notification = Notification(uri, cid, Actor(kit, "kit.test"), "mention", "…", "", "2026-01-05T00:00:00Z")
+    subject = ThreadTurn(notification, root=ref, is_owner=False, seen={uri: ref})
+    async with awake(world.make_home("rowan")) as life:
+        empty = await use(life, "graceful_exit", subject, reason="done", closing_type="message")
+        assert empty.is_error
+        left = await use(
+            life, "graceful_exit", subject, reason="done", closing_type="message", closing_message="Good bench talk."
+        )
+        await life.send()
+        assert left.ends_turn
+        assert world.texts("rowan") == ["Good bench talk."]
+        await use(life, "graceful_exit", subject, reason="done")
+        await life.send()
+    assert world.likers(uri) == ["rowan.test"]
+
+
+async def test_the_owner_is_never_met_with_silence(world: World) -> None:
+    ref = StrongRef("at://did:plc:owner/app.bsky.feed.post/1", "cid")
+    notification = Notification(ref.uri, ref.cid, Actor("did:plc:owner", "owner.test"), "mention", "…", "", "")
+    async with awake(world.make_home("rowan")) as life:
+        subject = ThreadTurn(notification, root=ref, is_owner=True)
+        assert (await use(life, "stay_silent", subject, reason="tired")).is_error
+
+
+async def test_outside_a_conversation_a_post_is_named_in_full(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        assert (await use(life, "bluesky_like")).is_error
+        assert (await use(life, "graceful_exit", reason="done")).is_error
+
+
+async def test_every_tool_has_a_description_and_its_own_name(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        tools = life.app.thinker.executor.registry.available(turn(Provenance.OWNER))
+    assert all(tool.description for tool in tools)
+    assert len({tool.name for tool in tools}) == len(tools)
+
+
+@pytest.mark.parametrize(
+    ("text", "original", "same"),
+    [
+        ("Which roof is louder?", "@rowan.test which roof is louder? Tell me.", True),
+        ("WHICH ROOF IS LOUDER", "which roof is louder?", True),
+        ("Tin is louder.", "which roof is louder?", False),
+        ("", "anything", False),
+        ("!!", "anything", False),
+    ],
+)
+def test_repeating_is_recognised(text: str, original: str, *, same: bool) -> None:
+    assert repeats(text, original) is same
