@@ -54,8 +54,10 @@ async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        await running
-        listener.close()
+        try:
+            await running
+        finally:
+            listener.close()
 
 
 def connection_dropper(scope: Scope) -> Callable[[], None]:
@@ -92,7 +94,10 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit as error:
+            raise RuntimeError("the application did not start") from error
         self._listening.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

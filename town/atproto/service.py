@@ -57,12 +57,14 @@ class _Service:
         content = await request.body()
         if fault and fault.kind == "lost_request":
             return _drop(request)
-        if fault and fault.kind == "hang":
-            await _until_gone(request, self._network.clock.sleep(fault.seconds))
-        elif fault and fault.kind != "lost_answer":
+        if fault and fault.kind not in {"hang", "lost_answer"}:
             return self._broken(fault)
         answer = self._answer(nsid, request, content)
-        return _drop(request) if fault and fault.kind == "lost_answer" else answer
+        if fault and fault.kind == "lost_answer":
+            return _drop(request)
+        if fault:
+            await _until_gone(request, self._network.clock.sleep(fault.seconds))
+        return answer
 
     async def picture(self, request: Request) -> Response:
         blob = self._network.blob(request.path_params["did"], request.path_params["cid"])

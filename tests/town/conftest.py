@@ -1,0 +1,41 @@
+"""A network on loopback with a clock that stands until it is moved."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+
+from common.clock import FakeClock
+from tests.town.running import NO_TLS, Town
+from town.atproto.faults import Faults
+from town.atproto.limits import Limit, Limits
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.serving import serve
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def network(clock: FakeClock) -> Network:
+    return Network(clock=clock)
+
+
+@pytest.fixture
+async def town(network: Network, clock: FakeClock) -> AsyncIterator[Town]:
+    faults = Faults(random.Random(7))
+    app = atproto_app(network, faults=faults, limits=Limits(everything=Limit(20, 60)))
+    async with serve(app) as url, httpx.AsyncClient(base_url=f"{url}/xrpc/", verify=NO_TLS) as http:
+        yield Town(network, faults, clock, url, http)
+
+
+@pytest.fixture
+def member(network: Network) -> Callable[[str], str]:
+    """Someone new: a name in, a did out."""
+    return lambda name: network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title()).did

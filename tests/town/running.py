@@ -1,0 +1,40 @@
+"""A running network, as the tests of the town hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from common.clock import FakeClock
+from town.atproto.faults import Faults
+from town.atproto.network import Network
+
+NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
+
+
+@dataclass
+class Town:
+    """The network, its address, and plain requests to it."""
+
+    network: Network
+    faults: Faults
+    clock: FakeClock
+    url: str
+    http: httpx.AsyncClient
+
+    async def get(self, nsid: str, token: str = "", **params: Any) -> httpx.Response:
+        return await self.http.get(nsid, params=params, headers=_bearer(token))
+
+    async def post(self, nsid: str, body: Any, token: str = "") -> httpx.Response:
+        return await self.http.post(nsid, json=body, headers=_bearer(token))
+
+    def login(self, did: str) -> str:
+        account = self.network.find(did)
+        assert account
+        return self.network.sessions.login(account, account.password).access
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"} if token else {}

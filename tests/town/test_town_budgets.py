@@ -1,0 +1,102 @@
+"""Time in the network: budgets that come back, tokens that expire, sessions that are renewed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+from atproto import AsyncClient, AsyncRequest  # type: ignore[import-untyped]
+
+from common.clock import FakeClock, SystemClock
+from tests.town.running import NO_TLS, Town
+from town.atproto.limits import Charge, Limit, Limits, Meter
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.atproto.sessions import Tokens
+from town.atproto.values import XrpcError
+from town.serving import serve
+
+Member = Callable[[str], str]
+DESCRIBE = "com.atproto.server.describeServer"
+HOUR = 3600.0
+
+
+async def test_a_spent_budget_is_refused_until_its_window_ends(town: Town) -> None:
+    answers = [await town.get(DESCRIBE) for _ in range(21)]
+    assert [answer.status_code for answer in answers] == [200] * 20 + [429]
+    assert [int(answer.headers["ratelimit-remaining"]) for answer in answers] == [*range(19, -1, -1), 0]
+    assert answers[-1].headers["retry-after"] == "60"
+    await town.clock.advance(45)
+    assert (await town.get(DESCRIBE)).headers["retry-after"] == "15"
+    await town.clock.advance(15)
+    renewed = await town.get(DESCRIBE)
+    assert (renewed.status_code, renewed.headers["ratelimit-remaining"]) == (200, "19")
+
+
+def test_the_tightest_of_several_budgets_is_told(clock: FakeClock) -> None:
+    meter, wide, narrow = Meter(clock), Limit(100, 60), Limit(10, 3600)
+    told = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 3)])
+    assert (told.limit, told.remaining, told.refused) == (narrow, 7, False)
+    assert meter.charge([Charge(wide, "x"), Charge(narrow, "y", 3)]).remaining == 7
+    refused = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 8)])
+    assert (refused.limit, refused.remaining, refused.refused) == (narrow, 0, True)
+
+
+async def test_limits_can_be_chosen(network: Network, member: Member) -> None:
+    did = member("mara")
+    body = {"repo": did, "collection": "app.bsky.feed.post", "rkey": "3kabcdefghij2"}
+    app = atproto_app(network, limits=Limits(writes=Limit(2, 60)))
+    account = network.find(did)
+    token = network.sessions.login(account, "mara-pass").access
+    headers = {"authorization": f"Bearer {token}"}
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, headers=headers, verify=NO_TLS) as http:
+        answers = [await http.post("/xrpc/com.atproto.repo.deleteRecord", json=body) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+async def test_an_access_token_expires_after_two_hours(town: Town, member: Member) -> None:
+    token = town.login(member("mara"))
+    await town.clock.advance(2 * HOUR - 1)
+    assert (await town.get("com.atproto.server.getSession", token)).status_code == 200
+    await town.clock.advance(1)
+    expired = await town.get("com.atproto.server.getSession", token)
+    assert (expired.status_code, expired.json()["error"]) == (400, "ExpiredToken")
+
+
+@pytest.fixture
+def tokens(network: Network, member: Member) -> Tokens:
+    return network.sessions.login(network.find(member("mara")), "mara-pass")
+
+
+async def test_a_used_refresh_token_has_two_hours_of_grace(network: Network, clock: FakeClock, tokens: Tokens) -> None:
+    first = network.sessions.refresh(tokens.refresh)
+    await clock.advance(2 * HOUR - 1)
+    assert network.sessions.refresh(tokens.refresh)[0] == first[0]
+    await clock.advance(1)
+    with pytest.raises(XrpcError) as caught:
+        network.sessions.refresh(tokens.refresh)
+    assert (caught.value.status, caught.value.name) == (400, "ExpiredToken")
+    assert network.sessions.refresh(first[1].refresh)[0] == first[0]
+
+
+async def test_an_unused_refresh_token_lives_ninety_days(network: Network, clock: FakeClock, tokens: Tokens) -> None:
+    await clock.advance(90 * 24 * HOUR)
+    with pytest.raises(XrpcError) as caught:
+        network.sessions.refresh(tokens.refresh)
+    assert caught.value.message == "Token has expired"
+
+
+async def test_the_sdk_renews_a_session_that_is_about_to_end() -> None:
+    network = Network(clock=SystemClock(), access_lifetime_s=600)
+    network.create_account("mara.test", "pw")
+    async with serve(atproto_app(network)) as url:
+        client = AsyncClient(url, request=AsyncRequest(verify=NO_TLS))
+        await client.login("mara.test", "pw")
+        before = client.export_session_string()
+        await asyncio.sleep(0)
+        await client.send_post("hello")
+        assert client.export_session_string() != before
+        await client.request.close()
+    assert [post.text for post in network.posts()] == ["hello"]

@@ -1,0 +1,142 @@
+"""Faults: each one as a client meets it, and how they are armed, aimed and used up."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import httpx
+import pytest
+from atproto import AsyncClient  # type: ignore[import-untyped]
+from atproto import exceptions as ex
+
+from common.clock import iso
+from tests.town.running import Town
+from town.atproto.faults import Fault, Faults
+from town.atproto.values import POST
+
+Member = Callable[[str], str]
+CREATE = "com.atproto.repo.createRecord"
+DESCRIBE = "com.atproto.server.describeServer"
+
+
+def body(town: Town, did: str) -> dict[str, object]:
+    record = {"text": "hello", "createdAt": iso(town.clock.now())}
+    return {"repo": did, "collection": POST, "record": record}
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "error"),
+    [
+        (Fault("server_error"), 500, "InternalServerError"),
+        (Fault("expired_token"), 400, "ExpiredToken"),
+        (Fault("rate_limited", seconds=17), 429, "RateLimitExceeded"),
+    ],
+)
+async def test_a_fault_answers_once_in_place_of_the_method(
+    town: Town, member: Member, fault: Fault, status: int, error: str
+) -> None:
+    did = member("mara")
+    town.faults.arm(fault)
+    answer = await town.post(CREATE, body(town, did), town.login(did))
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    assert town.network.posts() == []
+    assert (await town.post(CREATE, body(town, did), town.login(did))).status_code == 200
+
+
+async def test_a_rate_limited_answer_says_when_to_come_back(town: Town) -> None:
+    town.faults.arm(Fault("rate_limited", seconds=17))
+    answer = await town.get(DESCRIBE)
+    assert answer.headers["retry-after"] == "17"
+    assert answer.headers["ratelimit-remaining"] == "0"
+    assert int(answer.headers["ratelimit-reset"]) == int(town.clock.now().timestamp()) + 17
+
+
+async def test_a_bad_gateway_speaks_html(town: Town) -> None:
+    town.faults.arm(Fault("bad_gateway"))
+    answer = await town.get(DESCRIBE)
+    assert (answer.status_code, answer.headers["content-type"]) == (502, "text/html; charset=utf-8")
+    town.faults.arm(Fault("bad_gateway"))
+    client = AsyncClient(town.url)
+    with pytest.raises(ex.NetworkError):
+        await client.com.atproto.server.describe_server()
+    await client.request.close()
+
+
+@pytest.mark.parametrize(("kind", "posts"), [("lost_request", 0), ("lost_answer", 1)])
+async def test_a_lost_request_does_nothing_and_a_lost_answer_has_done_it(
+    town: Town, member: Member, kind: str, posts: int
+) -> None:
+    did = member("mara")
+    town.faults.arm(Fault("lost_request") if kind == "lost_request" else Fault("lost_answer"))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await town.post(CREATE, body(town, did), town.login(did))
+    assert len(town.network.posts()) == posts
+
+
+async def test_a_hanging_answer_comes_in_its_own_time(town: Town) -> None:
+    town.faults.arm(Fault("hang", seconds=60))
+    waiting = asyncio.create_task(town.get(DESCRIBE))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    await town.clock.advance(60)
+    assert (await waiting).status_code == 200
+
+
+async def test_a_client_that_gives_up_on_a_hanging_answer_has_still_written(town: Town, member: Member) -> None:
+    did = member("mara")
+    town.faults.arm(Fault("hang", seconds=3600))
+    with pytest.raises(httpx.ReadTimeout):
+        await town.http.post(
+            CREATE,
+            json=body(town, did),
+            headers={"authorization": f"Bearer {town.login(did)}"},
+            timeout=0.2,
+        )
+    assert len(town.network.posts()) == 1
+
+
+async def test_faults_are_armed_listed_and_cleared_over_http(town: Town) -> None:
+    url = f"{town.url}/town/faults"
+    armed = await town.http.post(url, json={"kind": "server_error", "method": "com.atproto.repo.*", "times": 2})
+    fault = {
+        "kind": "server_error",
+        "method": "com.atproto.repo.*",
+        "times": 2,
+        "probability": 1.0,
+        "seconds": 30.0,
+    }
+    assert armed.json() == {"armed": [fault]}
+    assert (await town.get(DESCRIBE)).status_code == 200
+    assert (await town.get("com.atproto.repo.describeRepo", repo="x.test")).status_code == 500
+    assert (await town.http.get(url)).json() == {"armed": [{**fault, "times": 1}]}
+    assert (await town.http.delete(url)).json() == {"armed": []}
+    assert (await town.get("com.atproto.repo.describeRepo", repo="x.test")).status_code == 400
+
+
+@pytest.mark.parametrize("sent", [{"kind": "earthquake"}, {"kind": "hang", "colour": "red"}, {}])
+async def test_a_fault_that_nobody_knows_is_refused(town: Town, sent: dict[str, str]) -> None:
+    answer = await town.http.post(f"{town.url}/town/faults", json=sent)
+    assert (answer.status_code, answer.json()["error"]) == (400, "InvalidRequest")
+    assert town.faults.armed == ()
+
+
+def test_a_probable_fault_hits_some_and_the_same_ones_for_a_seed() -> None:
+    def hits(seed: int) -> list[bool]:
+        faults = Faults(random.Random(seed))
+        faults.arm(Fault("server_error", times=1000, probability=0.3))
+        return [faults.meet("any.method") is not None for _ in range(100)]
+
+    assert hits(1) == hits(1)
+    assert hits(1) != hits(2)
+    assert 15 < sum(hits(1)) < 45
+
+
+def test_a_request_meets_the_oldest_fault_that_is_meant_for_it() -> None:
+    faults = Faults()
+    for fault in (Fault("hang", "app.bsky.*"), Fault("server_error"), Fault("bad_gateway")):
+        faults.arm(fault)
+    met = [faults.meet("com.atproto.repo.putRecord") for _ in range(3)]
+    assert [fault.kind if fault else None for fault in met] == ["server_error", "bad_gateway", None]
+    assert [fault.kind for fault in faults.armed] == ["hang"]
