@@ -9,7 +9,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication
 
 LOOPBACK = "127.0.0.1"
+_TICK_S = 1
 _GRACE_S = 0.5
 _CANCEL_AFTER_S = 1
 _DROP = "drop_connection"
@@ -53,7 +54,7 @@ async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         await server.ready(running)
         yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.leave()
         try:
             await running
         finally:
@@ -88,6 +89,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._listening = asyncio.Event()
+        self._leaving = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -99,6 +101,15 @@ class _Server(uvicorn.Server):
         except SystemExit as error:
             raise RuntimeError("the application did not start") from error
         self._listening.set()
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), _TICK_S)
+
+    def leave(self) -> None:
+        self.should_exit = True
+        self._leaving.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         cut = asyncio.get_running_loop().call_later(_GRACE_S, self._cut_connections)
