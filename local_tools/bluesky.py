@@ -17,7 +17,7 @@ from common.result import Err
 from common.text.strings import normalize_post_text
 from modules.bluesky.expression_policy import check_invitation
 from modules.bluesky.expression_prompts import Prompts
-from modules.bluesky.publish import Publisher
+from modules.bluesky.publish import Publisher, text_problem
 from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
 from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
@@ -100,7 +100,8 @@ class BlueskyTools:
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         subject = turn.subject
-        if isinstance(subject, ExpressionTurn) and not subject.revised:
+        fits = not text_problem(args.text)
+        if isinstance(subject, ExpressionTurn) and fits and not subject.revised:
             check = check_invitation(args.text)
             if check.confidence != "strong":
                 subject.revised = True

@@ -6,6 +6,7 @@ import regex
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 
+_SENTENCE_END = regex.compile(r"[.!?…][\"'”’)]*(?=\s|$)")
 _CLUSTER = regex.compile(r"\X")
 
 
@@ -22,6 +23,13 @@ def truncate_graphemes(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -
         if count > max_graphemes:
             return text[: match.start()]
     return text
+
+
+def leading_sentences(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
+    """As many whole sentences from the start of `text` as fit; "" when not even the first does."""
+    fitting = truncate_graphemes(text, max_graphemes)
+    ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= len(fitting)]
+    return fitting[: ends[-1]].strip() if ends else ""
 
 
 def fit_post_text(text: str, url: str | None = None, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:

@@ -10,7 +10,7 @@ from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.result import Err
 from common.text.closings import is_low_value_closing
-from common.text.graphemes import grapheme_len
+from common.text.graphemes import grapheme_len, leading_sentences
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.courier import record_uri
 from modules.bluesky.relationships import Relationships
@@ -148,6 +148,8 @@ def text_problem(text: str) -> str:
     if not text.strip():
         return "the text is empty"
     length = grapheme_len(text)
-    if length > PORTABLE_MAX_GRAPHEMES:
-        return f"the text has {length} characters; at most {PORTABLE_MAX_GRAPHEMES} fit: shorten it"
-    return ""
+    if length <= PORTABLE_MAX_GRAPHEMES:
+        return ""
+    fitting = leading_sentences(text, PORTABLE_MAX_GRAPHEMES)
+    advice = f'; only this much of it fits: "{fitting}"' if fitting else ""
+    return f"the text has {length} characters, at most {PORTABLE_MAX_GRAPHEMES} fit: shorten it{advice}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
+from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"
@@ -69,3 +69,19 @@ def test_whatever_is_said_fits_or_is_refused(text: str, limit: int, with_url: bo
     fitted = fit_post_text(text, url, limit)
     assert grapheme_len(fitted) <= limit
     assert not url or fitted.endswith(URL)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("One. Two! Three?", 300, "One. Two! Three?"),
+        ("One. Two! Three?", 12, "One. Two!"),
+        ('He said "no." Then more', 15, 'He said "no."'),
+        ("No end in sight here", 10, ""),
+        ("3.5 m of water. More", 16, "3.5 m of water."),
+        ("Low. It rose 3.5 m", 15, "Low."),
+        ("", 10, ""),
+    ],
+)
+def test_leading_sentences_are_whole_and_fit(text: str, limit: int, expected: str) -> None:
+    assert leading_sentences(text, limit) == expected
