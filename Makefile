@@ -4,6 +4,7 @@ PYTHON ?= python3
 UV := $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 MINUTES ?= 0
+RUN ?= python -m
 
 .PHONY: demo test check test-browser test-network test-crash test-model coverage lock clean help
 
@@ -14,7 +15,7 @@ demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl
 	$(BIN)/soul demo --minutes $(MINUTES)
 
 test: .venv/.dev ## the fast tests
-	$(BIN)/python -m pytest
+	$(BIN)/$(RUN) pytest
 
 check: .venv/.dev ## lint, types, floors, file lengths
 	bash .ci/check
@@ -24,7 +25,7 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
-	bash tests/network/run.sh
+	PYTHON=$(BIN)/python bash tests/network/run.sh
 
 test-crash: .venv/.dev ## kill -9, a hundred times
 	$(BIN)/python -m pytest -m crash -s
@@ -33,7 +34,9 @@ test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
 
-coverage: .venv/.dev ## branch coverage of the pure parts, at least 90 %
+coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
+	$(BIN)/coverage erase
+	$(MAKE) -s test RUN="coverage run -m"
 	bash .ci/coverage
 
 lock: ## renew the pinned versions (needs uv)
