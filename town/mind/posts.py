@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common.text.graphemes import grapheme_len
-from town.mind.bank import flatten
+from town.mind.bank import ANY, Idea, flatten
 from town.mind.words import MAX_GRAPHEMES, Words, fit, is_sentence, lower_first
 
 _OWN_LINE = 0.45
@@ -17,12 +17,14 @@ def post(words: Words) -> str:
     scene = words.scene
     if scene.draft:
         return _revised(words, scene.draft)
-    if neighbour := _neighbour_due(words):
-        return fit(_to(words, neighbour))
-    if words.rng.random() < _OWN_LINE and (own := _from_self(words)):
+    neighbour = _neighbour_due(words)
+    if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words)):
         return fit(own)
-    idea = words.next_idea()
-    return fit(f"{idea.say} {idea.ask}")
+    idea, turned = words.next_page()
+    if turned:
+        back = words.line("back_to", handle=neighbour) if neighbour else words.line("back")
+        return fit(f"{idea.ask} {idea.answers[ANY]} {back}")
+    return fit(f"{idea.say} {_asked_of(words, idea, neighbour) if neighbour else idea.ask}")
 
 
 def _from_self(words: Words) -> str:
@@ -45,19 +47,20 @@ def _from_self(words: Words) -> str:
 
 
 def _neighbour_due(words: Words) -> str:
-    """A neighbour to speak to: when the prompt names one, or when none was spoken to lately."""
+    """A neighbour to speak to: when the prompt names one, or when our latest post spoke to none."""
     neighbours = words.scene.me.neighbours()
     named = [handle for handle in neighbours if handle in words.scene.text]
     if named:
         return named[0]
-    lately = any(f"@{handle}" in words.scene.recent for handle in neighbours)
+    latest = words.scene.recent.strip().splitlines()[:1]
+    lately = any(f"@{handle}" in line for handle in neighbours for line in latest)
     return "" if lately or not neighbours else words.rng.choice(sorted(neighbours))
 
 
-def _to(words: Words, handle: str) -> str:
-    idea = words.next_idea()
-    asked = words.line("address", handle=handle, ask=lower_first(idea.ask), Ask=idea.ask)
-    return f"{idea.say} {asked}"
+def _asked_of(words: Words, idea: Idea, handle: str) -> str:
+    forms: list[str] = words.bank.lines["address"]
+    plain = [form for form in forms if ":" not in idea.ask or ":" not in form]
+    return words.fill(words.pick(plain), handle=handle, ask=lower_first(idea.ask), Ask=idea.ask)
 
 
 def _revised(words: Words, draft: str) -> str:

@@ -123,7 +123,7 @@ def read_scene(request: ChatRequest) -> Scene:
             task="express",
             source=_field(asked, "source"),
             text=text,
-            recent=f"{common.recent} {_recent(asked)}",
+            recent=f"{_recent(asked)}\n{common.recent}",
         )
     if not tools and (_JUDGE.search(asked) or _JUDGE.search(system)):
         return replace(common, task="judge")
@@ -134,7 +134,7 @@ def read_scene(request: ChatRequest) -> Scene:
     return common
 
 
-def quote(text: str, *, shortest: int = 3, longest: int = 7) -> str:
+def quote(text: str, *, shortest: int = 3, longest: int = 10) -> str:
     """A piece of someone's own words, short enough to be quoted; empty if none is."""
     bare = re.sub(r"https?://\S+|@[\w.-]+", " ", straighten(text))
     pieces = [piece.strip(" \"'-") for piece in re.split(r"[.,;:!?\n()\u2013\u2014]+|\s-\s", bare)]
@@ -213,8 +213,10 @@ def _field(text: str, name: str) -> str:
 
 
 def _recent(asked: str) -> str:
+    """Our latest posts, the newest first, one a line."""
     _, _, rest = asked.partition("Your latest posts")
-    return rest
+    listed = rest.partition("\n\n")[0].splitlines()
+    return "\n".join(line[2:] for line in listed if line.startswith("- "))
 
 
 def _situation(system: str) -> str:

@@ -32,7 +32,7 @@ def answer_freely(words: Words, fallback: str = "") -> str:
         return words.line("choice", pick=option)
     if near := words.match(text, words.own_fields):
         if "?" not in text and quote(text) and words.rng.random() < _REMARK:
-            return words.fill(words.pick(words.for_field(words.bank.lines["remark"])))
+            return _remark(words)
         ask = f" {near.ask}" if words.rng.random() < _ASK_TOO else ""
         lead = "" if "?" in text else f"{words.line('bridge')} "
         return f"{lead}{near.say}{ask}"
@@ -41,8 +41,14 @@ def answer_freely(words: Words, fallback: str = "") -> str:
         return words.fill(words.pick(field.general))
     if (referred := _refer(words)) or fallback:
         return referred or words.fill(fallback)
-    lines = words.bank.lines["unknown" if "?" in text else "remark"]
-    return words.fill(words.pick(words.for_field(lines)))
+    return words.fill(words.pick(words.for_field(words.bank.lines["unknown"]))) if "?" in text else _remark(words)
+
+
+def _remark(words: Words) -> str:
+    """On a statement outside everything known: in their own words, if a piece of them can be quoted."""
+    remarks = words.for_field(words.bank.lines["remark"])
+    quoting = [phrase for phrase in remarks if ("{quote}" in phrase) == bool(quote(words.scene.text))]
+    return words.fill(words.pick(quoting))
 
 
 def _answer(words: Words, choice: Choice) -> str:

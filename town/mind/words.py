@@ -12,7 +12,7 @@ from town.mind.bank import ANY, GENERAL, Bank, Field, Idea, flatten, stems
 from town.mind.reading import Scene, quote
 
 MAX_GRAPHEMES = 300
-_STEPS_PER_MINUTE = 3
+_GOLDEN = 0.6180339887  # steps of this share of a circle come back to the same place latest, however long they are
 _ENOUGH_WORDS = 5
 _TELLING = 0.3  # a word that names a topic and occurs in at most three ideas
 _NEAR = 1.5
@@ -86,13 +86,20 @@ class Words:
         """The phrases for our field and those for any."""
         return [*said.get(self.field.name, ()), *said.get(ANY, ())]
 
+    def next_page(self) -> tuple[Idea, bool]:
+        """The clock turns the pages: a walk through our ideas, in an order of our own, past those said lately.
+
+        Each idea is there twice: to be said, and to be turned round (its question first, with an answer of our own).
+        """
+        pages = [(idea, turned) for idea in self.field.ideas for turned in (False, True)]
+        random.Random(self.scene.me.name).shuffle(pages)
+        start = int(self.scene.minute * _GOLDEN % 1 * len(pages))
+        walk = pages[start:] + pages[:start]
+        return next((page for page in walk if self.fresh(page[0].say) and self.fresh(page[0].ask)), walk[0])
+
     def next_idea(self) -> Idea:
-        """The clock turns the pages: a walk through our ideas, in an order of our own, past those said lately."""
-        ideas = [idea for field in self.own_fields for idea in field.ideas]
-        random.Random(self.scene.me.name).shuffle(ideas)
-        start = self.scene.minute * _STEPS_PER_MINUTE % len(ideas)
-        walk = ideas[start:] + ideas[:start]
-        return next((idea for idea in walk if self.fresh(idea.say) and self.fresh(idea.ask)), walk[0])
+        """The idea of that page."""
+        return self.next_page()[0]
 
     def _line_of(self, *headings: str) -> str:
         """A line of SELF.md that reads as a sentence; an idea of ours where there is none."""
