@@ -63,6 +63,9 @@ def test_the_sdk_posts_a_picture_and_reads_it_back(network_under_test: UnderTest
     assert (image.alt, image.aspect_ratio.width) == ("a dot", 1)
     assert image.thumb.startswith("http://")
     assert f"/{alice.did}/{PNG_CID}" in image.thumb
+    shown = httpx.get(image.fullsize)
+    assert (shown.status_code, shown.headers["content-type"].partition("/")[0]) == (200, "image")
+    assert httpx.get(image.fullsize.replace(PNG_CID, UNKNOWN)).status_code == 404
     [line] = alice.client.get_author_feed(alice.did, filter="posts_with_media").feed
     assert line.post.uri == post.uri
     found = network_under_test.get("com.atproto.sync.getBlob", did=alice.did, cid=PNG_CID)

@@ -44,6 +44,14 @@ def test_an_account_without_a_profile_record_has_a_page_all_the_same(somebody: P
     assert (shown.handle, shown.labels, shown.display_name or "") == (somebody.handle, [], "")
 
 
+def test_preferences_are_kept(network_under_test: UnderTest, alice: Person) -> None:
+    preferences = [{"$type": "app.bsky.actor.defs#adultContentPref", "enabled": False}]
+    put = network_under_test.post("app.bsky.actor.putPreferences", {"preferences": preferences}, alice.token)
+    assert (put.status_code, put.content) == (200, b"")
+    told = network_under_test.get("app.bsky.actor.getPreferences", alice.token).json()
+    assert told == {"preferences": preferences}
+
+
 def test_several_profiles_come_at_once_without_those_that_are_not(alice: Person, bob: Person) -> None:
     shown = alice.client.get_profiles([alice.did, bob.handle, "nobody-here.test"]).profiles
     assert {profile.did for profile in shown} == {alice.did, bob.did}

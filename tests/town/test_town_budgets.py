@@ -23,6 +23,12 @@ DESCRIBE = "com.atproto.server.describeServer"
 HOUR = 3600.0
 
 
+def login(network: Network, did: str) -> Tokens:
+    account = network.find(did)
+    assert account
+    return network.sessions.login(account, account.password)
+
+
 async def test_a_spent_budget_is_refused_until_its_window_ends(town: Town) -> None:
     answers = [await town.get(DESCRIBE) for _ in range(21)]
     assert [answer.status_code for answer in answers] == [200] * 20 + [429]
@@ -48,8 +54,7 @@ async def test_limits_can_be_chosen(network: Network, member: Member) -> None:
     did = member("mara")
     body = {"repo": did, "collection": "app.bsky.feed.post", "rkey": "3kabcdefghij2"}
     app = atproto_app(network, limits=Limits(writes=Limit(2, 60)))
-    account = network.find(did)
-    token = network.sessions.login(account, "mara-pass").access
+    token = login(network, did).access
     headers = {"authorization": f"Bearer {token}"}
     async with serve(app) as url, httpx.AsyncClient(base_url=url, headers=headers, verify=NO_TLS) as http:
         answers = [await http.post("/xrpc/com.atproto.repo.deleteRecord", json=body) for _ in range(3)]
@@ -67,7 +72,7 @@ async def test_an_access_token_expires_after_two_hours(town: Town, member: Membe
 
 @pytest.fixture
 def tokens(network: Network, member: Member) -> Tokens:
-    return network.sessions.login(network.find(member("mara")), "mara-pass")
+    return login(network, member("mara"))
 
 
 async def test_a_used_refresh_token_has_two_hours_of_grace(network: Network, clock: FakeClock, tokens: Tokens) -> None:

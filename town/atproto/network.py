@@ -42,11 +42,10 @@ Listener = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The outcome of a write: what stands now, and whether anything changed."""
+    """The outcome of a write: what stands now, and whether its shape is known to be right."""
 
     record: StoredRecord
     validation: str | None
-    changed: bool = True
 
 
 @dataclass(slots=True)
@@ -185,8 +184,8 @@ class Network:
         home = self._homes[did].records[collection]
         old = home.get(rkey)
         if old and old.cid == cid:
-            return Written(old, validation, changed=False)
-        now = self._now_ms()
+            return Written(old, validation)
+        now = _whole_ms(self.clock.now())
         self._seq += 1
         new = StoredRecord(Address(did, collection, rkey), cid, record, now, _sort_time(record, now), self._seq)
         if old:
@@ -239,7 +238,7 @@ class Network:
     def mark_seen(self, did: str, moment: datetime) -> None:
         """What has happened until `moment` is read; what happens later in the same millisecond is not."""
         home = self._homes[did]
-        mark = (moment, self._seq)
+        mark = (_whole_ms(moment), self._seq)
         home.seen = max(home.seen, mark) if home.seen else mark
 
     def seen(self, did: str) -> tuple[datetime, int] | None:
@@ -285,10 +284,6 @@ class Network:
         for listener in list(self._listeners):
             listener(event)
 
-    def _now_ms(self) -> datetime:
-        now = self.clock.now()
-        return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
 
 def _file_cids(value: object) -> Iterator[str]:
     if isinstance(value, dict):
@@ -305,4 +300,8 @@ def _sort_time(record: Json, now: datetime) -> datetime:
     created = record.get("createdAt")
     if not isinstance(created, str) or not fits("datetime", created):
         return now
-    return min(now, parse_iso(created))
+    return min(now, _whole_ms(parse_iso(created)))
+
+
+def _whole_ms(moment: datetime) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)

@@ -7,7 +7,7 @@ from town.atproto.lexicon import Fields, Text
 from town.atproto.methods import Call, Method
 from town.atproto.network import SERVICE_DID
 from town.atproto.schemas import MAX_BLOB_BYTES
-from town.atproto.sessions import Tokens
+from town.atproto.sessions import Tokens, wrong_login
 from town.atproto.values import Account, Json, XrpcError, invalid
 
 _MIN_NAME, _MAX_NAME = 3, 18
@@ -54,8 +54,9 @@ def _create_account(call: Call) -> Json:
 
 def _create_session(call: Call) -> Json:
     account = call.network.find(call.body["identifier"])
-    tokens = call.network.sessions.login(account, call.body["password"])
-    return _session(call, account, tokens) if account else {}
+    if account is None:
+        raise wrong_login()
+    return _session(call, account, call.network.sessions.login(account, call.body["password"]))
 
 
 def _refresh_session(call: Call) -> Json:

@@ -31,8 +31,8 @@ _BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 B
 def atproto_app(network: Network, *, limits: Limits | None = None, faults: Faults | None = None) -> Starlette:
     """The application that serves `network`; put it on loopback with `town.serving.serve`.
 
-    Everything that a client may do wrong answers as Bluesky's server does, and every answer to a method carries
-    `ratelimit-*` headers. `faults` may be armed in process or by `POST /town/faults`.
+    What a client does wrong is answered as Bluesky's server does, and every answer carries `ratelimit-*` headers,
+    but for what is refused at the door. `faults` may be armed in process or by `POST /town/faults`.
     """
     service = _Service(network, limits or Limits(), faults or Faults())
     return Starlette(

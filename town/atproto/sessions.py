@@ -57,14 +57,14 @@ class Sessions:
         self._refresh: dict[str, _Refresh] = {}
         self._app_passwords: dict[str, dict[str, tuple[str, str]]] = {}
 
-    def login(self, account: Account | None, password: str) -> Tokens:
-        """A new session. Raises `XrpcError` 401 for an unknown account or a wrong password."""
-        if account and hmac.compare_digest(password, account.password):
+    def login(self, account: Account, password: str) -> Tokens:
+        """A new session. Raises `XrpcError` 401 for a wrong password."""
+        if _same(password, account.password):
             return self._open(account.did, None)
-        for name, (known, _) in self._app_passwords.get(account.did, {}).items() if account else ():
-            if account and hmac.compare_digest(password, known):
+        for name, (known, _) in self._app_passwords.get(account.did, {}).items():
+            if _same(password, known):
                 return self._open(account.did, name)
-        raise XrpcError(401, "AuthenticationRequired", "Invalid identifier or password")
+        raise wrong_login()
 
     def refresh(self, token: str) -> tuple[str, Tokens]:
         """The session's did and its next tokens; within a grace of two hours the same token may be used again."""
@@ -135,13 +135,22 @@ class Sessions:
     def _claims(self, token: str, scopes: tuple[Scope, ...], *, allow_expired: bool = False) -> Json:
         signed, _, signature = token.rpartition(".")
         kind = claims = Json()
-        if signed and hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
+        if signed and _same(signature, self._signature(signed)):
             kind, claims = (json.loads(_unb64(part)) for part in signed.split(".", 1))
         if claims.get("scope") not in scopes or kind["typ"] != _KINDS[claims["scope"]]:
             raise XrpcError(400, "InvalidToken", "Token could not be verified")
         if not allow_expired and claims["exp"] <= self._clock.now().timestamp():
             raise XrpcError(400, "ExpiredToken", "Token has expired")
         return claims
+
+
+def wrong_login() -> XrpcError:
+    """The refusal of an unknown account as of a wrong password."""
+    return XrpcError(401, "AuthenticationRequired", "Invalid identifier or password")
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def _b64(value: Json) -> str:
