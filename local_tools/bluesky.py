@@ -13,7 +13,9 @@ from pydantic import BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedItem, StrongRef
+from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.result import Err
+from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.strings import normalize_post_text
 from modules.bluesky.expression_policy import check_invitation
 from modules.bluesky.expression_prompts import Prompts
@@ -99,27 +101,25 @@ class BlueskyTools:
         self._rng = rng
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
-        subject = turn.subject
-        fits = not text_problem(args.text)
-        if isinstance(subject, ExpressionTurn) and fits and not subject.revised:
-            check = check_invitation(args.text)
+        subject, text = turn.subject, fitted(args.text, turn)
+        if isinstance(subject, ExpressionTurn) and not text_problem(text) and not subject.revised:
+            check = check_invitation(text)
             if check.confidence != "strong":
                 subject.revised = True
-                return ToolResult(
-                    self._revision(args.text, check.suggestion or "readers have nothing to answer"), is_error=True
-                )
-        published = await self._publisher.post(args.text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn))
+                problem = check.suggestion or "readers have nothing to answer"
+                return ToolResult(self._revision(text, problem), is_error=True)
+        published = await self._publisher.post(text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn))
         return _answer(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
         target = _target(args.post_uri, args.post_cid, turn)
         if isinstance(target, str):
             return ToolResult(target, is_error=True)
-        thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
-        if thread and repeats(args.text, thread.notification.text):
+        thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn)
+        if thread and repeats(text, thread.notification.text):
             return ToolResult("Error: you only repeated their words; say something of your own, or like", is_error=True)
         published = await self._publisher.reply(
-            args.text, target, root=thread.root if thread else None, cause_id=turn.cause_id, urgent=_urgent(turn)
+            text, target, root=thread.root if thread else None, cause_id=turn.cause_id, urgent=_urgent(turn)
         )
         if published.status == "liked_instead":
             data = {"act": "liked", "reason": published.reason, "intent_id": published.intent_id}
@@ -247,6 +247,19 @@ def _target(uri: str, cid: str, turn: Turn) -> StrongRef | str:
     if not uri or not cid:
         return "Error: post_uri and post_cid are both needed here"
     return StrongRef(uri, cid)
+
+
+def fitted(text: str, turn: Turn) -> str:
+    """`text`, or its whole leading sentences where the model was asked to shorten it once already and could not.
+
+    Small models cannot count; a thought is better told without its last sentence than lost.
+    """
+    subject = turn.subject
+    if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > PORTABLE_MAX_GRAPHEMES:
+        if subject.told_too_long:
+            return leading_sentences(text) or text
+        subject.told_too_long = True
+    return text
 
 
 def repeats(text: str, original: str) -> bool:

@@ -30,23 +30,29 @@ class Published:
     intent_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ThreadTurn:
-    """One turn about one post. `seen` holds every post shown to the model: the only ones its tools may touch."""
+    """One turn about one post.
+
+    `seen` holds every post shown to the model: the only ones its tools may touch. `told_too_long` remembers that a
+    shorter text was asked for.
+    """
 
     notification: Notification
     root: StrongRef
     is_owner: bool
     seen: dict[str, StrongRef] = field(default_factory=dict)
+    told_too_long: bool = False
 
 
 @dataclass(slots=True)
 class ExpressionTurn:
-    """One turn about a thought of our own. `revised` remembers that a better invitation was asked for once."""
+    """One turn about a thought of our own. `revised` remembers that a better invitation was asked for."""
 
     source: str
     prompt: str
     revised: bool = False
+    told_too_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,19 @@ async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_sh
     assert "399 characters" in world.mind.asked[-1].messages[-1].text
 
 
+async def test_a_model_that_cannot_shorten_is_heard_with_its_first_sentences(world: World) -> None:
+    world.mind.answer = replying("The tide follows the moon. " + "And so on it goes for ever, as tides do. " * 12)
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test could you explain how tides work, please?")
+    async with awake(home) as life:
+        await life.look()
+    (text,) = world.texts("rowan")
+    assert text.startswith("The tide follows the moon. And so on")
+    assert text.endswith("as tides do.")
+    assert len(text) <= 300
+    assert len(world.mind.asked) == 2
+
+
 async def test_a_second_reply_that_only_closes_becomes_a_like(world: World) -> None:
     home, kit = world.make_home("rowan"), world.account("kit")
     uri, _ = world.network.post_as(kit, "@rowan.test what do you make of tin roofs?")
