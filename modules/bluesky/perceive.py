@@ -11,7 +11,12 @@ from datetime import datetime, timedelta
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
-from common.constants import NOTIFICATION_FETCH_LIMIT, NOTIFICATION_MAX_AGE_MS, NOTIFICATION_MAX_PAGES
+from common.constants import (
+    NOTIFICATION_FETCH_LIMIT,
+    NOTIFICATION_MAX_AGE_MS,
+    NOTIFICATION_MAX_PAGES,
+    NOTIFICATION_OVERLAP_MS,
+)
 from common.result import ApiResult, Decision, Err, Ok
 from modules.bluesky.policy import prioritize_notifications, should_respond_to
 from modules.bluesky.publish import Publisher
@@ -61,14 +66,20 @@ class Perceiver:
         self._owner_did = owner_did
 
     async def look(self) -> ApiResult[Perceived]:
-        """Take in what is new."""
+        """Take in what is new.
+
+        The network may show an older notification after a newer one, so each look reaches back a little; what is
+        stored already is not new.
+        """
         fetched = await self._fetch_new()
         if isinstance(fetched, Err):
             return fetched
-        if not fetched.data:
+        known = await self._pending.known([item.uri for item in fetched.data])
+        fresh = [item for item in fetched.data if item.uri not in known and self._is_news(item)]
+        if not fresh:
             return Ok(Perceived(0, 0, 0))
         ranked = prioritize_notifications(
-            fetched.data,
+            fresh,
             owner_did=self._owner_did,
             agent_did=self._atproto.did,
             relationships=self._relationships,
@@ -89,20 +100,25 @@ class Perceiver:
                 let_go.append((notification, decision))
         for notification, decision in let_go:
             await self._let_go(notification, decision)
+        await self._pending.take_in([notification for notification, _ in let_go], state="dropped")
         stored = await self._pending.take_in(wanted)
         if stored:
             await self._announce(wanted)
-        self._relationships.advance_seen_at(max(item.indexed_at for item in fetched.data))
+        self._relationships.advance_seen_at(max(item.indexed_at for item in fresh))
         seen = await self._atproto.update_seen_notifications()
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
             await self._journal.record(Entry("error", "awareness", summary, line="warn"))
-        return Ok(Perceived(len(fetched.data), stored, len(let_go)))
+        return Ok(Perceived(len(fresh), stored, len(let_go)))
+
+    def _is_news(self, notification: Notification) -> bool:
+        seen_at = self._relationships.seen_at
+        return notification.reason in _WORDS or not seen_at or _indexed(notification) > parse_iso(seen_at)
 
     async def _fetch_new(self) -> ApiResult[list[Notification]]:
-        oldest_wanted = self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
-        seen_at = self._relationships.seen_at
-        floor = max(oldest_wanted, parse_iso(seen_at)) if seen_at else oldest_wanted
+        floor = self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+        if seen_at := self._relationships.seen_at:
+            floor = max(floor, parse_iso(seen_at) - timedelta(milliseconds=NOTIFICATION_OVERLAP_MS))
         new: list[Notification] = []
         cursor: str | None = None
         for _ in range(NOTIFICATION_MAX_PAGES):

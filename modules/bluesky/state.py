@@ -25,11 +25,30 @@ class PendingPosts:
         self._database = database
         self._clock = clock
 
-    async def take_in(self, notifications: Sequence[Notification]) -> int:
-        """Store those that are new; returns how many were."""
+    async def known(self, uris: Sequence[str]) -> set[str]:
+        """Which of these were ever taken in, whatever became of them."""
+
+        def select(connection: sqlite3.Connection) -> set[str]:
+            query = "SELECT uri FROM pending_notifications WHERE uri IN (SELECT value FROM json_each(?))"
+            return {str(row[0]) for row in connection.execute(query, (json.dumps(list(uris)),))}
+
+        return await self._database.run(select)
+
+    async def take_in(
+        self, notifications: Sequence[Notification], state: Literal["pending", "dropped"] = "pending"
+    ) -> int:
+        """Store those that are new; returns how many were. `dropped` ones are only remembered."""
         now = iso(self._clock.now())
         rows = [
-            (item.uri, item.root.uri, item.author.did, json.dumps(dataclasses.asdict(item)), item.indexed_at, now)
+            (
+                item.uri,
+                item.root.uri,
+                item.author.did,
+                json.dumps(dataclasses.asdict(item)),
+                item.indexed_at,
+                now,
+                state,
+            )
             for item in notifications
         ]
 
@@ -38,7 +57,7 @@ class PendingPosts:
             connection.executemany(
                 "INSERT OR IGNORE INTO pending_notifications"
                 " (uri, root_uri, author_did, payload, indexed_at, received_at, attempts, state)"
-                " VALUES (?, ?, ?, ?, ?, ?, 0, 'pending')",
+                " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
                 rows,
             )
             return connection.total_changes - before

@@ -250,3 +250,19 @@ async def test_words_given_back_are_not_an_answer(world: World) -> None:
     assert world.texts("rowan") == ["Tin, by far."]
     assert thoughts[0].entry.data["rounds"] == 2
     assert thoughts[0].entry.data["input_tokens"] > 0
+
+
+async def test_an_outage_in_the_middle_of_a_life_delays_a_reply_and_neither_loses_nor_doubles_it(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    async with awake(home) as life:
+        world.network.post_as(kit, "@rowan.test which roof is louder?")
+        world.faults.arm(Fault("lost_answer", "com.atproto.repo.*", times=1))
+        world.faults.arm(Fault("bad_gateway", "*", times=10_000))
+        for _ in range(3):
+            await life.app.scheduler.run_guarded("awareness")
+            await life.app.scheduler.run_guarded("outbox")
+        assert world.texts("rowan") == []
+        world.faults.clear()
+        world.faults.arm(Fault("lost_answer", "com.atproto.repo.putRecord", times=1))
+        await life.look()
+    assert len(world.texts("rowan")) == 1

@@ -1,0 +1,71 @@
+"""Looking at notifications: everything new, once, however it comes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from common.clock import SystemClock, iso
+from common.result import Err
+from modules.bluesky.perceive import Perceived
+from tests.living import Life, World, awake
+from town.atproto.faults import Fault
+
+
+async def look(life: Life) -> Perceived:
+    result = await life.app.awareness.perceiver.look()
+    assert not isinstance(result, Err), result
+    return result.data
+
+
+async def test_a_burst_of_more_than_a_page_is_taken_in_whole(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    for number in range(120):
+        world.network.post_as(kit, f"@rowan.test question number {number}, what do you think of it?")
+    async with awake(home) as life:
+        assert await look(life) == Perceived(120, 120, 0)
+        assert await look(life) == Perceived(0, 0, 0)
+        assert await life.app.awareness.pending.count() == 120
+
+
+async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_crash(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder?")
+    world.network.post_as(kit, "@rowan.test nice")
+    async with awake(home) as life:
+        assert await look(life) == Perceived(2, 1, 1)
+    (home.memory / "relationships.json").unlink()
+    async with awake(home) as life:
+        assert await look(life) == Perceived(0, 0, 0)
+        assert await life.app.awareness.pending.count() == 1
+
+
+async def test_an_older_notification_that_shows_up_late_is_not_missed(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        relationships = life.app.awareness.relationships
+        relationships.advance_seen_at((SystemClock().now() + timedelta(seconds=30)).isoformat())
+        assert await look(life) == Perceived(1, 1, 0)
+
+
+async def test_likes_and_follows_are_remembered_and_wait_for_nobody(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    uri, cid = world.network.post_as(world.account("rowan"), "Tin sings.")
+    like = {"subject": {"uri": uri, "cid": cid}, "createdAt": iso(SystemClock().now())}
+    world.network.create(kit, "app.bsky.feed.like", like)
+    async with awake(home) as life:
+        assert await look(life) == Perceived(1, 0, 0)
+        known = life.app.awareness.relationships.get("kit.test")
+        assert known is not None
+        assert [interaction.type for interaction in known.interactions] == ["like"]
+
+
+async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_seen(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        world.faults.arm(Fault("server_error", "app.bsky.notification.listNotifications"))
+        outcome = await life.app.scheduler.run_guarded("awareness")
+        assert not outcome.ran
+        assert life.app.awareness.relationships.seen_at is None
+        assert await look(life) == Perceived(1, 1, 0)
