@@ -24,7 +24,11 @@ export class Feed {
     const gone = new Set(this.threads.keys());
     threads.forEach((thread) => gone.delete(thread.uri));
     gone.forEach((uri) => this.threads.delete(uri));
-    if (this.reply) nodes.sort((a, b) => this.place(a) - this.place(b));
+    if (this.reply) {
+      const writing = this.reply.form.closest(".thread");
+      if (!nodes.includes(writing)) nodes.push(writing);
+      nodes.sort((a, b) => this.place(a) - this.place(b));
+    }
     arrange(this.root, [...(document.getElementById("empty") ? [document.getElementById("empty")] : []), ...nodes]);
     if (!this.first && fresh.length) {
       const others = fresh.filter((post) => post.author.did !== this.you.did);
@@ -33,7 +37,7 @@ export class Feed {
     this.first = false;
   }
 
-  // While someone writes a reply, threads keep their order.
+  // While someone writes a reply, threads keep their order, and the one answered stays even if its posts are gone.
   place(node) {
     const at = [...this.root.children].indexOf(node);
     return at < 0 ? -1 : at;

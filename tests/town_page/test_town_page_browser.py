@@ -1,0 +1,280 @@
+"""The page in a real browser: what a person sees, does, and is protected from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlparse
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+
+from common.clock import iso
+from tests.town_page.conftest import Square
+from town.serving import serve
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = "/usr/bin/chromium"
+ARGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+INJECTION = (
+    "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script> [x](javascript:alert(1))"
+)
+
+
+@dataclass(slots=True)
+class Watched:
+    """What the browser complained about, and whom it called."""
+
+    complaints: list[str] = field(default_factory=list)
+    hosts: set[str | None] = field(default_factory=set)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGS))
+        yield chromium
+        await chromium.close()
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+async def open_page(context: BrowserContext, square: Square, watched: Watched) -> Page:
+    page = await context.new_page()
+    page.on("console", lambda message: watched.complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    page.on("request", lambda request: watched.hosts.add(urlparse(request.url).hostname))
+    await page.goto(square.url)
+    await expect(page.locator("#people > li")).to_have_count(3)
+    return page
+
+
+@pytest.fixture
+async def page(browser: Browser, square: Square, watched: Watched) -> AsyncIterator[Page]:
+    context = await browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    yield await open_page(context, square, watched)
+    await context.close()
+    assert watched.complaints == []
+    assert watched.hosts <= {"127.0.0.1"}
+
+
+async def test_posts_are_shown_as_threads_with_who_liked_them(page: Page, square: Square) -> None:
+    await expect(page.locator("#empty")).to_be_visible()
+    root = square.say("maren", "A barometer falls. @tobias.test, which needle?")
+    answer = square.say("tobias", "The long one.", root)
+    square.say("odile", "The kettle knows.", root)
+    square.like("maren", answer)
+    square.like("you", answer)
+    thread = page.locator(".thread")
+    await expect(thread).to_have_count(1)
+    await expect(thread.locator(".post .text")).to_have_text(
+        ["A barometer falls. @tobias.test, which needle?", "The long one.", "The kettle knows."]
+    )
+    await expect(thread.locator(".mention")).to_have_text("@tobias.test")
+    await expect(thread.locator(".post").nth(1).locator(".liked")).to_have_text("Liked by you and Maren")
+    await expect(thread.locator(".post").nth(2).locator(".to")).to_have_text("to Maren")
+    await expect(page.locator("#empty")).to_be_hidden()
+    faces = await page.locator(".post img.face").evaluate_all(
+        "all => all.every(one => one.complete && one.naturalWidth)"
+    )
+    assert faces
+
+
+async def test_a_new_post_arrives_by_itself_and_is_announced(page: Page, square: Square) -> None:
+    square.say("you", "first")
+    await expect(page.locator(".post")).to_have_count(1)
+    square.say("odile", "second")
+    await expect(page.locator(".thread").first.locator(".text")).to_have_text("second")
+    await expect(page.locator("#news")).to_have_text("New from Odile")
+
+
+async def test_writing_as_you_reaches_the_network_and_the_page(page: Page, square: Square) -> None:
+    box = page.get_by_label("Say something as you")
+    await page.get_by_role("button", name="Mention Odile").first.click()
+    await box.press_sequentially("what is for supper?")
+    await page.get_by_role("button", name="Post", exact=True).click()
+    await expect(page.locator(".post .text")).to_have_text("@odile.test what is for supper?")
+    await expect(page.locator(".post strong")).to_have_text("You")
+    await expect(box).to_have_value("")
+    assert square.network.posts()[0].author.did == square.dids["you"]
+
+
+async def test_typing_a_name_narrows_the_suggestions_and_completes_it(page: Page) -> None:
+    box = page.get_by_label("Say something as you")
+    await box.press_sequentially("Good evening @to")
+    suggestions = page.locator("#write .names button")
+    await expect(suggestions).to_have_text(["Tobias"])
+    await suggestions.click()
+    await expect(box).to_have_value("Good evening @tobias.test ")
+    await expect(box).to_be_focused()
+
+
+async def test_a_reply_by_keyboard_lands_in_its_thread_while_others_go_on(page: Page, square: Square) -> None:
+    root = square.say("maren", "Glass or sky?")
+    await page.get_by_role("button", name="Reply to Maren").press("Enter")
+    box = page.get_by_label("Reply to Maren", exact=True).and_(page.locator("textarea"))
+    await expect(box).to_be_focused()
+    await box.press_sequentially("The sky, ")
+    square.say("tobias", "Something else entirely")
+    await expect(page.locator(".thread")).to_have_count(2)
+    await expect(box).to_be_focused()
+    await box.press_sequentially("mostly.")
+    await box.press("Control+Enter")
+    await expect(page.locator(".thread", has_text="Glass or sky?").locator(".text")).to_have_text(
+        ["Glass or sky?", "The sky, mostly."]
+    )
+    await expect(page.locator("#feed textarea")).to_have_count(0)
+    reply = square.network.posts()[0].reply
+    assert reply
+    assert reply.parent.uri == root
+
+
+async def test_a_post_that_is_too_long_cannot_be_sent_and_says_by_how_much(page: Page) -> None:
+    box = page.get_by_label("Say something as you")
+    await box.fill("👩‍👩‍👧‍👦" * 299 + "ab")
+    await expect(page.locator("#write .count")).to_have_text("-1 left")
+    await expect(page.get_by_role("button", name="Post", exact=True)).to_be_disabled()
+    await box.fill("👩‍👩‍👧‍👦" * 10)
+    await expect(page.get_by_role("button", name="Post", exact=True)).to_be_enabled()
+
+
+async def test_a_refusal_is_shown_and_the_words_are_kept(page: Page, square: Square, watched: Watched) -> None:
+    square.say("maren", "Soon gone")
+    await page.get_by_role("button", name="Reply to Maren").click()
+    box = page.locator("#feed textarea")
+    await box.fill("Wait")
+    square.network.delete(square.dids["maren"], "app.bsky.feed.post", square.network.posts()[0].uri.rpartition("/")[2])
+    await box.press("Control+Enter")
+    await expect(page.locator(".problem:visible")).to_contain_text("gone")
+    await expect(box).to_have_value("Wait")
+    assert any("400" in complaint for complaint in watched.complaints)
+    watched.complaints.clear()
+
+
+async def test_foreign_text_stays_text(page: Page, square: Square) -> None:
+    did = square.network.create_account("mallory.test", "pw", display_name=INJECTION[:60]).did
+    square.network.post_as(did, INJECTION)
+    now = iso(datetime.now(UTC))
+    decision = {"at": now, "summary": INJECTION, "reason": INJECTION, "triggerUri": "javascript:alert(1)"}
+    square.status("maren", mode=INJECTION, decisions=[decision], counts={"posts": INJECTION})
+    await expect(page.locator(".post .text")).to_have_text(INJECTION)
+    await page.locator("#people summary").first.click()
+    await expect(page.locator(".decision").first).to_contain_text("<script>")
+    assert await page.title() == "The town"
+    assert await page.locator("main script, main img:not(.face), main [onerror], a[href^='javascript']").count() == 0
+
+
+async def test_the_residents_show_what_they_do_and_why(page: Page, square: Square) -> None:
+    uri = square.say("you", "@maren.test will it rain?")
+    now = datetime.now(UTC)
+    decision = {"at": iso(now), "summary": "Replied to @you.test", "reason": "they asked", "triggerUri": uri}
+    square.status("maren", nextExpressionAt=iso(now + timedelta(seconds=95)), decisions=[decision])
+    square.status("tobias", mode="awareness")
+    await expect(page.locator("#people .doing")).to_have_text(
+        [re.compile(r"Listening, next thought in 1:\d\d\smin"), "Reading what reached it", "Not awake"]
+    )
+    await page.locator("#people summary").first.press("Enter")
+    card = page.locator(".person").first
+    await expect(card.locator("dd")).to_have_text(["4", "3", "2", "1"])
+    await expect(card.locator(".why")).to_have_text("Why: they asked")
+    await card.get_by_role("link", name="show post").click()
+    await expect(page.locator(".post.pointed .text")).to_have_text("@maren.test will it rain?")
+
+
+async def test_the_page_names_the_mind(page: Page) -> None:
+    await expect(page.locator("#about")).to_contain_text("small scripted mind, not a language model")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 1280])
+async def test_nothing_is_wider_than_the_screen_in_either_light(
+    browser: Browser, square: Square, watched: Watched, scheme: str, width: int
+) -> None:
+    square.say("you", "W" * 300)
+    square.say("maren", "https://example.com/" + "a" * 200)
+    square.status("maren", decisions=[{"at": iso(datetime.now(UTC)), "summary": "x" * 90, "reason": "y" * 90}])
+    context = await browser.new_context(
+        viewport={"width": width, "height": 844}, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    page = await open_page(context, square, watched)
+    await expect(page.locator(".post")).to_have_count(2)
+    await page.locator("#people summary").first.click()
+    await page.get_by_role("button", name="Reply to Maren").click()
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+    small = await page.evaluate(
+        "[...document.querySelectorAll('button, summary')].filter(b => b.getBoundingClientRect().height < 24).length"
+    )
+    assert small == 0
+    await context.close()
+    assert watched.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_words_stand_out_from_their_ground(
+    browser: Browser, square: Square, watched: Watched, scheme: str
+) -> None:
+    square.say("you", "@maren.test hello")
+    square.status("maren")
+    context = await browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
+    page = await open_page(context, square, watched)
+    await page.locator("#people summary").first.click()
+    weak = await page.evaluate(CONTRAST)
+    assert weak == []
+    await context.close()
+
+
+async def test_a_lost_town_is_said_and_found_again_without_reloading(
+    browser: Browser, square: Square, watched: Watched
+) -> None:
+    async with serve(square.app) as url:
+        page = await open_page(await browser.new_context(), replace(square, url=url), watched)
+    await expect(page.locator("#lost")).to_be_visible()
+    await page.get_by_label("Say something as you").fill("Anyone?")
+    await page.get_by_role("button", name="Post", exact=True).click()
+    await expect(page.locator("#write .problem")).to_contain_text("cannot be reached")
+    square.say("maren", "Back again")
+    async with serve(square.app, port=urlparse(url).port or 0):
+        await expect(page.locator(".post .text")).to_have_text("Back again", timeout=15_000)
+        await expect(page.locator("#lost")).to_be_hidden()
+        await expect(page.get_by_label("Say something as you")).to_have_value("Anyone?")
+        await page.close()
+
+
+# Text below 4.5:1 against the nearest painted ground, as WCAG 2 counts it.
+CONTRAST = """
+() => {
+  const parse = (css) => (css.match(/[\\d.]+/g) ?? []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (let up = node; up; up = up.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(up).backgroundColor);
+      if (a > 0.99) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const own = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  return [...document.querySelectorAll("body *")]
+    .filter((node) => own(node) && node.checkVisibility() && !node.disabled && !node.closest(".unseen, .skip"))
+    .map((node) => {
+      const [a, b] = [light(parse(getComputedStyle(node).color)), light(ground(node))].sort((x, y) => y - x);
+      return [node.className || node.tagName, Math.round(((a + 0.05) / (b + 0.05)) * 10) / 10];
+    })
+    .filter(([, ratio]) => ratio < 4.5);
+}
+"""
