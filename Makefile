@@ -6,7 +6,7 @@ BIN := .venv/bin
 MINUTES ?= 0
 RUN ?= python -m
 
-.PHONY: demo test check test-browser test-network test-crash test-model coverage lock clean help
+.PHONY: demo test check test-browser test-demo test-network test-crash test-model coverage lock clean help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
@@ -23,6 +23,9 @@ check: .venv/.dev ## lint, types, floors, file lengths
 test-browser: .venv/.dev ## the page, in a real browser
 	bash .ci/need chromium
 	$(BIN)/python -m pytest -m browser
+
+test-demo: .venv/.dev ## the demo, as a newcomer sees it
+	$(BIN)/python -m pytest -m slow
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh

@@ -1,0 +1,121 @@
+"""The demo as a newcomer sees it: within a minute everybody has spoken, two have talked, and you were answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.living import World, call
+from tests.soul.test_bad_input import until
+from town.mind.types import ChatRequest, Thought
+from town.residents import RESIDENTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+SHOWN_WITHIN_S = 60
+QUESTION = "Good evening, @maren.test! What does the fog do to the tide?"
+
+
+@asynccontextmanager
+async def demo(*more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """The running demo and the address of its page."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        "demo",
+        "--port",
+        "0",
+        *more,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        told = await until(process, "http://127.0.0.1:", seconds=60)
+        yield process, re.findall(r"http://127\.0\.0\.1:\d+", told)[0]
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+            await asyncio.wait_for(process.wait(), 20)
+
+
+async def feed(http: httpx.AsyncClient) -> list[list[dict[str, Any]]]:
+    """The threads that the page shows now."""
+    async with http.stream("GET", "/api/events") as events:
+        name = ""
+        async for line in events.aiter_lines():
+            name = line.removeprefix("event: ") if line.startswith("event: ") else name
+            if name == "feed" and line.startswith("data: "):
+                return [thread["posts"] for thread in json.loads(line.removeprefix("data: "))]
+    return []
+
+
+def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
+    """Which of the promised things the page shows."""
+    residents = {resident.handle for resident in RESIDENTS}
+    shown = {f"post by {posts[0]['author']['handle']}" for posts in threads}
+    for posts in threads:
+        authors = {post["author"]["handle"] for post in posts}
+        if len(authors & residents) >= 2:
+            shown.add("exchange")
+        if posts[0]["author"]["handle"] == "you.test" and authors & residents:
+            shown.add("answer")
+    return shown
+
+
+async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answered() -> None:
+    wanted = {f"post by {resident.handle}" for resident in RESIDENTS} | {"exchange", "answer"}
+    began = time.monotonic()
+    async with demo() as (process, url):
+        async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as http:
+            (await http.post("/api/posts", json={"text": QUESTION})).raise_for_status()
+            shown: set[str] = set()
+            while not wanted <= shown:
+                assert time.monotonic() - began < SHOWN_WITHIN_S, wanted - shown
+                await asyncio.sleep(1)
+                shown = seen(await feed(http))
+        homes = list(Path(tempfile.gettempdir()).glob("soul-demo-*"))
+        assert homes
+        pids = [json.loads(path.read_text())["pid"] for home in homes for path in home.glob("*/.memory/status.json")]
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert not any(home.exists() for home in homes)
+
+
+async def test_it_ends_by_itself_with_code_0() -> None:
+    async with demo("--minutes", "0.1") as (process, _):
+        assert await asyncio.wait_for(process.wait(), 60) == 0
+
+
+async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(world: World) -> None:
+    def think(request: ChatRequest) -> Thought:
+        names = {offer.name for offer in request.offers}
+        if "bluesky_post" in names and request.force:
+            return call("bluesky_post", text=f"Thought {len(world.mind.asked)} of a borrowed mind: tin or slate?")
+        return call("stay_silent", reason="only listening") if request.force else Thought(text="Yes.")
+
+    world.mind.answer = think
+    home = world.make_home("owner-home")
+    async with demo("--mind", "gateway", "--home", str(home.root)) as (_, url):
+        async with httpx.AsyncClient(base_url=url, timeout=20) as http:
+            for _ in range(60):
+                texts = [post["text"] for posts in await feed(http) for post in posts]
+                if any("of a borrowed mind" in text for text in texts):
+                    break
+                await asyncio.sleep(1)
+    assert any("of a borrowed mind" in text for text in texts)
