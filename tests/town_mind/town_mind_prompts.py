@@ -9,13 +9,15 @@ from pathlib import Path
 from modules.foreign_text import Framer
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from town.mind.types import ChatRequest, Message, Offer
+from town.mind.scripted import ScriptedMind
+from town.mind.types import ChatRequest, Message, Offer, ToolUse
 from town.residents import RESIDENTS
 
 SKILLS = Skills.load(Path(__file__).parents[2] / "skills", SKILL_CONTRACTS)
 BY_NAME = {resident.name: resident for resident in RESIDENTS}
 OWNER = "you.test"
 URI = "at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/app.bsky.feed.post/3kabc"
+MIND = ScriptedMind()
 THIN_SELF = "# Nemo\n\nI'm Nemo, an AI agent.\n"
 
 
@@ -105,3 +107,17 @@ def owner_says(
         "situation": "3 posts, 2 replies, 1 likes, 0 silences",
     }
     return ChatRequest("m", (system(who, "owner-communication", **variables), Message("user", line), *after), offers)
+
+
+async def only_call(request: ChatRequest) -> ToolUse:
+    """The one tool that the mind calls."""
+    thought = await MIND.think(request)
+    assert len(thought.calls) == 1
+    return thought.calls[0]
+
+
+async def reply_to(who: str, text: str, *, author: str = OWNER) -> str:
+    """What the mind replies; it must reply."""
+    call = await only_call(answering(who, author, text))
+    assert call.name == "bluesky_reply", call
+    return str(call.input["text"])
