@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +28,7 @@ QUESTION = "Good evening, @maren.test! What does the fog do to the tide?"
 
 
 @asynccontextmanager
-async def demo(*more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+async def demo(folder: Path, *more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """The running demo and the address of its page."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -39,6 +38,7 @@ async def demo(*more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, st
         "--port",
         "0",
         *more,
+        env={**os.environ, "TMPDIR": str(folder)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -62,6 +62,11 @@ async def feed(http: httpx.AsyncClient) -> list[list[dict[str, Any]]]:
     return []
 
 
+def living(folder: Path) -> list[int]:
+    """The processes of the SOULs whose homes lie in `folder`."""
+    return [json.loads(path.read_text())["pid"] for path in folder.glob("soul-demo-*/*/.memory/status.json")]
+
+
 def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
     """Which of the promised things the page shows."""
     residents = {resident.handle for resident in RESIDENTS}
@@ -75,10 +80,10 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
     return shown
 
 
-async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answered() -> None:
+async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Path) -> None:
     wanted = {f"post by {resident.handle}" for resident in RESIDENTS} | {"exchange", "answer"}
     began = time.monotonic()
-    async with demo() as (process, url):
+    async with demo(tmp_path) as (process, url):
         async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as http:
             (await http.post("/api/posts", json={"text": QUESTION})).raise_for_status()
             shown: set[str] = set()
@@ -86,23 +91,22 @@ async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answe
                 assert time.monotonic() - began < SHOWN_WITHIN_S, wanted - shown
                 await asyncio.sleep(1)
                 shown = seen(await feed(http))
-        homes = list(Path(tempfile.gettempdir()).glob("soul-demo-*"))
-        assert homes
-        pids = [json.loads(path.read_text())["pid"] for home in homes for path in home.glob("*/.memory/status.json")]
+        pids = living(tmp_path)
+        assert len(pids) == len(RESIDENTS)
         process.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(process.wait(), 20) == 0
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-    assert not any(home.exists() for home in homes)
+    assert not any(tmp_path.iterdir())
 
 
-async def test_it_ends_by_itself_with_code_0() -> None:
-    async with demo("--minutes", "0.1") as (process, _):
+async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
+    async with demo(tmp_path, "--minutes", "0.1") as (process, _):
         assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
-async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(world: World) -> None:
+async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(world: World, tmp_path: Path) -> None:
     def think(request: ChatRequest) -> Thought:
         names = {offer.name for offer in request.offers}
         if "bluesky_post" in names and request.force:
@@ -111,11 +115,14 @@ async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(worl
 
     world.mind.answer = think
     home = world.make_home("owner-home")
-    async with demo("--mind", "gateway", "--home", str(home.root)) as (_, url):
-        async with httpx.AsyncClient(base_url=url, timeout=20) as http:
-            for _ in range(60):
-                texts = [post["text"] for posts in await feed(http) for post in posts]
-                if any("of a borrowed mind" in text for text in texts):
-                    break
-                await asyncio.sleep(1)
+    texts: list[str] = []
+    async with (
+        demo(tmp_path, "--mind", "gateway", "--home", str(home.root)) as (_, url),
+        httpx.AsyncClient(base_url=url, timeout=20) as http,
+    ):
+        for _ in range(60):
+            texts = [post["text"] for posts in await feed(http) for post in posts]
+            if any("of a borrowed mind" in text for text in texts):
+                break
+            await asyncio.sleep(1)
     assert any("of a borrowed mind" in text for text in texts)
