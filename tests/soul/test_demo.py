@@ -67,6 +67,10 @@ def living(folder: Path) -> list[int]:
     return [json.loads(path.read_text())["pid"] for path in folder.glob("soul-demo-*/*/.memory/status.json")]
 
 
+def left_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
 def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
     """Which of the promised things the page shows."""
     residents = {resident.handle for resident in RESIDENTS}
@@ -98,7 +102,7 @@ async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answe
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-    assert not any(tmp_path.iterdir())
+    assert left_in(tmp_path) == []
 
 
 async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
