@@ -185,7 +185,7 @@ async def test_the_residents_show_what_they_do_and_why(page: Page, square: Squar
     square.status("maren", nextExpressionAt=iso(now + timedelta(seconds=95)), decisions=[decision])
     square.status("tobias", mode="awareness")
     await expect(page.locator("#people .doing")).to_have_text(
-        [re.compile(r"Listening, next thought in 1:\d\d\smin"), "Reading what reached it", "Not awake"]
+        [re.compile(r"Listening, next thought in 1:\d\d$"), "Reading what reached it", "Not awake"]
     )
     await page.locator("#people summary").first.press("Enter")
     card = page.locator(".person").first

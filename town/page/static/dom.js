@@ -52,9 +52,9 @@ export function face(actor) {
 export function ago(moment, now = Date.now()) {
   const seconds = Math.max(0, Math.round((now - Date.parse(moment)) / 1000));
   if (seconds < 10) return "now";
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  if (seconds < 60) return `${seconds}\u00a0s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}\u00a0min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)}\u00a0h`;
   return new Date(moment).toLocaleDateString(undefined, { day: "numeric", month: "short" });
 }
 
@@ -63,7 +63,7 @@ export function until(moment, now = Date.now()) {
   if (Number.isNaN(seconds)) return "";
   if (seconds <= 0) return "now";
   if (seconds < 60) return `${seconds}\u00a0s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}\u00a0min`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
