@@ -138,11 +138,12 @@ async def nursing(*args: str) -> AsyncIterator[Nursery]:
         *args,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         yield Nursery(process)
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         await process.communicate()
 
 

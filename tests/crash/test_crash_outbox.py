@@ -23,7 +23,7 @@ KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
 LIKE = "app.bsky.feed.like"
 PASSWORD = "made-up-password"
-ACTS_PER_LIFE = 3
+ACTS_AT_A_TIME = 5
 LIFE_S = 2.0
 LAST_LIFE_S = 300.0
 
@@ -42,7 +42,9 @@ async def test_a_process_killed_at_random_sends_every_act_exactly_once(
         ada = world.network.create_account("ada.test", PASSWORD)
         nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
         while figures.kills.total() < KILLS:
-            wanted += [_new_act(world, ada, len(wanted) + number) for number in range(ACTS_PER_LIFE)]
+            # NOTE(self): enough to do, and never so much that it grows old, for then it would leave slowly by design.
+            while len(wanted) - _standing(world, soul).total() < ACTS_AT_A_TIME:
+                wanted.append(_new_act(world, ada, len(wanted)))
             (tmp_path / "wanted.jsonl").write_text("".join(f"{json.dumps(asdict(draft))}\n" for draft in wanted))
             disturb(world.faults, rng)
             figures.lives += 1
