@@ -17,7 +17,7 @@ _KEY_SHAPES = re.compile(
     | \bgh[pousr]_[A-Za-z0-9]{20,}                 # GitHub tokens
     | \bgithub_pat_[A-Za-z0-9_]{20,}
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*   # JWTs
-    | \b[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}\b         # Bluesky app passwords
+    | \b(?=[a-z-]*[0-9])[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}\b   # Bluesky app passwords
     | (?<=[Bb]earer\ )[A-Za-z0-9._~+/=-]{16,}
     """,
     re.VERBOSE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlparse
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -31,6 +32,15 @@ def _handle(value: str) -> str:
     return value.strip().removeprefix("@").lower()
 
 
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be an IANA time zone such as Europe/Lisbon") from None
+    return value
+
+
+TimeZone = Annotated[str, AfterValidator(_zone)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -46,7 +56,9 @@ Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 class Settings(BaseSettings):
     """Everything the owner can set, one field per variable of `.env.example`."""
 
-    model_config = SettingsConfigDict(env_file_encoding="utf-8", extra="ignore", case_sensitive=False)
+    model_config = SettingsConfigDict(
+        env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", case_sensitive=False
+    )
 
     agent_name: str = Field(min_length=1)
     owner_bluesky_social_handle: Handle
@@ -62,7 +74,7 @@ class Settings(BaseSettings):
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
 
     memory_dir: Path | None = None
-    soul_timezone: str = ""
+    soul_timezone: TimeZone = ""
     soul_speed: float = Field(default=1.0, gt=0, le=1000)
 
     @property

@@ -7,9 +7,9 @@ import json
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedItem, StrongRef
@@ -17,77 +17,25 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.result import Err
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.strings import normalize_post_text
+from local_tools.bluesky_inputs import (
+    ActorInput,
+    ActorListInput,
+    DidInput,
+    ExitInput,
+    LimitInput,
+    PostInput,
+    ReplyInput,
+    SilenceInput,
+    SubjectInput,
+    UriInput,
+)
 from modules.bluesky.expression_policy import check_invitation
 from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.publish import Publisher, text_problem
 from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
+from modules.foreign_text import Framer
 from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
-
-
-class PostInput(BaseModel):
-    """A post of your own."""
-
-    text: str = Field(description="The whole post, at most 300 characters.")
-
-
-class ReplyInput(BaseModel):
-    """A reply. Without `post_uri` it answers the post of this turn."""
-
-    text: str = Field(description="The whole reply, at most 300 characters.")
-    post_uri: str = Field(default="", description="Leave empty to answer the post you were given.")
-    post_cid: str = Field(default="", description="Leave empty.")
-
-
-class SubjectInput(BaseModel):
-    """A post to like or repost. Empty means the post of this turn."""
-
-    post_uri: str = Field(default="", description="Leave empty for the post you were given.")
-    post_cid: str = Field(default="", description="Leave empty.")
-
-
-class ExitInput(BaseModel):
-    """Leave a conversation."""
-
-    closing_type: Literal["like", "message"] = Field(default="like", description="Prefer like.")
-    reason: str = Field(description="Why the talk is over, in a few words.")
-    closing_message: str = Field(default="", description="Only for closing_type message.")
-
-
-class SilenceInput(BaseModel):
-    """Say nothing."""
-
-    reason: str = Field(description="The true reason, in a few words.")
-
-
-class DidInput(BaseModel):
-    """An account."""
-
-    did: str = Field(description="The account's did.")
-
-
-class UriInput(BaseModel):
-    """A follow record."""
-
-    follow_uri: str = Field(description="The at:// uri of your follow record.")
-
-
-class ActorInput(BaseModel):
-    """An account."""
-
-    actor: str = Field(description="A handle or did.")
-
-
-class ActorListInput(ActorInput):
-    """A list that belongs to an account."""
-
-    limit: int = Field(default=50, ge=1, le=100)
-
-
-class LimitInput(BaseModel):
-    """How much to read."""
-
-    limit: int = Field(default=20, ge=1, le=100)
 
 
 class BlueskyTools:
@@ -118,6 +66,8 @@ class BlueskyTools:
         thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn)
         if thread and repeats(text, thread.notification.text):
             return ToolResult("Error: you only repeated their words; say something of your own, or like", is_error=True)
+        if f"@{self._atproto.handle}" in text.lower():
+            return ToolResult(f"Error: @{self._atproto.handle} is you; speak to the person who wrote", is_error=True)
         published = await self._publisher.reply(
             text, target, root=thread.root if thread else None, cause_id=turn.cause_id, urgent=_urgent(turn)
         )
@@ -134,11 +84,9 @@ class BlueskyTools:
         return await self._on_subject(args, turn, self._publisher.repost, "reposted")
 
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
-        thread = turn.subject
-        if not isinstance(thread, ThreadTurn):
-            return ToolResult("Error: there is no conversation to leave in this turn", is_error=True)
+        thread = _thread(turn)
         target = thread.notification.ref
-        if args.closing_type == "message":
+        if args.closing_type == "message" and not self._publisher.has_spoken(thread.root):
             if not args.closing_message.strip():
                 return ToolResult("Error: closing_type message needs closing_message", is_error=True)
             said = await self._publisher.reply(
@@ -152,7 +100,7 @@ class BlueskyTools:
         return ToolResult("You left the conversation.", ends_turn=True, data=data)
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
-        if isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner:
+        if _thread(turn).is_owner:
             return ToolResult("Error: this is your owner; always answer", is_error=True)
         data = {"act": "silent", "reason": args.reason}
         return ToolResult("You stayed silent.", ends_turn=True, data=data)
@@ -165,14 +113,14 @@ class BlueskyTools:
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_timeline(limit=args.limit)
-        return _read(page if isinstance(page, Err) else [_brief(item) for item in page.data.items])
+        return self._read(page if isinstance(page, Err) else [_brief(item) for item in page.data.items])
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_notifications(limit=args.limit)
         if isinstance(page, Err):
-            return _read(page)
+            return self._read(page)
         keys = ("uri", "cid", "reason", "text", "indexed_at")
-        return _read(
+        return self._read(
             [
                 {"author": item.author.handle, **{key: getattr(item, key) for key in keys}}
                 for item in page.data.notifications
@@ -181,15 +129,15 @@ class BlueskyTools:
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         profile = await self._atproto.get_profile(args.actor)
-        return _read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
+        return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_followers(args.actor, limit=args.limit)
-        return _read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
+        return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
 
     async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_follows(args.actor, limit=args.limit)
-        return _read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
+        return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
 
     async def _on_subject(
         self,
@@ -202,6 +150,14 @@ class BlueskyTools:
         if isinstance(target, str):
             return ToolResult(target, is_error=True)
         return _answer(await act(target, cause_id=turn.cause_id), name, ends=isinstance(turn.subject, ThreadTurn))
+
+    def _read(self, result: Err | object) -> ToolResult:
+        """What was read, as JSON inside a frame: it is other people's words."""
+        if isinstance(result, Err):
+            return ToolResult(f"Error: {result.error}", is_error=True)
+        text = json.dumps(result, ensure_ascii=False)
+        framed = Framer(self._skills, self._rng).frame("reading", author="several", uri="Bluesky", text=text)
+        return ToolResult(framed)
 
     def _revision(self, draft: str, problem: str) -> str:
         return self._skills.render(
@@ -217,8 +173,16 @@ class BlueskyTools:
 def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
 
-    def tool(name: str, description: str, model: type[BaseModel], handler: Any, needs: Provenance) -> Tool:  # noqa: ANN401 - each handler takes its own input model
-        return Tool(name, description, model, "social", needs, handler)
+    def tool(
+        name: str,
+        description: str,
+        model: type[BaseModel],
+        handler: Any,  # noqa: ANN401 - each handler takes its own input model
+        needs: Provenance,
+        *,
+        subject: type | None = None,
+    ) -> Tool:
+        return Tool(name, description, model, "social", needs, handler, subject=subject)
 
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
@@ -226,8 +190,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         tool("bluesky_reply", "Reply to a post, in public.", ReplyInput, tools.reply, anyone),
         tool("bluesky_like", "Like a post: warm, and starts nothing new.", SubjectInput, tools.like, anyone),
         tool("bluesky_repost", "Show a post to your followers.", SubjectInput, tools.repost, own),
-        tool("graceful_exit", "Leave this conversation kindly, for good.", ExitInput, tools.exit, anyone),
-        tool("stay_silent", "Do nothing about this post, and say why.", SilenceInput, tools.silence, anyone),
+        tool("graceful_exit", "Leave this conversation kindly.", ExitInput, tools.exit, anyone, subject=ThreadTurn),
+        tool("stay_silent", "Do nothing, and say why.", SilenceInput, tools.silence, anyone, subject=ThreadTurn),
         tool("bluesky_follow", "Follow an account.", DidInput, tools.follow, owner),
         tool("bluesky_unfollow", "Stop following an account.", UriInput, tools.unfollow, owner),
         tool("bluesky_get_timeline", "Read your timeline.", LimitInput, tools.timeline, owner),
@@ -236,6 +200,12 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         tool("bluesky_get_followers", "List who follows an account.", ActorListInput, tools.followers, anyone),
         tool("bluesky_get_follows", "List whom an account follows.", ActorListInput, tools.follows, anyone),
     )
+
+
+def _thread(turn: Turn) -> ThreadTurn:
+    if not isinstance(turn.subject, ThreadTurn):
+        raise TypeError("the registry offers this tool in thread turns only")
+    return turn.subject
 
 
 def _target(uri: str, cid: str, turn: Turn) -> StrongRef | str:
@@ -278,12 +248,6 @@ def _answer(published: Published, act: str, *, ends: bool) -> ToolResult:
     content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
     data = {"act": act, "reason": "", "intent_id": published.intent_id, "uri": published.uri}
     return ToolResult(content, ends_turn=ends, data=data)
-
-
-def _read(result: Err | object) -> ToolResult:
-    if isinstance(result, Err):
-        return ToolResult(f"Error: {result.error}", is_error=True)
-    return ToolResult(json.dumps(result, ensure_ascii=False))
 
 
 def _brief(item: FeedItem) -> dict[str, object]:

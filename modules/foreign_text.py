@@ -10,9 +10,13 @@ from modules.skills import Skills
 
 # NOTE(self): chat-template tokens of the usual model families; a model may read them as the end of our words.
 _TEMPLATE_TOKEN = re.compile(
-    r"<\|[^|<>\n]{1,40}\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|</?tool_call>", re.IGNORECASE
+    r"<[|\uff5c][^|\uff5c<>\n]{1,40}[|\uff5c]>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>"
+    r"|</?(?:tool_calls?|function_calls?|think|thinking|antml:[^<>\n]{1,40})>",
+    re.IGNORECASE,
 )
-_FRAME = re.compile(r"</?(?:post|conversation)-[^>\n]{0,80}>?", re.IGNORECASE)
+_FRAME = re.compile(r"</?(?:post|conversation|reading)-[^>\n]{0,80}>?", re.IGNORECASE)
+_ATTRIBUTE_LENGTH = 300
+_QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
 _KEEP = {"\n", "\t"}
 _JOINERS = {"\u200d", "\ufe0f"}  # they build emoji
 
@@ -43,10 +47,15 @@ class Framer:
             "Foreign Text",
             kind=kind,
             boundary=self._boundary,
-            author=clean(author),
-            uri=clean(uri),
+            author=_attribute(author),
+            uri=_attribute(uri),
             text=clean(text),
         )
+
+
+def _attribute(text: str) -> str:
+    """Foreign text inside the frame's own quotes: it can neither end them nor the tag."""
+    return one_line(text, _ATTRIBUTE_LENGTH).translate(_QUOTES)
 
 
 def one_line(text: str, length: int = 64) -> str:

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,9 @@ from typing import Self
 from common.clock import iso
 from common.errors import HomeLocked, IdentityError
 from common.files import storage_error, write_atomic
+
+_LOCK_TRIES = 6
+_LOCK_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,9 @@ class Home:
 
     @classmethod
     def at(cls, root: Path, memory: Path | None = None) -> Home:
-        """The home at `root`, with links resolved."""
+        """The home at `root`, with links resolved; a relative `memory` is taken from there."""
         root = root.expanduser().resolve()
-        return cls(root, memory.expanduser().resolve() if memory else root / ".memory")
+        return cls(root, (root / memory.expanduser()).resolve() if memory else root / ".memory")
 
     @property
     def env(self) -> Path:
@@ -86,7 +90,7 @@ class HomeLock:
         except OSError as error:
             raise storage_error(path, error) from error
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(self._holder).encode(), 0)
         except BlockingIOError:
@@ -108,6 +112,18 @@ class HomeLock:
             self._file = None
 
 
+def _lock(handle: int) -> None:
+    """Take the lock. A look at it from elsewhere (`soul status`) holds it for a moment, so a refusal is tried again."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_S)
+        else:
+            return
+    raise BlockingIOError
+
+
 def lock_holder(home: Home) -> int | None:
     """The pid of the process that lives here now, or None."""
     try:
@@ -117,8 +133,7 @@ def lock_holder(home: Home) -> int | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = json.loads(os.pread(handle, 4096, 0) or b"{}")
-        return int(holder.get("pid", 0)) or None
+        return _pid(os.pread(handle, 4096, 0))
     finally:
         os.close(handle)
     return None
@@ -171,6 +186,13 @@ def _read_soul(path: Path) -> tuple[str, str]:
     if not text.strip():
         raise IdentityError(f"{path} is empty: identity undefined", remedy=remedy)
     return text, hashlib.sha256(raw).hexdigest()
+
+
+def _pid(holder: bytes) -> int | None:
+    try:
+        return int(json.loads(holder)["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _describe(holder: str) -> str:

@@ -22,6 +22,7 @@ CREATE TABLE intents (
     deferrals INTEGER NOT NULL DEFAULT 0,
     urgent INTEGER NOT NULL DEFAULT 0,
     not_before TEXT,
+    departed_at TEXT,
     sent_at TEXT,
     result_uri TEXT,
     result_cid TEXT,

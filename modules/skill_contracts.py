@@ -24,7 +24,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "today",
                 "reason",
                 "author",
-                "display_name",
                 "relationship",
                 "uri",
                 "cid",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso
+from common.errors import Transient
 from common.files import write_atomic
 from common.version import __version__
 from modules.scheduler.scheduler import LoopState
@@ -52,7 +53,10 @@ class StatusBoard:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            await self.write("running")
+            try:
+                await self.write("running")
+            except Transient:
+                self._dirty.set()  # the facts are briefly out of reach; the next second will do
             await self._clock.sleep(_MIN_WRITE_GAP_S)
 
     async def write(self, state: str) -> None:

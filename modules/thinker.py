@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.constants import MAX_TOOL_ROUNDS
+from common.errors import SoulError
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
@@ -46,19 +47,25 @@ class Thinker:
         only: Collection[str] | None = None,
     ) -> Thought:
         """Think, and journal what it took. Arguments and errors are those of `modules.thinking.think`."""
-        thought = await think(
-            gateway=self.gateway,
-            executor=self.executor,
-            clock=self.clock,
-            nudge=self.nudge(),
-            turn=turn,
-            system=system,
-            messages=messages,
-            purpose=purpose,
-            tool_choice=tool_choice,
-            max_rounds=max_rounds,
-            only=only,
-        )
+        try:
+            thought = await think(
+                gateway=self.gateway,
+                executor=self.executor,
+                clock=self.clock,
+                nudge=self.nudge(),
+                turn=turn,
+                system=system,
+                messages=messages,
+                purpose=purpose,
+                tool_choice=tool_choice,
+                max_rounds=max_rounds,
+                only=only,
+            )
+        except SoulError as error:
+            summary = f"Thinking about {purpose} failed"
+            entry = Entry("model", turn.loop, summary, line=None, reason=str(error), trigger_uri=turn.cause_id)
+            await self.journal.record(entry)
+            raise
         await self._tell(thought, turn, purpose, sizes={"system": len(system), "messages": _length(messages)})
         return thought
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from common.clock import Clock
 from common.constants import CONVERSATION_STALE_RETENTION_MS, SESSION_RETRY_DELAYS_MS
 from common.errors import Auth, Fatal, Transient
+from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
 from local_tools.bluesky import BlueskyTools, bluesky_tools
@@ -34,6 +35,7 @@ from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from modules.vitals import HeartbeatLoop, IdentityWatchLoop
 from soul.facts import Facts, spoken_situation
+from soul.logs import LoggedConsole, log_call, logging_to
 from soul.rails import Rails, lay_rails
 
 _WAKE_TIMEOUT_S = 60.0
@@ -66,12 +68,12 @@ class App:
         stop = asyncio.create_task(ended.wait(), name="until-ended")
         doomed = asyncio.create_task(self.scheduler.doomed(), name="until-doomed")
         tasks = [
-            asyncio.create_task(self.scheduler.start(), name="scheduler"),
+            asyncio.create_task(self._keep_time(), name="scheduler"),
             asyncio.create_task(self.status.keep_writing(), name="status"),
             asyncio.create_task(self._drain_when_woken(), name="outbox-wake"),
         ]
         try:
-            await asyncio.wait([stop, doomed, *tasks[1:]], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([stop, doomed, *tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self.scheduler.stop()
             for task in (stop, doomed, *tasks):
@@ -82,6 +84,10 @@ class App:
             if isinstance(end, Exception):
                 raise end
         await self.rails.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
+
+    async def _keep_time(self) -> None:
+        await self.scheduler.start()
+        await asyncio.Event().wait()
 
     async def _drain_when_woken(self) -> None:
         while True:
@@ -96,7 +102,8 @@ async def open_soul(
     """Take the home, and build one SOUL in it. Raises `Fatal` with a remedy when something is not as it must be."""
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
-        rails = await lay_rails(settings, home, console=console, clock=clock, rng=rng, stack=stack)
+        stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
+        rails = await lay_rails(settings, home, console=LoggedConsole(console), clock=clock, rng=rng, stack=stack)
         app = _move_in(rails, social_only=social_only)
         for notice in (rails.database.notice, *app.notices):
             if notice:
@@ -120,7 +127,7 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
     registry = Registry(bluesky_tools(tools), social_only=social_only)
     thinker = Thinker(
         gateway=rails.gateway,
-        executor=Executor(registry),
+        executor=Executor(registry, on_call=log_call),
         clock=rails.clock,
         journal=rails.journal,
         nudge=lambda: rails.skills.render("core", "Nudge"),
@@ -188,7 +195,12 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         return spoken_situation(await facts.gather())
 
     async def tidy() -> None:
-        conversations.sweep(rails.atproto.did, rails.identity.extract().social_mechanics)
+        for over in conversations.sweep(rails.atproto.did, rails.identity.extract().social_mechanics):
+            summary = f"The talk with @{over.root_author_handle or 'somebody'} is over"
+            reason = over.conclusion_reason or ""
+            await rails.journal.record(
+                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
+            )
         conversations.cleanup_old_conversations()
         relationships.prune_stale()
         await rails.journal.prune()

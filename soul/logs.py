@@ -6,7 +6,8 @@ The journal says why; the log says what happened when, for whoever has to look i
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -16,9 +17,13 @@ import structlog
 
 from common.clock import Clock
 from common.constants import LOG_MAX_BYTES, LOG_MAX_DAYS, LOG_ROTATIONS
+from common.errors import SoulError
 from common.redact import Redactor
 from modules.console import Console, LineKind
+from modules.llm_gateway.types import ToolCall
+from modules.tools.types import ToolResult, Turn
 
+_ANSWER_CHARS = 500
 _LEVELS: dict[LineKind, int] = {"warn": logging.WARNING, "error": logging.ERROR}
 
 
@@ -69,8 +74,9 @@ class DailyFile(logging.Handler):
                 path.unlink(missing_ok=True)
 
 
-def start_logging(folder: Path, *, clock: Clock, redactor: Redactor) -> logging.Handler:
-    """Send every log record of this process, ours and the libraries', to the files. Returns the handler to close."""
+@contextmanager
+def logging_to(folder: Path, *, clock: Clock, redactor: Redactor) -> Iterator[None]:
+    """Send every log record of this process, ours and the libraries', to the files in `folder`."""
 
     def redact(_: object, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
         return dict(redactor.value(dict(event)))
@@ -103,7 +109,24 @@ def start_logging(folder: Path, *, clock: Clock, redactor: Redactor) -> logging.
     root.setLevel(logging.INFO)
     for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "apscheduler"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    return handler
+    try:
+        yield
+    except SoulError as error:
+        structlog.stdlib.get_logger("soul").error(str(error), remedy=error.remedy)
+        raise
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
+    """Every tool call, for whoever looks into a fault; a handler that broke leaves its traceback."""
+    log = structlog.stdlib.get_logger("soul.tools")
+    facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "cause": turn.cause_id}
+    if broken := result.data.get("traceback"):
+        log.error("tool broke", **facts, traceback=broken)
+    else:
+        log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])
 
 
 class LoggedConsole:

@@ -18,6 +18,7 @@ from modules.home import Home, SoulDocument, ensure_self
 from modules.identity import Identity, Me
 from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.usage import UsageLog
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import IntentKind, Pacing
 from modules.scheduler.attention import Attention
@@ -89,6 +90,7 @@ async def lay_rails(
         clock=clock,
         rng=rng,
         console=console,
+        on_usage=UsageLog(home.memory / "llm-usage.jsonl", clock).note,
     )
     stack.push_async_callback(gateway.aclose)
     me = Me(

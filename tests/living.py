@@ -146,9 +146,9 @@ class Life:
         await self.app.scheduler.run_guarded("awareness")
         await self.send()
 
-    async def send(self) -> None:
+    async def send(self, within_s: float = 10) -> None:
         """Let out all that waits."""
-        for _ in range(200):
+        for _ in range(round(within_s / 0.02)):
             await self.app.rails.outbox.deliver_due()
             counts = await self.app.rails.outbox.counts()
             if not counts.get("pending") and not counts.get("sending"):

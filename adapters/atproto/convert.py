@@ -21,6 +21,7 @@ from adapters.atproto.types import (
     StrongRef,
     ThreadNode,
 )
+from common.clock import parse_iso
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -109,9 +110,9 @@ def feed_item(item: Json) -> FeedItem | None:
 
 
 def notification(item: Json) -> Notification | None:
-    """Something that happened to us; None without address, author or reason."""
+    """Something that happened to us; None without address, author, reason or a time that can be read."""
     ref, author, reason = strong_ref(item), actor(object_of(item, "author")), text_of(item, "reason")
-    if not ref or not author or not reason:
+    if not ref or not author or not reason or not _is_time(text_of(item, "indexedAt")):
         return None
     record = object_of(item, "record")
     return Notification(
@@ -127,6 +128,14 @@ def notification(item: Json) -> Notification | None:
         reply=_reply(record),
         links=_links(record),
     )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_iso(text)
+    except ValueError:
+        return False
+    return True
 
 
 def thread(view: Json) -> ThreadNode | None:

@@ -6,7 +6,7 @@ import regex
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 
-_SENTENCE_END = regex.compile(r"[.!?…][\"'”’)]*(?=\s|$)")
+_SENTENCE_END = regex.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)")
 _CLUSTER = regex.compile(r"\X")
 
 

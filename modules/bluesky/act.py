@@ -6,6 +6,7 @@ A crash at any point leaves the post waiting; an act that had already been accep
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.richtext import detect_mentions
@@ -16,6 +17,8 @@ from common.errors import Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
 from modules.bluesky.conversations import Conversations
+from modules.bluesky.courier import record_uri
+from modules.bluesky.policy import should_respond_to
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
@@ -78,6 +81,8 @@ class Responder:
         notification = item.notification
         for intent in await self._outbox.by_cause(notification.uri):
             if intent.state in {"pending", "sending", "done"}:
+                if intent.kind == "reply":
+                    self._conversations.record_our_reply(notification.root.uri, record_uri(self.own_did, intent))
                 return Handled(_ACTS.get(intent.kind, "left"), "done before the last restart", intent.id)
         await self._wait_for_turn(notification)
         read = await self._read_thread(notification)
@@ -116,6 +121,9 @@ class Responder:
         self._conversations.track_conversation(
             root.uri, cid=root.cid, author_did=top.author.did, author_handle=top.author.handle
         )
+        for post in thread.posts:
+            if post.author.did == self.own_did and post.reply:
+                self._conversations.record_our_reply(root.uri, post.uri)
         decision = self._conversations.should_respond_in_conversation(
             root.uri,
             agent_did=self._atproto.did,
@@ -163,7 +171,8 @@ class Responder:
             tool_choice="required",
             only=_RESPONSE_TOOLS,
         )
-        return handled(thought)
+        met = handled(thought)
+        return met if met.reason else replace(met, reason=should_respond_to(notification, self._me.owner_did).reason)
 
     def _provenance(self, thread: ThreadAnalysis, *, is_owner: bool) -> Provenance:
         """The owner's trust only where nobody else's words are in the thread."""
@@ -181,16 +190,13 @@ class Responder:
             today=spoken(local(self._clock.now(), self._me.timezone)),
             reason=notification.reason,
             author=notification.author.handle,
-            display_name=one_line(notification.author.display_name) or notification.author.handle,
             relationship=self._relationship(notification, is_owner=is_owner),
             uri=notification.uri,
             cid=notification.cid,
             conversation=framer.frame("conversation", author="several", uri=notification.root.uri, text=earlier)
             if earlier
             else "(nothing yet)",
-            post=framer.frame(
-                "post", author=f"@{notification.author.handle}", uri=notification.uri, text=notification.text
-            ),
+            post=framer.frame("post", author=_signature(notification), uri=notification.uri, text=notification.text),
             notes=self._notes(notification, thread),
         )
 
@@ -228,3 +234,8 @@ def handled(thought: Thought) -> Handled:
 def _line(post: Post, own_did: str) -> str:
     who = "YOU" if post.author.did == own_did else f"@{post.author.handle}"
     return f"{who}: {' '.join(post.text.split())}"
+
+
+def _signature(notification: Notification) -> str:
+    name = one_line(notification.author.display_name)
+    return f"@{notification.author.handle} ({name})" if name else f"@{notification.author.handle}"

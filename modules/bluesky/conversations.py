@@ -107,6 +107,10 @@ class Conversations:
 
     def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[Conversation]:
         """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
+        with self._file.one_save():
+            return self._sweep(agent_did, mechanics)
+
+    def _sweep(self, agent_did: str, mechanics: SocialMechanics | None) -> list[Conversation]:
         over = []
         for root_uri, conversation in list(self._file.records.items()):
             if conversation.state in {"concluded", "stale"}:

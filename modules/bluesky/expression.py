@@ -86,13 +86,15 @@ class Expression:
 
     async def schedule(self, last_on_feed: str | None = None) -> datetime:
         """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
+        now = self._clock.now()
         known = [parse_iso(moment) for moment in (last_on_feed, self._state.get("lastExpression")) if moment]
         if (accepted := await self._outbox.last_done_or_accepted("post")) is not None:
             known.append(accepted)
-        last = max(known, default=None)
+        # NOTE(self): a clock that was ahead for a while leaves moments that have not come yet; they say nothing.
+        last = max((moment for moment in known if moment <= now), default=None)
         factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
         moment = next_expression_time(
-            self._clock.now(),
+            now,
             last,
             self._rng,
             min_ms=self._pace.expression_min_ms,
@@ -105,7 +107,9 @@ class Expression:
     async def run_if_due(self) -> Outcome:
         """Have a thought if it is time, and say when to look again."""
         now = self._clock.now()
-        due = self.next_at or await self.schedule()
+        due = self.next_at
+        if due is None or due - now > timedelta(milliseconds=self._pace.expression_max_ms):
+            due = await self.schedule()
         check_s = self._pace.expression_check_ms / 1000
         if now < due:
             left = (due - now).total_seconds()
@@ -139,7 +143,7 @@ class Expression:
         result = handled(thought)
         if result.act != "posted":
             delay = self._postpone()
-            summary = f"No post: {result.reason}; next try in {delay / 60:.0f} min"
+            summary = f"No post: {result.reason}; next try in {delay:.0f} s"
             await self._journal.record(
                 Entry("decision", _CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
             )
@@ -155,7 +159,7 @@ class Expression:
                 _CAUSE,
                 f"Shared a thought ({source})",
                 line="done",
-                reason=f"it was time; the starting point was {source}; next at {iso(due)}",
+                reason=f"it was time for one; next at {local(due, self._me.timezone):%H:%M}",
                 intent_id=result.intent_id,
                 data={"act": "posted", "source": source, "rounds": thought.rounds},
             )
@@ -195,14 +199,8 @@ class Expression:
         return delay_ms / 1000
 
     async def _posts_today(self) -> int:
-        today = local(self._clock.now(), self._me.timezone).date()
-        recent = await self._outbox.recent(100)
-        return sum(
-            intent.kind == "post"
-            and intent.state in {"pending", "sending", "done"}
-            and local(parse_iso(intent.created_at), self._me.timezone).date() == today
-            for intent in recent
-        )
+        midnight = local(self._clock.now(), self._me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return await self._outbox.accepted_since("post", midnight)
 
     def _richness_note(self) -> str:
         thin = assess_self_richness(self._identity.extract()).score < c.SELF_RICHNESS_NUDGE_BELOW

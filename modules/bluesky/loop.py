@@ -17,7 +17,7 @@ from common.constants import (
     SESSION_REFRESH_INTERVAL_MS,
     TIMER_JITTER_PERCENT,
 )
-from common.errors import SoulError, Transient
+from common.errors import Fatal, Transient
 from common.pace import Pace
 from common.result import Err
 from modules.bluesky.act import Responder
@@ -34,7 +34,7 @@ from modules.outbox.outbox import Outbox
 from modules.scheduler.policy import awareness_skip_probability
 from modules.scheduler.types import Outcome
 
-_TROUBLES_PER_RUN = 2
+_LONGEST_PUT_OFF_S = 1800.0
 _LINES = {
     "replied": "Replying to @{}",
     "liked": "Liking instead of replying to @{}",
@@ -67,6 +67,8 @@ class AwarenessLoop:
     social_only: bool = True
     at_start: bool = True
     _errors: int = field(default=0, init=False)
+    _put_offs: dict[str, int] = field(default_factory=dict, init=False)
+    _later: dict[str, float] = field(default_factory=dict, init=False)
 
     @property
     def interval_ms(self) -> float:
@@ -75,9 +77,9 @@ class AwarenessLoop:
     async def run(self) -> Outcome:
         if self.rng.random() < awareness_skip_probability(self._errors):
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
+        self._errors += 1  # an exception counts as a failure too
         perceived = await self.perceiver.look()
         if isinstance(perceived, Err):
-            self._errors += 1
             summary = f"Notifications could not be read: {perceived.error}"
             await self.journal.record(Entry("error", self.name, summary, line="warn"))
         else:
@@ -88,15 +90,14 @@ class AwarenessLoop:
             relationships=self.relationships,
             agent_did=self.responder.own_did,
         )
-        met = troubles = 0
-        for item in waiting[:RESPONSE_BATCH]:
+        met = 0
+        ready = [item for item in waiting if self._later.get(item.notification.uri, 0) <= self.clock.monotonic()]
+        for item in ready[:RESPONSE_BATCH]:
             try:
                 met += await self._meet(item)
             except Transient as error:
-                await self._trouble(item, error)
-                troubles += 1
-                if troubles >= _TROUBLES_PER_RUN:
-                    break
+                await self._put_off(item, error)
+                break
         if isinstance(perceived, Err):
             return Outcome(ran=False, reason=perceived.error)
         return Outcome(ran=True, reason=f"{perceived.data.new} new, {met} met")
@@ -116,19 +117,30 @@ class AwarenessLoop:
             left = await self.publisher.like(notification.ref, cause_id=notification.uri)
             handled = Handled("liked", f"{handled.reason}, {tries} times", left.intent_id or None)
         uris = [notification.uri, *(earlier.uri for earlier in item.earlier)]
+        for met in uris:
+            self._later.pop(met, None)
+            self._put_offs.pop(met, None)
         await self.pending.settle(uris, "dropped" if handled.act == "dropped" else "handled", handled.act)
         await self._tell(item, handled)
         return True
 
     async def _respond(self, item: Pending) -> Handled:
-        """One post that trips over a bug of ours must not stop all others for good."""
+        """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
         try:
             return await self.responder.respond(item)
-        except SoulError:
+        except (Fatal, Transient):
             raise
         except Exception as error:
             await self._trouble(item, error)
             return Handled("undecided", f"{type(error).__name__}: {error}")
+
+    async def _put_off(self, item: Pending, error: Transient) -> None:
+        """The world is briefly unable, for this post or for all: the next run begins with another."""
+        uri = item.notification.uri
+        self._put_offs[uri] = self._put_offs.get(uri, 0) + 1
+        pause_s = min(self.pace.awareness_ms / 1000 * 2 ** self._put_offs[uri], _LONGEST_PUT_OFF_S)
+        self._later[uri] = self.clock.monotonic() + max(pause_s, error.retry_after or 0)
+        await self._trouble(item, error)
 
     async def _trouble(self, item: Pending, error: Exception) -> None:
         notification = item.notification

@@ -14,8 +14,8 @@ from common.clock import Clock, parse_iso
 from common.constants import (
     NOTIFICATION_FETCH_LIMIT,
     NOTIFICATION_MAX_AGE_MS,
+    NOTIFICATION_MAX_BURST_PAGES,
     NOTIFICATION_MAX_PAGES,
-    NOTIFICATION_OVERLAP_MS,
 )
 from common.result import ApiResult, Decision, Err, Ok
 from modules.bluesky.policy import prioritize_notifications, should_respond_to
@@ -26,7 +26,8 @@ from modules.identity import Identity
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 
-_WORDS = {"reply", "mention", "quote"}
+_WORDS = ("reply", "mention", "quote")
+_WARMTH = ("like", "repost", "follow")
 LIKED_WHEN_LET_GO = frozenset(
     {"closing or acknowledgment message", "emoji reaction", "low-value acknowledgment"},
 )
@@ -66,71 +67,88 @@ class Perceiver:
         self._owner_did = owner_did
 
     async def look(self) -> ApiResult[Perceived]:
-        """Take in what is new.
-
-        The network may show an older notification after a newer one, so each look reaches back a little; what is
-        stored already is not new.
-        """
-        fetched = await self._fetch_new()
-        if isinstance(fetched, Err):
-            return fetched
-        known = await self._pending.known([item.uri for item in fetched.data])
-        fresh = [item for item in fetched.data if item.uri not in known and self._is_news(item)]
+        """Take in what is new. What is stored already is not new, however often the network shows it."""
+        words = await self._fetch_words()
+        if isinstance(words, Err):
+            return words
+        warmth = await self._fetch_warmth()
+        if isinstance(warmth, Err):
+            return warmth
+        known = await self._pending.known([item.uri for item in words.data])
+        fresh = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
+        fresh += warmth.data
         if not fresh:
             return Ok(Perceived(0, 0, 0))
+        with self._relationships.one_save():
+            for notification in fresh:
+                self._relationships.record_interaction(notification)
         ranked = prioritize_notifications(
             fresh,
             owner_did=self._owner_did,
             agent_did=self._atproto.did,
             relationships=self._relationships,
         )
-        for item in ranked:
-            self._relationships.record_interaction(item.notification)
-        skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
-        wanted: list[Notification] = []
-        let_go: list[tuple[Notification, Decision]] = []
-        for item in ranked:
-            notification = item.notification
-            if notification.reason not in _WORDS or notification.author.did == self._atproto.did:
-                continue
-            decision = should_respond_to(notification, self._owner_did, skip_acknowledgments=skip)
-            if decision:
-                wanted.append(notification)
-            else:
-                let_go.append((notification, decision))
-        for notification, decision in let_go:
-            await self._let_go(notification, decision)
-        await self._pending.take_in([notification for notification, _ in let_go], state="dropped")
-        stored = await self._pending.take_in(wanted)
-        if stored:
-            await self._announce(wanted)
+        answered = {item.uri for item in fresh} - {item.notification.uri for item in ranked}
+        await self._pending.take_in([item for item in fresh if item.uri in answered], state="dropped")
+        perceived = await self._sort_out([item.notification for item in ranked if item.notification.reason in _WORDS])
         self._relationships.advance_seen_at(max(item.indexed_at for item in fresh))
         seen = await self._atproto.update_seen_notifications()
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
             await self._journal.record(Entry("error", "awareness", summary, line="warn"))
-        return Ok(Perceived(len(fresh), stored, len(let_go)))
+        return Ok(Perceived(len(fresh), *perceived))
 
-    def _is_news(self, notification: Notification) -> bool:
-        seen_at = self._relationships.seen_at
-        return notification.reason in _WORDS or not seen_at or _indexed(notification) > parse_iso(seen_at)
+    async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
+        """Store what the mind should see, let go of the rest; returns how many of each."""
+        skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
+        wanted: list[Notification] = []
+        let_go: list[Notification] = []
+        for notification in notifications:
+            decision = should_respond_to(notification, self._owner_did, skip_acknowledgments=skip)
+            if decision:
+                wanted.append(notification)
+            else:
+                await self._let_go(notification, decision)
+                let_go.append(notification)
+        await self._pending.take_in(let_go, state="dropped")
+        stored = await self._pending.take_in(wanted)
+        if stored:
+            await self._announce(wanted)
+        return stored, len(let_go)
 
-    async def _fetch_new(self) -> ApiResult[list[Notification]]:
+    async def _fetch_words(self) -> ApiResult[list[Notification]]:
+        """Mentions, replies and quotes of the last day.
+
+        A notification carries the time at which its post was made, so one that was made hours ago can show up only
+        now, behind others that are known: each look reaches back the whole day, and further pages than usual when
+        all of a page is unseen.
+        """
         floor = self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
-        if seen_at := self._relationships.seen_at:
-            floor = max(floor, parse_iso(seen_at) - timedelta(milliseconds=NOTIFICATION_OVERLAP_MS))
-        new: list[Notification] = []
+        seen_at = self._relationships.seen_at
+        found: list[Notification] = []
         cursor: str | None = None
-        for _ in range(NOTIFICATION_MAX_PAGES):
-            page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor)
+        for number in range(1, NOTIFICATION_MAX_BURST_PAGES + 1):
+            page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)
             if isinstance(page, Err):
                 return page
-            items = page.data.notifications
-            new += [item for item in items if _indexed(item) > floor]
-            cursor = page.data.cursor
+            items, cursor = page.data.notifications, page.data.cursor
+            found += [item for item in items if item.reason in _WORDS and _indexed(item) > floor]
             if not cursor or not items or _indexed(items[-1]) <= floor:
                 break
-        return Ok(new)
+            caught_up = seen_at is not None and _indexed(items[-1]) <= parse_iso(seen_at)
+            if number >= NOTIFICATION_MAX_PAGES and caught_up:
+                break
+        return Ok(found)
+
+    async def _fetch_warmth(self) -> ApiResult[list[Notification]]:
+        """The latest likes, reposts and follows, for the memory of relationships; a burst may lose some."""
+        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_WARMTH)
+        if isinstance(page, Err):
+            return page
+        floor = self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+        if seen_at := self._relationships.seen_at:
+            floor = max(floor, parse_iso(seen_at))
+        return Ok([item for item in page.data.notifications if item.reason in _WARMTH and _indexed(item) > floor])
 
     async def _let_go(self, notification: Notification, decision: Decision) -> None:
         """Small words get a like, and end the talk; the rest is simply noted."""
@@ -139,7 +157,8 @@ class Perceiver:
             published = await self._publisher.conclude(
                 notification.root, decision.reason, like=notification.ref, cause_id=notification.uri
             )
-            act, intent_id = "liked", published.intent_id or None
+            act = "liked" if published.status == "accepted" else "skipped"
+            intent_id = published.intent_id or None
         await self._journal.record(
             Entry(
                 "decision",

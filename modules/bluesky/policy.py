@@ -81,13 +81,14 @@ def prioritize_notifications(
 def triage(
     waiting: Iterable[Pending], owner_did: str, relationships: Acquaintances, agent_did: str = ""
 ) -> list[Pending]:
-    """One item per thread: its newest post, or the owner's newest if the owner spoke; the others become `earlier`.
+    """One item per person and thread: their newest post there; their older ones become `earlier`.
 
-    Threads of the owner come first, then those of people who come often, then by priority, then the oldest.
+    Everybody who waits in a thread is met, each after reading what was answered before. Threads of the owner come
+    first, then those of people who come often, then by priority, then the oldest.
     """
-    threads: dict[str, list[Pending]] = {}
+    threads: dict[tuple[str, str], list[Pending]] = {}
     for item in sorted(waiting, key=_age):
-        threads.setdefault(item.notification.root.uri, []).append(item)
+        threads.setdefault((item.notification.root.uri, item.notification.author.did), []).append(item)
 
     def urgency(item: Pending) -> tuple[bool, bool, int, str]:
         ranked = [
@@ -98,7 +99,7 @@ def triage(
         by_owner = item.notification.author.did == owner_did
         return not by_owner, not recurring, -max(one.priority for one in ranked), _age(item)
 
-    return sorted((_one_of(thread, owner_did) for thread in threads.values()), key=urgency)
+    return sorted(map(_one_of, threads.values()), key=urgency)
 
 
 def _why_silent(reason: str, text: str, *, skip_acknowledgments: bool) -> str:
@@ -150,9 +151,8 @@ def _prioritize(notification: Notification, owner_did: str, agent_did: str, know
     )
 
 
-def _one_of(thread: Sequence[Pending], owner_did: str) -> Pending:
-    chosen = next((item for item in reversed(thread) if item.notification.author.did == owner_did), thread[-1])
-    return replace(chosen, earlier=tuple(item.notification for item in thread if item is not chosen))
+def _one_of(posts: Sequence[Pending]) -> Pending:
+    return replace(posts[-1], earlier=tuple(item.notification for item in posts[:-1]))
 
 
 def _age(item: Pending) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import StrongRef
-from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
 from common.text.closings import is_low_value_closing
 from common.text.graphemes import grapheme_len, leading_sentences
@@ -66,8 +66,7 @@ class Publisher:
                 return Published("blocked", f"the thread could not be read: {refs.error}")
             root = refs.data.root
         self._conversations.track_conversation(root.uri, cid=root.cid)
-        conversation = self._conversations.get_conversation(root.uri)
-        if conversation and conversation.our_reply_count >= 1 and is_low_value_closing(text):
+        if self.has_spoken(root) and is_low_value_closing(text):
             return await self._like_instead(text, parent, root, cause_id)
         body = {
             "text": text,
@@ -114,6 +113,11 @@ class Publisher:
         self._conversations.mark_conversation_concluded(root.uri, reason)
         return published
 
+    def has_spoken(self, root: StrongRef) -> bool:
+        """Whether we have replied in this thread before."""
+        conversation = self._conversations.get_conversation(root.uri)
+        return conversation is not None and conversation.our_reply_count > 0
+
     async def _answered(self, uri: str) -> bool:
         standing = await self._outbox.by_target("reply", uri)
         if any(intent.state in {"pending", "sending", "done"} for intent in standing):
@@ -149,7 +153,8 @@ def text_problem(text: str) -> str:
         return "the text is empty"
     length = grapheme_len(text)
     if length <= PORTABLE_MAX_GRAPHEMES:
-        return ""
+        size = len(text.encode(errors="replace"))
+        return f"the text takes {size} bytes, at most {POST_MAX_BYTES} fit: shorten it" if size > POST_MAX_BYTES else ""
     fitting = leading_sentences(text, PORTABLE_MAX_GRAPHEMES)
     advice = f'; only this much of it fits: "{fitting}"' if fitting else ""
     return f"the text has {length} characters, at most {PORTABLE_MAX_GRAPHEMES} fit: shorten it{advice}"

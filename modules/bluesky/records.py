@@ -6,6 +6,8 @@ replaces the file in one step: a crash loses at most the change it interrupted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Generic, Self, TypeVar
@@ -57,6 +59,7 @@ class RecordFile(Generic[R]):
         self._path = path
         self._key = key
         self._unread: Json = {}
+        self._held = False
         self.rest = loaded.data
         self.records: dict[str, R] = {}
         self.notice = loaded.notice
@@ -69,8 +72,20 @@ class RecordFile(Generic[R]):
         if self._unread:
             self.notice = f"{path.name}: {len(self._unread)} entries cannot be read and stay as they are"
 
+    @contextmanager
+    def one_save(self) -> Iterator[None]:
+        """Many changes, written once, on leaving."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self.save()
+
     def save(self) -> None:
         """Write the file. Raises `StorageError`."""
+        if self._held:
+            return
         written = {
             name: record.model_dump(mode="json", by_alias=True, exclude_none=True)
             for name, record in self.records.items()

@@ -6,6 +6,8 @@ the notification that caused it comes again, since `seenAt` moves last.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -133,6 +135,12 @@ class Relationships:
                 self._keep(relationship.but(interactions=interactions, responded=True))
                 return True
         return False
+
+    @contextmanager
+    def one_save(self) -> Iterator[None]:
+        """Many changes, written once, on leaving."""
+        with self._file.one_save():
+            yield
 
     def prune_stale(self) -> int:
         """Forget those who have not come for 60 days, 90 if they were kind or came often; returns how many."""

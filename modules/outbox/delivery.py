@@ -150,7 +150,7 @@ class Delivery:
                 return await self._send(intent, now)
 
     async def _send(self, intent: Intent, now: datetime) -> Intent:
-        out = replace(intent, state="sending", not_before=None)
+        out = replace(intent, state="sending", not_before=None, departed_at=intent.departed_at or iso(now))
         await self._write(out, story.sending(intent), sent_at=now)
         result = await self._asked(self._couriers[out.kind].send(out), on_bug="unknown_outcome")
         if isinstance(result, Err):

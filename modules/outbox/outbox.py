@@ -142,6 +142,10 @@ class Outbox:
         """When the latest intent of a kind, not given up, was accepted or left."""
         return await self._database.run(lambda connection: store.last_alive(connection, kind))
 
+    async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
+        """How many intents of a kind, not given up, were accepted at `moment` or later."""
+        return await self._database.run(lambda connection: store.alive_since(connection, kind, moment))
+
     async def _forbidden(self, draft: Draft) -> str:
         for rule in self._rules:
             try:

@@ -38,7 +38,7 @@ def update(connection: sqlite3.Connection, intent: Intent, *, sent_at: datetime 
     """Write what can change in an intent; `sent_at` is when it sets out."""
     connection.execute(
         "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
-        " error = ?, sent_at = coalesce(?, sent_at) WHERE id = ?",
+        " error = ?, departed_at = ?, sent_at = coalesce(?, sent_at) WHERE id = ?",
         (
             intent.state,
             intent.attempts,
@@ -47,6 +47,7 @@ def update(connection: sqlite3.Connection, intent: Intent, *, sent_at: datetime 
             intent.result_uri,
             intent.result_cid,
             intent.error,
+            intent.departed_at,
             iso(sent_at) if sent_at else None,
             intent.id,
         ),
@@ -108,6 +109,12 @@ def last_alive(connection: sqlite3.Connection, kind: IntentKind) -> datetime | N
     query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ALIVE}"  # noqa: S608 - a constant
     found = connection.execute(query, (kind,)).fetchone()[0]
     return parse_iso(found) if found else None
+
+
+def alive_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
+    """How many living intents of a kind were accepted at `moment` or later."""
+    query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ALIVE}"  # noqa: S608 - a constant
+    return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])
 
 
 def in_feed(connection: sqlite3.Connection, key: str) -> bool:

@@ -40,6 +40,7 @@ class Intent:
     """A row of the outbox. Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
 
     `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
+    `departed_at` is when it first set out: that is the time the world sees, and every later try repeats it.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Intent:
     result_cid: str | None = None
     error: str | None = None
     deferrals: int = 0
+    departed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

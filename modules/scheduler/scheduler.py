@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 
+_BUSY_RETRY_S = 0.4
+
+
 @dataclass(frozen=True, slots=True)
 class LoopState:
     """What a loop is doing, for status displays. Times are aware UTC, None when there was or is none."""
@@ -104,7 +107,7 @@ class Scheduler:
         if name in self._running:
             return Outcome(ran=False, reason=f"{name} is already running")
         if loop.needs_idle and (busy := self._busy_with()):
-            return Outcome(ran=False, reason=f"busy with {busy}")
+            return Outcome(ran=False, reason=f"busy with {busy}", next_in_s=_BUSY_RETRY_S)
         task = asyncio.create_task(self._run(loop), name=f"loop:{name}")
         self._running[name] = task
         self.on_change()
@@ -126,9 +129,9 @@ class Scheduler:
     async def stop(self) -> None:
         """Let running loops finish for a moment, then cancel them. Within `STOP_GRACE_S` + 1 s."""
         self._stopping = True
-        if self._timer is not None:
-            self._timer.shutdown(wait=False)
-            self._timer = None
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.remove_all_jobs()  # NOTE(self): shutting it down now would cancel the loops that it started
         if self._watch is not None:
             self._watch.cancel()
         running = list(self._running.values())
@@ -138,6 +141,8 @@ class Scheduler:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=1)
+        if timer is not None:
+            timer.shutdown(wait=False)
         self.on_change()
 
     def doom(self, error: Fatal) -> None:
@@ -170,6 +175,9 @@ class Scheduler:
         except Fatal as error:
             self.doom(error)
             return Outcome(ran=False, reason=str(error))
+        except Transient as error:
+            # NOTE(self): even the journal can be briefly out of reach, when another program holds the file.
+            return Outcome(ran=False, reason=str(error), next_in_s=error.retry_after)
 
     async def _run_and_report(self, loop: Loop) -> Outcome:
         try:

@@ -15,7 +15,9 @@ _SOCIAL = {"social", "self"}
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
-    """Whether `tool` exists in `turn`: its capability fits the mode, and the turn's texts are trusted enough."""
+    """Whether `tool` exists in `turn`: it means something there, fits the mode, and the texts are trusted enough."""
+    if tool.subject is not None and not isinstance(turn.subject, tool.subject):
+        return False
     return turn.provenance >= tool.needs and (not social_only or tool.capability in _SOCIAL)
 
 

@@ -60,6 +60,7 @@ class Tool:
         capability: `social` tools are the only ones in a social-only life, besides `self`.
         needs: the least provenance at which the tool exists.
         handler: does it.
+        subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
         time_limit_s: seconds after which the handler is stopped.
 
     """
@@ -71,3 +72,4 @@ class Tool:
     needs: Provenance
     handler: Callable[[Any, Turn], Awaitable[ToolResult]]
     time_limit_s: float = 60.0
+    subject: type | None = None

@@ -83,7 +83,7 @@ def status(*, home: Home = Path(), json: Json = False) -> None:
 def demo(
     *,
     minutes: Annotated[float, typer.Option(help="End by itself after so many minutes; 0 runs until Ctrl-C.")] = 0,
-    speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 60,
+    speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 120,
     port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7070,
     mind: Annotated[str, typer.Option(help="scripted, or gateway: the model of the .env.")] = "scripted",
     home: Home = Path(),

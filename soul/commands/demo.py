@@ -51,7 +51,7 @@ def _mind(choice: str, home: Path) -> Literal["scripted"] | GatewayMind:
 async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scripted"] | GatewayMind) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(signum, ended.set)
     with tempfile.TemporaryDirectory(prefix="soul-demo-") as temporary:
         folder = Path(temporary)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import shutil
 import signal
 import sys
 from pathlib import Path
 
-import structlog
-
 from common.clock import SystemClock
-from common.errors import Fatal, SoulError
+from common.errors import ConfigError, Fatal, SoulError
 from common.files import storage_error
-from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.home import Home, HomeLock
 from soul.app import App, open_soul
-from soul.logs import LoggedConsole, start_logging
 from soul.terminal.plain import PlainConsole, typed_lines
 
 _QUIT = {"exit", "quit"}
@@ -39,6 +34,11 @@ def flush(home: Home, settings: Settings) -> None:
     with HomeLock(home, agent_name=settings.agent_name, started_at=SystemClock().now()):
         if not home.memory.exists():
             return
+        if home.root.is_relative_to(home.memory) or not _is_memory(home):
+            raise ConfigError(
+                f"{home.memory} does not look like a SOUL's memory; nothing was deleted",
+                remedy="Check MEMORY_DIR, or delete the folder by hand if it is the right one.",
+            )
         try:
             shutil.rmtree(home.memory)
         except OSError as error:
@@ -46,28 +46,28 @@ def flush(home: Home, settings: Settings) -> None:
         sys.stdout.write(f"Forgot everything under {home.memory}\n")
 
 
+def _is_memory(home: Home) -> bool:
+    """The usual folder, or one that holds what only a SOUL's memory holds."""
+    if home.memory == home.root / ".memory":
+        return True
+    known = {home.database.name, home.status.name, home.session.name}
+    return any(path.name in known for path in home.memory.iterdir())
+
+
 async def _live(settings: Settings, home: Home, *, social_only: bool) -> None:
     clock = SystemClock()
     terminal = PlainConsole(clock, timezone=settings.soul_timezone)
-    handler = start_logging(home.logs, clock=clock, redactor=Redactor(settings.secrets))
-    console = LoggedConsole(terminal)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, ended.set)
-    try:
-        async with open_soul(
-            settings, home, console=console, clock=clock, rng=random.Random(), social_only=social_only
-        ) as app:
-            if social_only:
-                console.line("sys", "Social-only: GitHub, code and self-improvement are off")
-            await _until(ended, app, terminal)
-    except SoulError as error:
-        structlog.stdlib.get_logger("soul").error(str(error), remedy=error.remedy)
-        raise
-    finally:
-        logging.getLogger().removeHandler(handler)
-        handler.close()
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup asks not to be hung up
+            loop.add_signal_handler(signum, ended.set)
+    async with open_soul(
+        settings, home, console=terminal, clock=clock, rng=random.Random(), social_only=social_only
+    ) as app:
+        if social_only:
+            terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
+        await _until(ended, app, terminal)
 
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:

@@ -12,9 +12,12 @@ from common.errors import Fatal, SoulError
 from common.settings import Settings, load_settings
 from modules.home import Home
 from modules.llm_gateway.types import Message
+from modules.scheduler.types import Outcome
 from soul.app import App, open_soul
 from soul.facts import spoken_situation
 from soul.terminal.plain import PlainConsole
+
+Step = Callable[[App], Awaitable[Outcome]]
 
 
 def run_walk(root: Path, *, social_only: bool) -> bool:
@@ -30,48 +33,60 @@ async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:
         settings, home, console=console, clock=clock, rng=random.Random(), social_only=social_only
     ) as app:
         await app.wake()
-        steps: tuple[tuple[str, Callable[[App], Awaitable[str]]], ...] = (
-            ("Grounding", _ground),
-            ("Awareness", _look),
-            ("Expression", _express),
-            ("Outbox", _drain),
-            ("Summary", _sum_up),
-        )
         succeeded = True
-        for name, step in steps:
+        for name, step in _STEPS.items():
             console.line("act", name)
-            try:
-                console.line("done", name, await step(app))
-            except Fatal:
-                raise
-            except SoulError as error:
-                console.line("error", f"{name}: {error}", error.remedy)
-                succeeded = False
+            succeeded &= await _take(app, name, step, console)
     return succeeded
 
 
-async def _ground(app: App) -> str:
+async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
+    """One step, with its true outcome; whatever goes wrong in it leaves the others alone."""
+    try:
+        outcome = await step(app)
+    except Fatal:
+        raise
+    except SoulError as error:
+        console.line("error", f"{name}: {error}", error.remedy)
+        return False
+    except Exception as error:
+        console.line("error", f"{name}: {type(error).__name__}: {error}")
+        return False
+    console.line("done" if outcome.ran else "error", name, outcome.reason)
+    return outcome.ran
+
+
+async def _ground(app: App) -> Outcome:
     rails = app.rails
-    return await rails.gateway.chat(
+    said = await rails.gateway.chat(
         [Message("user", rails.skills.render("grounding", "User Message"))],
         system=rails.identity.system_prompt("grounding"),
         purpose="grounding",
     )
+    return Outcome(ran=True, reason=said)
 
 
-async def _look(app: App) -> str:
-    return (await app.awareness.run()).reason
+async def _look(app: App) -> Outcome:
+    return await app.scheduler.run_guarded("awareness")
 
 
-async def _express(app: App) -> str:
-    return (await app.expression.express()).reason
+async def _express(app: App) -> Outcome:
+    async with app.rails.attention.take("expression-check"):
+        return await app.expression.express()
 
 
-async def _drain(app: App) -> str:
-    report = await app.rails.outbox.deliver_due()
-    waiting = f"; more may go in {report.next_in_s:.0f} s, `soul run` sends it" if report.next_in_s else ""
-    return f"{report.done} sent{waiting}"
+async def _drain(app: App) -> Outcome:
+    return await app.scheduler.run_guarded("outbox")
 
 
-async def _sum_up(app: App) -> str:
-    return spoken_situation(await app.facts.gather())
+async def _sum_up(app: App) -> Outcome:
+    return Outcome(ran=True, reason=spoken_situation(await app.facts.gather()))
+
+
+_STEPS: dict[str, Step] = {
+    "Grounding": _ground,
+    "Awareness": _look,
+    "Expression": _express,
+    "Outbox": _drain,
+    "Summary": _sum_up,
+}

@@ -71,8 +71,8 @@ def test_all_that_is_missing_is_named_at_once_with_the_way_to_begin(tmp_path: Pa
         ("SOUL_SPEED", "0", "greater than 0"),
         ("SOUL_SPEED", "fast", "valid number"),
         ("POST_LANGUAGES", "en,de,fr,ja", "at most 3"),
-        ("AGENT_NAME", "", "at least 1"),
-        ("AGENT_BLUESKY_PASSWORD", "", "at least 1"),
+        ("AGENT_NAME", "", "is missing"),
+        ("AGENT_BLUESKY_PASSWORD", "", "is missing"),
         ("OWNER_BLUESKY_SOCIAL_HANDLE", "@", "at least 1"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,6 @@ from tests.living import Life, World, awake
 ANYONE = {
     "bluesky_reply",
     "bluesky_like",
-    "graceful_exit",
-    "stay_silent",
     "bluesky_get_profile",
     "bluesky_get_followers",
     "bluesky_get_follows",
@@ -35,6 +34,18 @@ def turn(provenance: Provenance, subject: object = None) -> Turn:
     return Turn("test", provenance, cause_id="a test", subject=subject)
 
 
+def thread(*, is_owner: bool = False) -> ThreadTurn:
+    ref = StrongRef("at://did:plc:kit/app.bsky.feed.post/1", "cid")
+    notification = Notification(ref.uri, ref.cid, Actor("did:plc:kit", "kit.test"), "mention", "…", "", "")
+    return ThreadTurn(notification, root=ref, is_owner=is_owner)
+
+
+def read(result: ToolResult) -> Any:
+    """What a reading tool brought, out of its frame."""
+    assert result.content.startswith("<reading-")
+    return json.loads(result.content.splitlines()[1])
+
+
 async def use(life: Life, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
     call = ToolCall("1", name, dict(arguments))
     return await life.app.thinker.executor.execute(call, turn(Provenance.OWNER, subject))
@@ -50,6 +61,8 @@ async def test_the_less_trusted_the_words_the_fewer_the_tools(
     async with awake(world.make_home("rowan")) as life:
         registry = life.app.thinker.executor.registry
         assert {tool.name for tool in registry.available(turn(provenance))} == names
+        in_a_thread = {tool.name for tool in registry.available(turn(provenance, thread()))}
+        assert in_a_thread == names | {"graceful_exit", "stay_silent"}
 
 
 async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(world: World) -> None:
@@ -66,11 +79,11 @@ async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
     async with awake(world.make_home("rowan")) as life:
         followed = json.loads((await use(life, "bluesky_follow", did=kit)).content)
         await life.send()
-        follows = json.loads((await use(life, "bluesky_get_follows", actor="rowan.test")).content)
+        follows = read(await use(life, "bluesky_get_follows", actor="rowan.test"))
         assert [actor["handle"] for actor in follows] == ["kit.test"]
         await use(life, "bluesky_unfollow", follow_uri=followed["uri"])
         await life.send()
-        assert json.loads((await use(life, "bluesky_get_follows", actor="rowan.test")).content) == []
+        assert read(await use(life, "bluesky_get_follows", actor="rowan.test")) == []
 
 
 async def test_only_own_records_can_be_deleted(world: World) -> None:
@@ -85,16 +98,16 @@ async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(wo
     home = world.make_home("rowan")
     world.network.post_as(world.account("kit"), "@rowan.test is the bench dry?")
     async with awake(home) as life:
-        notes = json.loads((await use(life, "bluesky_get_notifications", limit=5)).content)
+        notes = read(await use(life, "bluesky_get_notifications", limit=5))
         assert [note["text"] for note in notes] == ["@rowan.test is the bench dry?"]
-        assert json.loads((await use(life, "bluesky_get_timeline", limit="3")).content) == []
-        assert json.loads((await use(life, "bluesky_get_profile", actor="kit.test")).content)["handle"] == "kit.test"
+        assert read(await use(life, "bluesky_get_timeline", limit="3")) == []
+        assert read(await use(life, "bluesky_get_profile", actor="kit.test"))["handle"] == "kit.test"
         missing = await use(life, "bluesky_get_profile", actor="nobody.test")
         assert missing.is_error
         assert missing.content.startswith("Error:")
 
 
-async def test_a_conversation_can_be_left_with_words_or_with_a_like_and_then_stays_left(world: World) -> None:
+async def test_a_conversation_is_left_with_words_once_and_with_a_like_after_that(world: World) -> None:
     kit = world.account("kit")
     uri, cid = world.network.post_as(kit, "@rowan.test that was a long talk about benches")
     ref = StrongRef(uri, cid)
@@ -108,18 +121,18 @@ async def test_a_conversation_can_be_left_with_words_or_with_a_like_and_then_sta
         )
         await life.send()
         assert left.ends_turn
-        assert world.texts("rowan") == ["Good bench talk."]
-        await use(life, "graceful_exit", subject, reason="done")
+        again = await use(
+            life, "graceful_exit", subject, reason="done", closing_type="message", closing_message="Bye again."
+        )
         await life.send()
+    assert again.ends_turn
+    assert world.texts("rowan") == ["Good bench talk."]
     assert world.likers(uri) == ["rowan.test"]
 
 
 async def test_the_owner_is_never_met_with_silence(world: World) -> None:
-    ref = StrongRef("at://did:plc:owner/app.bsky.feed.post/1", "cid")
-    notification = Notification(ref.uri, ref.cid, Actor("did:plc:owner", "owner.test"), "mention", "…", "", "")
     async with awake(world.make_home("rowan")) as life:
-        subject = ThreadTurn(notification, root=ref, is_owner=True)
-        assert (await use(life, "stay_silent", subject, reason="tired")).is_error
+        assert (await use(life, "stay_silent", thread(is_owner=True), reason="tired")).is_error
 
 
 async def test_outside_a_conversation_a_post_is_named_in_full(world: World) -> None:

@@ -167,6 +167,39 @@ async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_fiv
     await asyncio.gather(*runs, return_exceptions=True)
 
 
+async def test_a_loop_that_a_timer_started_may_finish_when_the_life_stops(journal: Journal) -> None:
+    begun, finished = asyncio.Event(), asyncio.Event()
+
+    async def work() -> Outcome:
+        begun.set()
+        await asyncio.sleep(0.6)
+        finished.set()
+        return Outcome(ran=True, reason="")
+
+    guard = scheduler(journal, Sample("by-timer", work, interval_ms=1000))
+    await guard.start()
+    await asyncio.wait_for(begun.wait(), 5)
+    await guard.stop()
+    assert finished.is_set()
+
+
+async def test_a_loop_that_found_the_mind_busy_comes_back_soon(journal: Journal) -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> Outcome:
+        await gate.wait()
+        return Outcome(ran=True, reason="")
+
+    guard = scheduler(journal, Sample("one", wait, needs_idle=True), Sample("two", done, needs_idle=True))
+    first = asyncio.create_task(guard.run_guarded("one"))
+    await asyncio.sleep(0)
+    again = (await guard.run_guarded("two")).next_in_s
+    assert again is not None
+    assert 0 < again < 1
+    gate.set()
+    await first
+
+
 async def test_a_clock_that_jumps_is_told_and_every_timer_starts_anew_from_the_new_time(journal: Journal) -> None:
     clock, jump = FakeClock(datetime.now(UTC)), 3600.0
     guard = scheduler(journal, Sample("hourly", done, interval_ms=60_000), clock=clock)

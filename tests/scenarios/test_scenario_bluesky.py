@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 
 import pytest
 
+from common.clock import parse_iso
 from tests.living import World, awake, call, replying
 from town.atproto.faults import Fault
 from town.mind.faults import Fault as MindFault
@@ -137,8 +140,9 @@ async def test_while_the_model_is_down_a_mention_waits_and_is_answered_later(wor
         await life.look()
         assert world.texts("rowan") == []
         assert (await life.app.facts.gather())["pendingNotifications"] == 1
-        await life.look()
-        await life.look()
+        for _ in range(3):
+            await asyncio.sleep(0.5)  # a post that met trouble waits a little, longer each time
+            await life.look()
     assert len(world.texts("rowan")) == 1
 
 
@@ -264,5 +268,61 @@ async def test_an_outage_in_the_middle_of_a_life_delays_a_reply_and_neither_lose
         assert world.texts("rowan") == []
         world.faults.clear()
         world.faults.arm(Fault("lost_answer", "com.atproto.repo.putRecord", times=1))
-        await life.look()
+        await asyncio.sleep(0.5)
+        await life.app.scheduler.run_guarded("awareness")
+        await life.send(within_s=40)
     assert len(world.texts("rowan")) == 1
+
+
+async def test_everybody_who_asks_in_a_thread_is_met_with_a_reply_or_a_like(world: World) -> None:
+    count = itertools.count(1)
+    world.mind.answer = lambda _: call("bluesky_reply", text=f"Answer number {next(count)}, and a roof.")
+    home = world.make_home("rowan")
+    root, _ = world.network.post_as(world.account("rowan"), "Tin sings, slate listens.")
+    asked = [
+        world.network.post_as(world.account(name), f"What would {name} put on a shed roof?", reply_to_uri=root)[0]
+        for name in ("kit", "sam", "lou")
+    ]
+    async with awake(home) as life:
+        await life.look()
+        decided = {item.entry.trigger_uri for item in await life.decisions()}
+    answered = {
+        post.reply.parent.uri for post in world.network.posts() if post.author.handle == "rowan.test" and post.reply
+    }
+    liked = {uri for uri in asked if world.likers(uri)}
+    assert answered | liked == set(asked)
+    assert len(answered) >= 2
+    assert decided == set(asked)
+
+
+async def test_a_post_that_the_model_rejects_holds_up_nobody_and_ends_with_a_like(world: World) -> None:
+    def think(request: ChatRequest) -> Thought:
+        if "cursed" in request.messages[-1].text:
+            raise ValueError("content filter")
+        return call("bluesky_reply", text="Tin, by far.")
+
+    world.mind.answer = think
+    home = world.make_home("rowan")
+    cursed, _ = world.network.post_as(world.account("sam"), "@rowan.test a cursed question, what now?")
+    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        life.app.rails.gateway._max_retries = 0
+        for _ in range(12):
+            await life.look()
+            if world.likers(cursed):
+                break
+    assert world.texts("rowan") == ["Tin, by far."]
+
+
+async def test_a_delayed_post_carries_the_time_at_which_it_left(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.app.scheduler.run_guarded("awareness")
+        (intent,) = await life.app.rails.outbox.recent(1)
+        await asyncio.sleep(0.3)
+        await life.send()
+        (sent,) = await life.app.rails.outbox.recent(1)
+    post = next(post for post in world.network.posts() if post.author.handle == "rowan.test")
+    assert sent.departed_at is not None
+    assert parse_iso(post.created_at) == parse_iso(sent.departed_at) > parse_iso(intent.created_at)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
 from tests.living import World
@@ -209,3 +212,37 @@ async def test_ctrl_c_ends_within_five_seconds_with_code_0(world: World) -> None
 
 async def test_an_unknown_option_is_usage_code_2(tmp_path: Path) -> None:
     assert (await soul("run", "--no-such-option")).code == 2
+
+
+@pytest.mark.parametrize("where", [".", "..", "notes"])
+async def test_flush_deletes_nothing_that_is_not_a_memory(world: World, where: str) -> None:
+    home = world.make_home("rowan", MEMORY_DIR=where)
+    notes = home.root / "notes"
+    notes.mkdir()
+    (notes / "diary.txt").write_text("dear diary")
+    one_clear_line(await soul("run", "--home", str(home.root), "--flush-all"), "nothing was deleted", "MEMORY_DIR")
+    assert (notes / "diary.txt").read_text() == "dear diary"
+    assert home.soul.exists()
+
+
+async def test_an_empty_memory_dir_is_the_usual_one(world: World) -> None:
+    home = world.make_home("rowan")
+    home.env.write_text(home.env.read_text() + "\nMEMORY_DIR=\n")
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "♥")
+    assert (home.root / ".memory" / "soul.db").exists()
+
+
+async def test_an_unknown_time_zone_is_named(world: World) -> None:
+    home = world.make_home("rowan", SOUL_TIMEZONE="Mars/Base")
+    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL_TIMEZONE must be an IANA time zone")
+
+
+async def test_a_clock_that_was_ahead_does_not_silence_the_soul_for_months(world: World) -> None:
+    home = world.make_home("rowan")
+    home.memory.mkdir()
+    ahead = iso(SystemClock().now() + timedelta(days=400))
+    schedule = {"lastExpression": ahead, "nextExpression": ahead, "_memoryVersion": "0.1.0"}
+    (home.memory / "expression_schedule.json").write_text(json.dumps(schedule))
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "Sent post", seconds=40)

@@ -32,16 +32,17 @@ def atproto_app(network: Network, *, limits: Limits | None = None, faults: Fault
     """The application that serves `network`; put it on loopback with `town.serving.serve`.
 
     What a client does wrong is answered as Bluesky's server does, and every answer carries `ratelimit-*` headers,
-    but for what is refused at the door. `faults` may be armed in process or by `POST /town/faults`.
+    but for what is refused at the door. Only where `faults` is given can they be armed, in process or by
+    `POST /town/faults`.
     """
-    service = _Service(network, limits or Limits(), faults or Faults())
-    return Starlette(
-        routes=[
-            Route("/xrpc/{nsid}", service.xrpc, methods=["GET", "POST"]),
-            Route("/img/{size}/plain/{did}/{cid}", service.picture),
-            Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]),
-        ]
-    )
+    service = _Service(network, limits or Limits(), faults if faults is not None else Faults())
+    routes = [
+        Route("/xrpc/{nsid}", service.xrpc, methods=["GET", "POST"]),
+        Route("/img/{size}/plain/{did}/{cid}", service.picture),
+    ]
+    if faults is not None:
+        routes.append(Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]))
+    return Starlette(routes=routes)
 
 
 class _Service:

@@ -165,16 +165,15 @@ def waiting(*notifications: Notification) -> list[Pending]:
     return [Pending(one, received_at=one.indexed_at) for one in notifications]
 
 
-def test_each_thread_is_met_once_at_its_newest_post() -> None:
+def test_each_person_in_a_thread_is_met_once_at_their_newest_post() -> None:
     root = uri("bob", "root")
-    old = notification(key="1", minutes=1, root=root, author="cleo")
+    somebody_else = notification(key="1", minutes=1, root=root, author="cleo")
     middle = notification(key="2", minutes=2, root=root)
     new = notification(key="3", minutes=3, root=root)
     other = notification(key="4", minutes=0)
-    items = triage(waiting(new, other, old, middle), OWNER, {}, ME)
-    assert [item.notification for item in items] == [other, new]
-    assert items[1].earlier == (old, middle)
-    assert items[0].earlier == ()
+    items = triage(waiting(new, other, somebody_else, middle), OWNER, {}, ME)
+    assert [item.notification for item in items] == [other, somebody_else, new]
+    assert [item.earlier for item in items] == [(), (), (middle,)]
 
 
 def test_a_post_that_opens_the_thread_belongs_to_it() -> None:
@@ -184,13 +183,12 @@ def test_a_post_that_opens_the_thread_belongs_to_it() -> None:
     assert (item.notification, item.earlier) == (answer, (root,))
 
 
-def test_where_the_owner_spoke_the_owner_is_met_even_if_others_spoke_later() -> None:
+def test_where_the_owner_spoke_the_owner_is_met_first_and_the_others_after() -> None:
     root = uri("bob", "root")
     ask = notification("Can you look at this?", author="owner", key="1", minutes=1, root=root)
     noise = notification("Nobody can.", key="2", minutes=2, root=root)
-    (item,) = triage(waiting(ask, noise), OWNER, {}, ME)
-    assert item.notification == ask
-    assert item.earlier == (noise,)
+    items = triage(waiting(noise, ask), OWNER, {}, ME)
+    assert [item.notification for item in items] == [ask, noise]
 
 
 def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
@@ -217,4 +215,4 @@ def test_no_post_is_lost_or_doubled_by_triage(given_posts: list[tuple[str, int, 
     items = triage(waiting(*posts), OWNER, {}, ME)
     met = [one.uri for item in items for one in (item.notification, *item.earlier)]
     assert sorted(met) == sorted(one.uri for one in posts)
-    assert len({item.notification.root.uri for item in items}) == len(items)
+    assert len({(item.notification.root.uri, item.notification.author.did) for item in items}) == len(items)

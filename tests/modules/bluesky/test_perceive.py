@@ -69,3 +69,29 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
         assert not outcome.ran
         assert life.app.awareness.relationships.seen_at is None
         assert await look(life) == Perceived(1, 1, 0)
+
+
+async def test_a_mention_under_a_burst_of_likes_is_not_missed(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder?")
+    uri, cid = world.network.post_as(world.account("rowan"), "Tin sings.")
+    for number in range(220):
+        like = {"subject": {"uri": uri, "cid": cid}, "createdAt": iso(SystemClock().now())}
+        world.network.create(world.account(f"fan{number}"), "app.bsky.feed.like", like)
+    async with awake(home) as life:
+        assert (await look(life)).waiting == 1
+
+
+async def test_a_post_made_hours_ago_that_arrives_only_now_is_not_missed(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await look(life)
+        facet = {
+            "index": {"byteStart": 0, "byteEnd": 11},
+            "features": [{"$type": "app.bsky.richtext.facet#mention", "did": world.account("rowan")}],
+        }
+        late = {"text": "@rowan.test sent late: tin or slate?", "facets": [facet]}
+        made_at = iso(SystemClock().now() - timedelta(hours=3))
+        world.network.create(world.account("sam"), "app.bsky.feed.post", {**late, "createdAt": made_at})
+        assert await look(life) == Perceived(1, 1, 0)
