@@ -187,8 +187,8 @@ async def test_the_residents_show_what_they_do_and_why(page: Page, square: Squar
     await expect(page.locator("#people .doing")).to_have_text(
         [re.compile(r"Listening, next thought in 1:\d\d$"), "Reading what reached it", "Not awake"]
     )
-    await page.locator("#people summary").first.press("Enter")
     card = page.locator(".person").first
+    await expect(card).to_have_attribute("open", "")
     await expect(card.locator("dd")).to_have_text(["4", "3", "2", "1"])
     await expect(card.locator(".why")).to_have_text("Why: they asked")
     await card.get_by_role("link", name="show post").click()

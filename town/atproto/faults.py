@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from town.atproto.values import Json, invalid
+from town.faults import ArmedFaults, read_fault
 
 FaultKind = Literal[
     "rate_limited",  # 429 with retry-after
@@ -35,45 +36,24 @@ class Fault:
     seconds: float = 30.0
 
 
-class Faults:
-    """The armed faults, oldest first; a request meets at most one."""
+class Faults(ArmedFaults[Fault]):
+    """The armed faults of the network."""
 
     def __init__(self, rng: random.Random | None = None) -> None:
+        super().__init__()
         self._rng = rng or random.Random()
-        self._armed: list[Fault] = []
-
-    @property
-    def armed(self) -> tuple[Fault, ...]:
-        return tuple(self._armed)
-
-    def arm(self, fault: Fault) -> None:
-        """Switch a fault on."""
-        self._armed.append(fault)
-
-    def clear(self) -> None:
-        """Switch all off."""
-        self._armed.clear()
 
     def meet(self, method: str) -> Fault | None:
-        """The fault that this request meets; only a hit uses it up."""
-        for place, fault in enumerate(self._armed):
-            if fnmatchcase(method, fault.method) and self._rng.random() < fault.probability:
-                if fault.times > 1:
-                    self._armed[place] = replace(fault, times=fault.times - 1)
-                else:
-                    del self._armed[place]
-                return fault
-        return None
+        """The fault that a request of this method meets."""
+        return self.use(lambda fault: fnmatchcase(method, fault.method) and self._rng.random() < fault.probability)
 
 
 def fault_from_json(body: Json) -> Fault:
     """A fault as `POST /town/faults` takes it. Raises `XrpcError` for a kind or a field that is not known."""
-    if body.get("kind") not in KINDS:
-        raise invalid(f"kind must be one of {', '.join(KINDS)}")
     try:
-        return Fault(**body)
-    except TypeError as error:
-        raise invalid(f"unknown field: {error}") from error
+        return read_fault(Fault, KINDS, body)
+    except ValueError as error:
+        raise invalid(str(error)) from error
 
 
 def fault_to_json(fault: Fault) -> Json:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
+from town.faults import ArmedFaults, read_fault
 from town.mind.types import Json
 
 FaultKind = Literal[
@@ -27,38 +28,14 @@ class Fault:
     seconds: float = 30.0
 
 
-class Faults:
-    """The armed faults, oldest first; a request meets at most one."""
-
-    def __init__(self) -> None:
-        self._armed: list[Fault] = []
-
-    @property
-    def armed(self) -> tuple[Fault, ...]:
-        return tuple(self._armed)
-
-    def arm(self, fault: Fault) -> None:
-        """Switch a fault on."""
-        self._armed.append(fault)
-
-    def clear(self) -> None:
-        """Switch all off."""
-        self._armed.clear()
+class Faults(ArmedFaults[Fault]):
+    """The armed faults of the model service."""
 
     def meet(self) -> Fault | None:
         """The fault that the present request meets."""
-        if not self._armed:
-            return None
-        fault = self._armed[0]
-        self._armed[:1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
-        return fault
+        return self.use(lambda _: True)
 
 
 def fault_from_json(body: Json) -> Fault:
     """A fault as `POST /town/faults` takes it. Raises `ValueError` for a kind or a field that is not known."""
-    if body.get("kind") not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}")
-    try:
-        return Fault(**body)
-    except TypeError as error:
-        raise ValueError(f"unknown field: {error}") from error
+    return read_fault(Fault, KINDS, body)

@@ -10,6 +10,8 @@ const DOING = {
 };
 const COUNTS = [["posts", "posts"], ["replies", "replies"], ["likes", "likes"], ["silences", "silences"]];
 
+const WIDE = matchMedia("(min-width: 60rem)");
+
 export class People {
   constructor(root, { point }) {
     this.root = root;
@@ -26,7 +28,7 @@ export class People {
     let card = this.cards.get(person.handle);
     if (!card) {
       card = { node: el("li"), doing: el("span"), box: el("div", { class: "life" }), person };
-      card.details = el("details", { class: "person" },
+      card.details = el("details", { class: "person", open: WIDE.matches },
         el("summary", {}, face(person),
           el("span", { class: "who" }, el("h3", {}, person.name), el("span", { class: "handle" }, `@${person.handle}`)),
           icon(CHEVRON, "chevron"), el("span", { class: "doing" }, card.doing)),
