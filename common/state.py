@@ -67,7 +67,7 @@ def load_state(path: Path, default: Json, migrate: Callable[[Json], Json | None]
 def save_state(path: Path, data: Json) -> None:
     """Write a state file atomically, stamped. Raises `StorageError`."""
     text = json.dumps(stamp_version(data), ensure_ascii=False, indent=2) + "\n"
-    # NOTE(self): half a surrogate pair has no UTF-8; as `\udXXX` it is valid JSON and comes back the same.
+    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
     write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 

@@ -43,10 +43,5 @@ class Identity:
     def system_prompt(self, skill: str, variables: Mapping[str, str] | None = None) -> str:
         """The whole system prompt for a skill. Raises `IdentityError` if SOUL.md is not what it was."""
         self._soul.check()
-        parts = [
-            self._soul.text.strip(),
-            read_self(self._home).strip(),
-            self._skills.render("core", "Ground Rules"),
-            self._skills.render(skill, "System Prompt", **(variables or {})),
-        ]
-        return _SEPARATOR.join(part for part in parts if part)
+        own = _SEPARATOR.join([read_self(self._home).strip(), self._skills.render("core", "Ground Rules")])
+        return self._skills.build_system_prompt(self._soul.text, own, skill, variables)

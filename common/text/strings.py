@@ -58,7 +58,7 @@ def dedup_key(text: str, media_id: str | None = None) -> str:
     links = sorted({_canonical(match) for match in _URL.findall(text) + _BARE_URL.findall(_URL.sub(" ", text))})
     parts = [_prose(text), *links, *([media_id] if media_id else [])]
     material = "\n".join(part for part in parts if part) or text.strip()
-    return hashlib.sha256(material.encode()).hexdigest()
+    return hashlib.sha256(material.encode(errors="replace")).hexdigest()
 
 
 def _prose(text: str) -> str:

@@ -115,3 +115,7 @@ def test_the_same_words_under_another_image_are_another_post() -> None:
 @given(st.text())
 def test_a_key_never_says_what_the_text_was(text: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", dedup_key(text))
+
+
+def test_half_a_surrogate_pair_still_has_a_key() -> None:
+    assert len(dedup_key("broken \ud83d text")) == 64
