@@ -5,6 +5,7 @@ UV := $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 MINUTES ?= 0
 RUN ?= python -m
+SPREAD ?= -n auto --dist worksteal
 
 .PHONY: demo test check test-browser test-demo test-network test-crash test-model coverage lock clean help
 
@@ -15,7 +16,7 @@ demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl
 	$(BIN)/soul demo --minutes $(MINUTES)
 
 test: .venv/.dev ## the fast tests
-	$(BIN)/$(RUN) pytest
+	$(BIN)/$(RUN) pytest $(SPREAD)
 
 check: .venv/.dev ## lint, types, floors, file lengths
 	bash .ci/check
@@ -39,7 +40,7 @@ test-model: .venv/.dev ## with a real small language model
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
 	$(BIN)/coverage erase
-	$(MAKE) -s test RUN="coverage run -m"
+	$(MAKE) -s test RUN="coverage run -m" SPREAD=
 	bash .ci/coverage
 
 lock: ## renew the pinned versions (needs uv)
