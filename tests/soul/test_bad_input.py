@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -178,6 +179,30 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, wo
         one_clear_line(await soul("run", "--home", str(home.root)), "Disk full", "Free some space")
     finally:
         await command("umount", str(disk))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
+async def test_a_disk_that_fills_up_under_way_ends_the_life_with_one_line_and_the_mention_is_answered_later(
+    tmp_path: Path, world: World
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    await command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk))
+    try:
+        home = world.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
+        async with started("run", "--home", str(home.root)) as process:
+            await until(process, "♥")
+            with contextlib.suppress(OSError):
+                (disk / "ballast").write_bytes(b"x" * (4 << 20))
+            world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+            output, _ = await asyncio.wait_for(process.communicate(), 30)
+        one_clear_line(Ended(process.returncode or 0, output.decode()), "Disk full", "Free some space")
+        (disk / "ballast").unlink()
+        async with started("run", "--home", str(home.root)) as process:
+            await until(process, "Sent reply")
+    finally:
+        await command("umount", str(disk))
+    assert len(world.texts("rowan")) == 1
 
 
 async def test_a_taken_port_is_named(world: World) -> None:
