@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import re
@@ -155,11 +156,21 @@ async def _live_in_peace(home: Home, reaper: Reaper, world: World, mentions: lis
     process = await _start(home)
     reaper.follow(process, "")
     async with asyncio.timeout(LAST_LIFE_S):
-        while _open_rows(home.database) or not set(mentions) <= set(_answers(world, world.account("rowan"))):
+        while (
+            not _is_awake(home, process.pid)
+            or _open_rows(home.database)
+            or not set(mentions) <= set(_answers(world, world.account("rowan")))
+        ):
             assert process.returncode is None, _last_words(home)
             await asyncio.sleep(0.2)
     process.terminate()
     assert await asyncio.wait_for(process.wait(), END_S) == 0, _last_words(home)
+
+
+def _is_awake(home: Home, pid: int) -> bool:
+    """Whether this very process has come as far as telling how it is."""
+    status = json.loads(home.status.read_text(encoding="utf-8")) if home.status.exists() else {}
+    return status.get("pid") == pid and status.get("state") == "running"
 
 
 def _last_words(home: Home) -> str:
