@@ -6,14 +6,14 @@ loaded when a client is built. The SDK ships no types: behind this door its valu
 
 from __future__ import annotations
 
-from atproto_client import AsyncClient  # type: ignore[import-untyped]
-from atproto_client.exceptions import (  # type: ignore[import-untyped]
+from atproto_client import AsyncClient
+from atproto_client.exceptions import (
     AtProtocolError,
     InvokeTimeoutError,
     RequestErrorBase,
 )
-from atproto_client.models.dot_dict import DotDict  # type: ignore[import-untyped]
-from atproto_client.request import AsyncRequest, Response  # type: ignore[import-untyped]
+from atproto_client.models.dot_dict import DotDict
+from atproto_client.request import AsyncRequest, Response
 
 __all__ = [
     "AsyncClient",

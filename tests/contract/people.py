@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from atproto import AtUri, Client, Request, Session, models  # type: ignore[import-untyped]
+from atproto import AtUri, Client, Request, Session, models
 
 _NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
 _NUMBERS = itertools.count(random.randrange(10**6))

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from atproto import models  # type: ignore[import-untyped]
+from atproto import models
 
 from tests.contract.people import Person, UnderTest, refusal
 from tests.contract.wire import POST, R, create, post_record

@@ -6,7 +6,7 @@ import time
 
 import httpx
 import pytest
-from atproto import exceptions as ex  # type: ignore[import-untyped]
+from atproto import exceptions as ex
 
 from tests.contract.people import Person, UnderTest, refusal
 from tests.contract.wire import POST, R, create, post_record, put

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from atproto import client_utils, models  # type: ignore[import-untyped]
+from atproto import client_utils, models
 
 from tests.contract.people import Person, UnderTest, refusal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from atproto import client_utils, models  # type: ignore[import-untyped]
+from atproto import client_utils, models
 
 from tests.contract.people import Person, UnderTest, refusal
 from tests.contract.wire import FOLLOW, LIKE, POST, PROFILE, REPOST, TID, R, post_record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from atproto import models  # type: ignore[import-untyped]
+from atproto import models
 
 from tests.contract.people import Person, UnderTest, refusal
 from tests.contract.wire import CID, CREATE, POST, TID, R, create, post_record, put

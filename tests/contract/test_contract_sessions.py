@@ -9,7 +9,7 @@ import json
 import time
 
 import pytest
-from atproto import AsyncClient, AsyncRequest, SessionEvent, models  # type: ignore[import-untyped]
+from atproto import AsyncClient, AsyncRequest, SessionEvent, models
 from atproto import exceptions as ex
 
 from tests.contract.people import Person, UnderTest, refusal

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from atproto import AsyncClient, AsyncRequest  # type: ignore[import-untyped]
+from atproto import AsyncClient, AsyncRequest
 
 from common.clock import FakeClock, SystemClock
 from tests.town.running import NO_TLS, Town

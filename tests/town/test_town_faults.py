@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from atproto import AsyncClient  # type: ignore[import-untyped]
+from atproto import AsyncClient
 from atproto import exceptions as ex
 
 from common.clock import iso
