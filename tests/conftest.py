@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, settings
 
 from tests.living import World, clean_environment, open_world
 
-
 # NOTE(self): how fast examples come depends on what else the machine does; what they show does not.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
