@@ -27,6 +27,13 @@ _ANSWER_CHARS = 500
 _LEVELS: dict[LineKind, int] = {"warn": logging.WARNING, "error": logging.ERROR}
 
 
+class _QuietFile(RotatingFileHandler):
+    """A file that keeps its troubles to itself: the terminal belongs to the owner."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Stay quiet."""
+
+
 class DailyFile(logging.Handler):
     """Writes each record to the file of its UTC day; old days are deleted when a new one begins."""
 
@@ -61,10 +68,9 @@ class DailyFile(logging.Handler):
         if self._file is not None:
             self._file.close()
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._file = RotatingFileHandler(
+        self._file = _QuietFile(
             self._folder / f"{day}.log", maxBytes=LOG_MAX_BYTES, backupCount=LOG_ROTATIONS, encoding="utf-8"
         )
-        self._file.handleError = self.handleError  # type: ignore[method-assign]  # as quiet as its owner
         if self.formatter is not None:
             self._file.setFormatter(self.formatter)
         self._day = day

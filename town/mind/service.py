@@ -61,11 +61,11 @@ class _Service:
         body = await _json(request)
         try:
             chat = read_request(body, models=self._mind.models)
+            if isinstance(self._mind, GatewayMind):
+                return await self._mind.forward(body)
+            return _answer(chat, await self._mind.think(chat), cut=fault is not None)
         except BadRequest as error:
             return _refusal(400, str(error), "invalid_request_error", code=error.code, param=error.param)
-        if isinstance(self._mind, GatewayMind):
-            return await self._mind.forward(body)
-        return _answer(chat, await self._mind.think(chat), cut=fault is not None)
 
     async def models(self, request: Request) -> Response:
         self._check_key(request)

@@ -12,7 +12,7 @@ from adapters.atproto.tid import is_tid, tid_for
 from adapters.atproto.types import Image, ReplyRefs, StrongRef
 from common.result import ApiResult
 from tests.adapters.atproto.atproto_house import House, err, ok
-from town.atproto.faults import Fault
+from town.atproto.faults import Fault, FaultKind
 from town.atproto.values import FOLLOW, LIKE, POST, REPOST
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -58,11 +58,11 @@ ACTS: list[tuple[str, Act]] = [
 @pytest.mark.parametrize(("collection", "act"), ACTS, ids=[name for name, _ in ACTS])
 @pytest.mark.parametrize("kind", ["lost_answer", "lost_request", "server_error", "bad_gateway"])
 async def test_an_act_of_unknown_outcome_repeated_under_its_key_is_done_exactly_once(
-    house: House, collection: str, act: Act, kind: str
+    house: House, collection: str, act: Act, kind: FaultKind
 ) -> None:
     alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
     target, key = await posted(bob), tid_for(MOMENT, "intent-1")
-    house.faults.arm(Fault(kind, PUT))  # type: ignore[arg-type]
+    house.faults.arm(Fault(kind, PUT))
     assert err(await act(alice, target, key)).kind == "unknown_outcome"
     before = ok(await alice.get_record(f"at://{alice.did}/{collection}/{key}"))
     assert (before is not None) is (kind == "lost_answer")

@@ -14,7 +14,7 @@ from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
-from modules.journal.types import Entry
+from modules.journal.types import Entry, EntryKind
 from modules.outbox import store
 from modules.outbox.types import Intent
 from modules.schema import MIGRATIONS
@@ -100,8 +100,9 @@ async def test_secrets_enter_neither_row_nor_terminal(desk: Desk) -> None:
 
 
 async def test_recent_gives_the_newest_first_and_only_the_kinds_asked_for(desk: Desk) -> None:
-    for number, kind in enumerate(["life", "act", "decision", "act"]):
-        await desk.journal.record(Entry(kind, "x", str(number)))  # type: ignore[arg-type]
+    kinds: tuple[EntryKind, ...] = ("life", "act", "decision", "act")
+    for number, kind in enumerate(kinds):
+        await desk.journal.record(Entry(kind, "x", str(number)))
     assert [one.entry.summary for one in await desk.journal.recent(3)] == ["3", "2", "1"]
     assert [one.entry.summary for one in await desk.journal.recent(9, ["act", "life"])] == ["3", "1", "0"]
     assert await desk.journal.recent(9, []) == []
