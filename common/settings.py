@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlparse
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -48,7 +48,31 @@ def _languages(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def _handles(value: object) -> object:
+    return tuple(_handle(part) for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _prices(value: object) -> object:
+    """`model=input/output` pairs, in US dollars per million tokens."""
+    if not isinstance(value, str):
+        return value
+    prices: dict[str, tuple[float, float]] = {}
+    for part in filter(None, (part.strip() for part in value.split(","))):
+        model, _, price = part.rpartition("=")
+        given, _, taken = price.partition("/")
+        try:
+            prices[model.strip()] = (float(given), float(taken))
+        except ValueError:
+            raise ValueError("must look like model=0.15/0.60, in dollars per million tokens in/out") from None
+    if any(not model or min(price) < 0 for model, price in prices.items()):
+        raise ValueError("must name a model and prices of at least 0 for each entry")
+    return prices
+
+
 Languages = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_languages), Field(max_length=3)]
+Handles = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_handles)]
+Prices = Annotated[dict[str, tuple[float, float]], NoDecode, BeforeValidator(_prices)]
+Approval = Literal["off", "strangers", "drafts"]
 Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 
@@ -72,10 +96,22 @@ class Settings(BaseSettings):
     ai_gateway_api_key: SecretStr = Field(min_length=1)
     ai_gateway_base_url: HttpUrl = "https://ai-gateway.vercel.sh/v1"
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
+    ai_gateway_model_cheap: str = ""
+
+    budget_tokens_per_day: int = Field(default=2_000_000, ge=0)
+    budget_usd_per_day: float | None = Field(default=None, ge=0)
+    model_prices: Prices = {}
+
+    soul_peers: Handles = ()
+    soul_bot_label: bool = True
+    operator_contact: str = Field(default="", max_length=200)
+    soul_approval: Approval = "off"
 
     memory_dir: Path | None = None
     soul_timezone: TimeZone = ""
     soul_speed: float = Field(default=1.0, gt=0, le=1000)
+    soul_allow_private_net: bool = False
+    soul_unsafe_exec: bool = False
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from common.result import ApiResult
 
 IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete"]
-IntentState = Literal["pending", "sending", "done", "failed", "expired", "blocked"]
+IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Draft:
         media_id: identifies attached media, for deduplication.
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
+        by_owner: the owner asked for it, in a turn that held nobody else's words.
+        hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
 
     """
 
@@ -33,11 +38,13 @@ class Draft:
     media_id: str | None = None
     cause_id: str | None = None
     urgent: bool = False
+    by_owner: bool = False
+    hold: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A row of the outbox. Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
+    """A row of the outbox. `held` waits for the owner's yes; `error` then says why. Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
 
     `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
     `departed_at` is when it first set out: that is the time the world sees, and every later try repeats it.
@@ -104,12 +111,52 @@ class Courier(Protocol):
         ...
 
 
-class Rule(Protocol):
-    """Something that stands at the door and may say no, for example manners or the owner's approval."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one rule says of one draft, for the door and for the journal.
 
-    async def __call__(self, draft: Draft) -> str | None:
-        """The reason to block, or None."""
+    Attributes:
+        rule: the rule's name, for example `consent`.
+        says: `pass`, `hold` (wait for the owner's yes) or `block`.
+        reason: why, in words; "" for a plain pass.
+        value: what was counted or found, for example 7.
+        limit: what it was held against, for example 6.
+
+    """
+
+    rule: str
+    says: Literal["pass", "hold", "block"] = "pass"
+    reason: str = ""
+    value: str | float | None = None
+    limit: float | None = None
+
+
+class Rule(Protocol):
+    """Something that stands at the door, for example manners, the secret scan, or the owner's approval.
+
+    It runs in the writer thread, inside the transaction that admits the draft: what it counts cannot change under it.
+    It must not wait for anything. All rules are asked; one `block` is stronger than any `hold`.
+    """
+
+    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+        """What this rule, or family of rules, says."""
         ...
+
+
+class Gate(Protocol):
+    """Asked each time before something leaves; it also runs inside a transaction of the writer thread."""
+
+    def __call__(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        """None if the intent may leave now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why something may not leave yet, and in how many seconds to ask again."""
+
+    reason: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
