@@ -7,7 +7,8 @@ MINUTES ?= 0
 RUN ?= python -m
 SPREAD ?= -n auto --dist worksteal
 
-.PHONY: demo test check test-browser test-demo test-network test-crash test-model coverage lock clean help
+.PHONY: demo test check test-browser test-demo test-network test-crash test-security test-agentdojo test-model coverage \
+	lock clean help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
@@ -26,13 +27,20 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-demo: .venv/.dev ## the demo, as a newcomer sees it
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest tests/soul -m slow
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh
 
 test-crash: .venv/.dev ## kill -9, a hundred times
 	$(BIN)/python -m pytest -m crash -s
+
+test-security: .venv/.dev ## every attack, in full length: cost, manners, crafted posts, fetching, the sandbox
+	bash .ci/need bubblewrap
+	SOUL_NEED_SANDBOX=1 $(BIN)/python -m pytest tests/security -m "not agentdojo" --timeout 900 -s
+
+test-agentdojo: .venv/.dev ## the AgentDojo attacks, replayed through the tool gate (installs it apart)
+	PYTHON="$(PYTHON)" bash tests/security/agentdojo/run.sh
 
 test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
