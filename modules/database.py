@@ -11,13 +11,15 @@ import asyncio
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from common.errors import ConfigError, SoulError, StorageError, Transient
 from common.files import storage_error
+from modules.schema import MIGRATIONS
 
 T = TypeVar("T")
 
@@ -105,6 +107,50 @@ class Database:
         return result
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """One unchanging view of the SOUL's database, for a command that only looks, whether the SOUL runs or not.
+
+    Raises:
+        ConfigError: there is no database yet, or another version wrote it.
+        StorageError: it is damaged or cannot be read.
+        Transient: it is in use for longer than the busy time-out.
+
+    """
+    if not path.exists():
+        raise ConfigError(f"There is no {path} yet", remedy="It is made when the SOUL first wakes: `soul run`.")
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("BEGIN")
+            _check_version(path, int(connection.execute("PRAGMA user_version").fetchone()[0]))
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise _explain(path, error) or error from error
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version < len(MIGRATIONS):
+        raise ConfigError(
+            f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
+            remedy="Let the SOUL wake once (`soul run`): that brings it up to date.",
+        )
+    if version > len(MIGRATIONS):
+        raise _too_new(path, version, len(MIGRATIONS))
+
+
+def _too_new(path: Path, version: int, known: int) -> ConfigError:
+    return ConfigError(
+        f"{path} was written by a newer version (schema {version}; this one knows {known})",
+        remedy="Install the newer version again, or move the file away to start afresh.",
+    )
+
+
 def _open_or_set_aside(path: Path, migrations: Sequence[str]) -> tuple[sqlite3.Connection, str]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,10 +190,7 @@ def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
 def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(migrations):
-        raise ConfigError(
-            f"{path} was written by a newer version (schema {version}; this one knows {len(migrations)})",
-            remedy="Install the newer version again, or move the file away to start afresh.",
-        )
+        raise _too_new(path, version, len(migrations))
     for number in range(version, len(migrations)):
         script = f"BEGIN IMMEDIATE;\n{migrations[number]};\nPRAGMA user_version = {number + 1};\nCOMMIT;"
         connection.executescript(script)
