@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from modules.self_document import SelfExtract, extract_display_name, extract_fro
 from modules.skills import Skills
 
 _SEPARATOR = "\n\n---\n\n"
+_SHA256_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,23 @@ class Me:
     owner_handle: str
     owner_did: str
     timezone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """One part of a prompt: its name, its length in characters, and of a document the first digits of its SHA-256."""
+
+    name: str
+    chars: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """What a model is told before anything else, and of what it was put together."""
+
+    text: str
+    parts: tuple[PromptPart, ...]
 
 
 class Identity:
@@ -40,8 +59,17 @@ class Identity:
         """What SELF.md says, by its headings."""
         return extract_from_self(read_self(self._home))
 
-    def system_prompt(self, skill: str, variables: Mapping[str, str] | None = None) -> str:
+    def system_prompt(self, skill: str, variables: Mapping[str, str] | None = None) -> SystemPrompt:
         """The whole system prompt for a skill. Raises `IdentityError` if SOUL.md is not what it was."""
         self._soul.check()
-        own = _SEPARATOR.join([read_self(self._home).strip(), self._skills.render("core", "Ground Rules")])
-        return self._skills.build_system_prompt(self._soul.text, own, skill, variables)
+        own = read_self(self._home)
+        soul, ground = self._soul.text.strip(), self._skills.render("core", "Ground Rules").strip()
+        known = _SEPARATOR.join([own.strip(), ground]).strip()
+        text = self._skills.build_system_prompt(soul, known, skill, variables)
+        parts = (
+            PromptPart("SOUL.md", len(soul), self._soul.sha256[:_SHA256_SHOWN]),
+            PromptPart("SELF.md", len(own.strip()), hashlib.sha256(own.encode()).hexdigest()[:_SHA256_SHOWN]),
+            PromptPart("ground rules", len(ground)),
+            PromptPart(f"skill {skill}", len(text) - len(_SEPARATOR.join([soul, known, ""]))),
+        )
+        return SystemPrompt(text, parts)

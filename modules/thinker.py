@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from common.clock import Clock
+from common.clock import Clock, iso
 from common.constants import MAX_TOOL_ROUNDS
 from common.errors import SoulError
+from modules.identity import PromptPart, SystemPrompt
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, ToolChoice
+from modules.llm_gateway.types import Message, ToolCall, ToolChoice
 from modules.thinking import Stopped, Thought, think
 from modules.tools.executor import Executor
-from modules.tools.types import Turn
+from modules.tools.types import ToolResult, Turn
 
 _CUT_OFF: dict[Stopped, str] = {
     "no_calls": "the model called no tool, even when asked again",
@@ -39,7 +41,7 @@ class Thinker:
         self,
         *,
         turn: Turn,
-        system: str,
+        system: SystemPrompt,
         messages: Sequence[Message],
         purpose: str,
         tool_choice: ToolChoice = "auto",
@@ -47,6 +49,12 @@ class Thinker:
         only: Collection[str] | None = None,
     ) -> Thought:
         """Think, and journal what it took. Arguments and errors are those of `modules.thinking.think`."""
+        given = {
+            "purpose": purpose,
+            "began": iso(self.clock.now()),
+            "provenance": turn.provenance.name.lower(),
+            "prompt": [asdict(part) for part in (*system.parts, _conversation(messages))],
+        }
         try:
             thought = await think(
                 gateway=self.gateway,
@@ -54,7 +62,7 @@ class Thinker:
                 clock=self.clock,
                 nudge=self.nudge(),
                 turn=turn,
-                system=system,
+                system=system.text,
                 messages=messages,
                 purpose=purpose,
                 tool_choice=tool_choice,
@@ -63,38 +71,41 @@ class Thinker:
             )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
-            entry = Entry("model", turn.loop, summary, line=None, reason=str(error), trigger_uri=turn.cause_id)
+            entry = Entry(
+                "model", turn.loop, summary, line=None, reason=str(error), trigger_uri=turn.cause_id, data=given
+            )
             await self.journal.record(entry)
             raise
-        await self._tell(thought, turn, purpose, sizes={"system": len(system), "messages": _length(messages)})
+        await self._tell(thought, turn, given)
         return thought
 
-    async def _tell(self, thought: Thought, turn: Turn, purpose: str, *, sizes: dict[str, int]) -> None:
+    async def _tell(self, thought: Thought, turn: Turn, given: dict[str, Any]) -> None:
         cut_off = _CUT_OFF.get(thought.stopped)
         await self.journal.record(
             Entry(
                 "model",
                 turn.loop,
-                f"Thinking about {purpose} ended early" if cut_off else f"Thought about {purpose}",
+                f"Thinking about {given['purpose']} ended early" if cut_off else f"Thought about {given['purpose']}",
                 line="warn" if cut_off else None,
                 reason=cut_off or thought.stopped,
                 trigger_uri=turn.cause_id,
                 data={
-                    "purpose": purpose,
+                    **given,
                     "model": self.gateway.model,
-                    "provenance": turn.provenance.name.lower(),
                     "rounds": thought.rounds,
                     "input_tokens": thought.usage.input_tokens,
                     "output_tokens": thought.usage.output_tokens,
-                    "chars": sizes,
-                    "calls": [
-                        {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
-                        for call, result in thought.calls
-                    ],
+                    "calls": [_call(call, result) for call, result in thought.calls],
                 },
             )
         )
 
 
-def _length(messages: Sequence[Message]) -> int:
-    return sum(len(message.content) for message in messages if isinstance(message.content, str))
+def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+    said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
+    intent_id = result.data.get("intent_id")
+    return said | {"intent_id": intent_id} if intent_id else said
+
+
+def _conversation(messages: Sequence[Message]) -> PromptPart:
+    return PromptPart("conversation", sum(len(item.content) for item in messages if isinstance(item.content, str)))

@@ -60,7 +60,7 @@ async def _ground(app: App) -> Outcome:
     rails = app.rails
     said = await rails.gateway.chat(
         [Message("user", rails.skills.render("grounding", "User Message"))],
-        system=rails.identity.system_prompt("grounding"),
+        system=rails.identity.system_prompt("grounding").text,
         purpose="grounding",
     )
     return Outcome(ran=True, reason=said)
