@@ -82,6 +82,7 @@ class LLMGateway:
         rng: for jitter, and for ids that a service forgot.
         console: hears about retries.
         on_usage: called once per answered call with the result and its purpose.
+        transport: makes what the requests travel by; None: the SDK's own way.
         call_timeout_s: deadline of each attempt, in seconds, stream included.
         max_retries: attempts after the first, for what is transient.
 
@@ -97,6 +98,7 @@ class LLMGateway:
         rng: Random,
         console: Console,
         on_usage: Callable[[ChatResult, str], None] | None = None,
+        transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
         call_timeout_s: float = LLM_CALL_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
     ) -> None:
@@ -107,6 +109,7 @@ class LLMGateway:
         self._rng = rng
         self._console = console
         self._on_usage = on_usage
+        self._transport = transport
         self._call_timeout_s = call_timeout_s
         self._max_retries = max_retries
         self._openai: AsyncOpenAI | None = None
@@ -241,8 +244,15 @@ class LLMGateway:
         # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
         openai = await asyncio.to_thread(importlib.import_module, "openai")
         if self._openai is None:
+            http_client = None
+            if self._transport:
+                http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._call_timeout_s)
             self._openai = openai.AsyncOpenAI(
-                base_url=self._base_url, api_key=self._api_key, max_retries=0, timeout=self._call_timeout_s
+                base_url=self._base_url,
+                api_key=self._api_key,
+                max_retries=0,
+                timeout=self._call_timeout_s,
+                http_client=http_client,
             )
         return self._openai, openai.OpenAIError
 
