@@ -26,6 +26,7 @@ from common.clock import parse_iso
 Json = dict[str, Any]
 T = TypeVar("T")
 
+BOT_LABEL = "bot"
 _MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video", "app.bsky.embed.gallery")
 
 
@@ -52,7 +53,13 @@ def actor(view: Json) -> Actor | None:
     did = text_of(view, "did")
     if not did:
         return None
-    return Actor(did, text_of(view, "handle"), text_of(view, "displayName"), text_of(view, "avatar") or None)
+    return Actor(
+        did=did,
+        handle=text_of(view, "handle"),
+        display_name=text_of(view, "displayName"),
+        avatar=text_of(view, "avatar") or None,
+        is_bot=any(_calls_itself_a_bot(label, did) for label in _objects(view, "labels")),
+    )
 
 
 def profile(view: Json) -> Profile | None:
@@ -70,6 +77,7 @@ def profile(view: Json) -> Profile | None:
         follows_count=_count(view, "followsCount"),
         posts_count=_count(view, "postsCount"),
         labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val"))),
+        created_at=text_of(view, "createdAt"),
     )
 
 
@@ -164,6 +172,11 @@ def record(wire: Json) -> Record | None:
     """A raw record; None without its address. Its cid may be absent on the wire and is then ""."""
     uri = text_of(wire, "uri")
     return Record(uri, text_of(wire, "cid"), object_of(wire, "value")) if uri else None
+
+
+def _calls_itself_a_bot(label: Json, did: str) -> bool:
+    """What others call an account is their opinion."""
+    return text_of(label, "src") == did and text_of(label, "val") == BOT_LABEL and label.get("neg") is not True
 
 
 def _with_replies(view: Json) -> ThreadNode | None:

@@ -17,6 +17,7 @@ POST = "app.bsky.feed.post"
 LIKE = "app.bsky.feed.like"
 REPOST = "app.bsky.feed.repost"
 FOLLOW = "app.bsky.graph.follow"
+PROFILE = "app.bsky.actor.profile"
 
 WireRecord = dict[str, Any]
 

@@ -9,17 +9,18 @@ from common.result import Err
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account as it appears beside its posts."""
+    """An account as it appears beside its posts; `is_bot` if it says so of itself."""
 
     did: str
     handle: str
     display_name: str = ""
     avatar: str | None = None
+    is_bot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An account's own page."""
+    """An account's own page; `created_at` (ISO-8601) is when the account was made, "" if that is not told."""
 
     did: str
     handle: str
@@ -30,6 +31,7 @@ class Profile:
     follows_count: int = 0
     posts_count: int = 0
     labels: tuple[str, ...] = ()
+    created_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,20 @@ class Writer(Reader):
         """Take a follow back, by the uri that following returned."""
         return await self.delete_post(follow_uri)
 
+    async def put_profile(self, record: records.WireRecord, *, swap: str | None) -> ApiResult[StrongRef]:
+        """Replace our own profile record, if it still is the one whose cid is `swap` (None: if there is none).
+
+        If it is another by now the `Err` is a `ServiceErr` named `InvalidSwap`.
+        """
+        body = {
+            "repo": self.did,
+            "collection": records.PROFILE,
+            "rkey": "self",
+            "record": {"$type": records.PROFILE, **record},
+            "swapRecord": swap,
+        }
+        return await self._put_body(body)
+
     async def upload_blob(self, data: bytes, mime: str) -> ApiResult[Blob]:
         """Upload a file; it lives only if a record refers to it within minutes."""
         answer = await self._xrpc.upload("com.atproto.repo.uploadBlob", data, mime)
@@ -114,7 +128,9 @@ class Writer(Reader):
 
     async def _put(self, collection: str, record: records.WireRecord, rkey: str | None) -> ApiResult[StrongRef]:
         key = rkey or self._tids.next(self._clock.now())
-        body = {"repo": self.did, "collection": collection, "rkey": key, "record": record}
+        return await self._put_body({"repo": self.did, "collection": collection, "rkey": key, "record": record})
+
+    async def _put_body(self, body: records.WireRecord) -> ApiResult[StrongRef]:
         answer = await self._xrpc.procedure("com.atproto.repo.putRecord", body, write=True)
         if isinstance(answer, Err):
             return answer

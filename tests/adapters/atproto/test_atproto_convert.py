@@ -155,3 +155,32 @@ PARENT = StrongRef("at://did:plc:a/app.bsky.feed.post/1", "c1")
 )
 def test_a_reply_hangs_under_the_root_its_parent_names(thread: ThreadNode | None, root: StrongRef) -> None:
     assert resolve_reply_refs(PARENT, thread) == ReplyRefs(PARENT, root)
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_bot"),
+    [
+        ([{"src": "did:plc:a", "val": "bot"}], True),
+        ([{"src": "did:plc:a", "val": "!no-unauthenticated"}, {"src": "did:plc:a", "val": "bot"}], True),
+        ([{"src": "did:plc:labeler", "val": "bot"}], False),
+        ([{"src": "did:plc:a", "val": "bot", "neg": True}], False),
+        ([{"src": "did:plc:a", "val": "robot"}], False),
+        ([], False),
+        ("bot", False),
+        (["bot", 5, None], False),
+    ],
+)
+def test_an_account_is_a_bot_if_it_says_so_of_itself(labels: object, *, is_bot: bool) -> None:
+    item = {**view(), "author": {**ALICE, "labels": labels}, "reason": "mention"}
+    found = convert.notification(item)
+    assert found
+    assert found.author.is_bot is is_bot
+    assert posted(item).author.is_bot is is_bot
+
+
+def test_a_profile_tells_when_the_account_was_made_if_it_is_known() -> None:
+    told = convert.profile({**ALICE, "createdAt": "2026-01-05T12:00:00.000Z"})
+    untold = convert.profile({**ALICE, "createdAt": 5})
+    assert told
+    assert untold
+    assert (told.created_at, untold.created_at) == ("2026-01-05T12:00:00.000Z", "")

@@ -9,11 +9,11 @@ import pytest
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.tid import is_tid, tid_for
-from adapters.atproto.types import Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Image, ReplyRefs, ServiceErr, StrongRef
 from common.result import ApiResult
 from tests.adapters.atproto.atproto_house import House, err, ok
 from town.atproto.faults import Fault, FaultKind
-from town.atproto.values import FOLLOW, LIKE, POST, REPOST
+from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -152,3 +152,28 @@ async def test_records_of_others_cannot_be_deleted(house: House) -> None:
     ref = await posted(bob)
     assert err(await alice.delete_post(ref.uri)).kind == "invalid"
     assert ok(await bob.get_record(ref.uri))
+
+
+async def test_the_own_profile_is_replaced_only_as_it_was_read(house: House) -> None:
+    alice = await house.logged_in("alice")
+    address = f"at://{alice.did}/{PROFILE}/self"
+    stands = ok(await alice.get_record(address))
+    assert stands
+    changed = ok(await alice.put_profile({**stands.value, "description": "hi", "x-mine": {"a": 1}}, swap=stands.cid))
+    again = ok(await alice.get_record(address))
+    assert again
+    assert again.cid == changed.cid
+    assert again.value == {**stands.value, "description": "hi", "x-mine": {"a": 1}}
+    for stale in (stands.cid, None):
+        refused = err(await alice.put_profile({"description": "stale"}, swap=stale))
+        assert isinstance(refused, ServiceErr)
+        assert (refused.name, refused.kind) == ("InvalidSwap", "invalid")
+
+
+async def test_an_account_without_a_profile_record_gets_one(house: House) -> None:
+    account = house.network.create_account("dora.test", "dora-pass")
+    dora = await house.logged_in("dora")
+    made = ok(await dora.put_profile({"displayName": "Dora"}, swap=None))
+    assert made.uri == f"at://{account.did}/{PROFILE}/self"
+    assert (await dora.get_profile(dora.did)) == (await dora.get_profile("dora.test"))
+    assert ok(await dora.get_profile(dora.did)).display_name == "Dora"
