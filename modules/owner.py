@@ -20,7 +20,10 @@ _SKILL = "owner-communication"
 
 
 class OwnerTalk:
-    """Remembers the last exchanges of this terminal; after half an hour of quiet it starts afresh."""
+    """Remembers the last exchanges of this terminal; after half an hour of quiet it starts afresh.
+
+    While an answer that was made among others' words is remembered, those words are still in the turn.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class OwnerTalk:
         self._journal = journal
         self._clock = clock
         self._situation = situation
-        self._history: deque[tuple[str, str]] = deque(maxlen=OWNER_HISTORY_EXCHANGES)
+        self._history: deque[tuple[str, str, Provenance]] = deque(maxlen=OWNER_HISTORY_EXCHANGES)
         self._last: datetime | None = None
 
     async def answer(self, line: str) -> str:
@@ -51,11 +54,17 @@ class OwnerTalk:
                 self._history.clear()
             messages = [
                 message
-                for asked, said in self._history
+                for asked, said, _ in self._history
                 for message in (Message("user", asked), Message("assistant", said))
             ]
             thought = await self._thinker.think(
-                turn=Turn(loop="owner", provenance=Provenance.OWNER, cause_id="owner"),
+                turn=Turn(
+                    loop="owner",
+                    provenance=min((words for *_, words in self._history), default=Provenance.OWNER),
+                    cause_id="owner",
+                    importance="owner",
+                    origin=Provenance.OWNER,
+                ),
                 system=self._identity.system_prompt(
                     _SKILL,
                     {
@@ -70,7 +79,7 @@ class OwnerTalk:
             )
             self._last = self._clock.now()
             if thought.text.strip():
-                self._history.append((line, thought.text.strip()))
+                self._history.append((line, thought.text.strip(), thought.provenance))
         acts = [call.name for call, result in thought.calls if not result.is_error]
         await self._journal.record(
             Entry(

@@ -1,5 +1,7 @@
 """The tool loop: ask the model, do what it asks for, tell it what came of it, until the matter is settled.
 
+As soon as a tool brings in somebody's words, the turn sinks to their trust, and with it what the next call may do.
+
 It is bounded in rounds, in time, and in patience with repeated mistakes. Nothing survives a crash here; what the tools
 did lives in the outbox.
 """
@@ -19,8 +21,8 @@ from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.messages import create_assistant_tool_use_message, create_tool_result_message
 from modules.llm_gateway.types import ChatResult, Message, ToolAnswer, ToolCall, ToolChoice, Usage
 from modules.tools.executor import Executor
-from modules.tools.policy import deduplicate_reply_tool_calls, replied_uri
-from modules.tools.types import ToolResult, Turn
+from modules.tools.policy import deduplicate_reply_tool_calls, replied_uri, sunk
+from modules.tools.types import Provenance, ToolResult, Turn
 
 Stopped = Literal[
     "ended",  # a tool settled the matter, or the model had no more calls
@@ -34,13 +36,17 @@ Stopped = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """What a stretch of thinking came to. `text` is the model's last words; `usage` the sum over all rounds."""
+    """What a stretch of thinking came to.
+
+    `text` is the model's last words; `usage` the sum over all rounds; `provenance` the least trusted words in it.
+    """
 
     text: str
     calls: tuple[tuple[ToolCall, ToolResult], ...]
     rounds: int
     usage: Usage
     stopped: Stopped
+    provenance: Provenance
 
 
 async def think(
@@ -63,7 +69,7 @@ async def think(
     Args:
         gateway: the model.
         executor: does what the model asks for, one call after the other.
-        turn: whose words shape this thinking.
+        turn: whose words shape this thinking, as it begins.
         system: the system prompt.
         messages: the conversation so far.
         purpose: one word for the records.
@@ -128,7 +134,7 @@ class _Session:
         return await self._run(result)
 
     def thought(self, stopped: Stopped) -> Thought:
-        return Thought(self.text, tuple(self.calls), self.rounds, self.usage, stopped)
+        return Thought(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
 
     async def _ask(self) -> ChatResult:
         return await self.gateway.chat_with_tools(
@@ -157,6 +163,7 @@ class _Session:
                 outcome = ToolResult("SKIPPED: this post has your reply already.", is_error=True)
             else:
                 outcome = await self.executor.execute(call, self.turn, self.only)
+            self.turn = sunk(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
             stopped = self._weigh(call, outcome)

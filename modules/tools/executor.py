@@ -8,14 +8,19 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from pydantic import BaseModel, ValidationError
 
 from common.errors import Fatal, SoulError
+from common.redact import Redactor
+from modules.foreign_text import one_line
 from modules.llm_gateway.types import ToolCall
-from modules.tools.policy import explain, without_empty_options
+from modules.tools.policy import explain, why_held, without_empty_options
 from modules.tools.registry import Registry
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.tools.types import Provenance, Tool, ToolResult, Turn
+
+_ERROR_LENGTH = 300
 
 
 class Executor:
@@ -24,16 +29,24 @@ class Executor:
     Args:
         registry: says which tools exist.
         on_call: hears every call with its result; `result.data["traceback"]` is there when a handler broke.
+        redactor: takes secrets out of what the model is told.
 
     """
 
-    def __init__(self, registry: Registry, on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
         self.registry = registry
         self._on_call = on_call
+        self._redactor = redactor or Redactor()
 
     async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
         """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
         result = await self._result(call, turn, only)
+        result = replace(result, content=self._redactor.text(result.content))
         if self._on_call:
             self._on_call(call, result, turn)
         return result
@@ -52,7 +65,7 @@ class Executor:
             arguments = tool.input_model.model_validate(without_empty_options(tool.input_model, call.input))
         except ValidationError as error:
             return _error(explain(tool, error))
-        return await _run(tool, arguments, turn)
+        return await _run(tool, arguments, replace(turn, hold=why_held(tool, turn)))
 
 
 async def _run(tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
@@ -64,10 +77,16 @@ async def _run(tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
     except TimeoutError:
         return _error(f"Error: {tool.name} took longer than {tool.time_limit_s:g} s and was stopped.")
     except SoulError as error:
-        return _error(f"Error: {tool.name}: {error}")
+        return _error(f"Error: {tool.name}: {_said(error)}")
     except Exception as error:
-        broken = f"Error: {tool.name} failed: {type(error).__name__}: {error}"
-        return ToolResult(broken, is_error=True, data={"traceback": traceback.format_exc()})
+        broken = f"Error: {tool.name} failed: {type(error).__name__}: {_said(error)}"
+        trace = {"traceback": traceback.format_exc()}
+        return ToolResult(broken, is_error=True, provenance=Provenance.STRANGER, data=trace)
+
+
+def _said(error: Exception) -> str:
+    """An error may quote what somebody sent us."""
+    return one_line(str(error), _ERROR_LENGTH)
 
 
 def _error(content: str) -> ToolResult:

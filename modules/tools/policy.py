@@ -1,16 +1,23 @@
-"""Which tools a turn may use, which calls are repeats, and how a wrong call is explained to the model. Pure."""
+"""Which tools a turn may use, which calls are repeats, and how a wrong call is explained to the model. Pure.
+
+Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
+its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
+asks for it. Where the owner asked and others' words came in on the way, an act waits for the owner's yes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from modules.llm_gateway.types import ToolCall
-from modules.tools.types import Tool, Turn
+from modules.tools.types import Provenance, Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
+MIXED = "your own words and others' are mixed in this turn"
 _SOCIAL = {"social", "self"}
 
 
@@ -18,7 +25,26 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
     """Whether `tool` exists in `turn`: it means something there, fits the mode, and the texts are trusted enough."""
     if tool.subject is not None and not isinstance(turn.subject, tool.subject):
         return False
-    return turn.provenance >= tool.needs and (not social_only or tool.capability in _SOCIAL)
+    if social_only and tool.capability not in _SOCIAL:
+        return False
+    trusted = turn.asked_by if tool.effect == "look" else turn.provenance
+    return trusted >= tool.needs or bool(why_held(tool, turn))
+
+
+def why_held(tool: Tool, turn: Turn) -> str:
+    """Why what `tool` does in `turn` must wait for the owner's yes; "" if it need not, or cannot.
+
+    It holds even for what a stranger's turn may do freely: that turn saw nothing private, this one may have.
+    """
+    mixed = turn.asked_by is Provenance.OWNER and turn.provenance < Provenance.OWNER
+    return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
+
+
+def sunk(turn: Turn, words: Provenance | None) -> Turn:
+    """`turn` after `words` came in; None are our own. It never rises."""
+    if words is None or words >= turn.provenance:
+        return turn
+    return replace(turn, provenance=words, origin=turn.asked_by)
 
 
 def replied_uri(call: ToolCall) -> str | None:

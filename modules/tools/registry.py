@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from modules.llm_gateway.types import ToolSpec
 from modules.tools.policy import allowed
@@ -42,6 +42,10 @@ class Registry:
     def specs(self, turn: Turn, only: Collection[str] | None = None) -> list[ToolSpec]:
         """The same, as the model sees them."""
         return [self._specs[tool.name] for tool in self.available(turn, only)]
+
+    def __iter__(self) -> Iterator[Tool]:
+        """All tools, whether or not any turn may use them."""
+        return iter(self._tools.values())
 
     def get(self, name: str) -> Tool | None:
         """The tool of that name, whether or not any turn may use it."""

@@ -7,8 +7,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from modules.llm_gateway.types import ToolCall
-from modules.tools.policy import deduplicate_reply_tool_calls
+from modules.tools.policy import MIXED, allowed, deduplicate_reply_tool_calls, sunk, why_held
 from modules.tools.schema import simple_schema
+from modules.tools.types import Effect, Provenance, Tool, ToolResult, Turn
 
 
 def reply(uri: object, call_id: str = "a") -> ToolCall:
@@ -34,6 +35,57 @@ def test_a_post_is_replied_to_once_in_a_session_and_once_in_a_batch(
     calls: list[ToolCall], replied: set[str], kept: list[int], skipped: list[int]
 ) -> None:
     assert deduplicate_reply_tool_calls(calls, replied) == ([calls[i] for i in kept], [calls[i] for i in skipped])
+
+
+STRANGER, PEER, SELF, OWNER = Provenance
+
+
+async def nothing(arguments: BaseModel, turn: Turn) -> ToolResult:
+    return ToolResult("")
+
+
+def tool(effect: Effect, needs: Provenance, *, holdable: bool = False) -> Tool:
+    return Tool("t", "Does it.", BaseModel, "social", needs, nothing, effect=effect, holdable=holdable)
+
+
+@pytest.mark.parametrize(
+    ("effect", "needs", "holdable", "asked_by", "words", "outcome"),
+    [
+        ("look", STRANGER, False, STRANGER, STRANGER, "runs"),
+        ("look", OWNER, False, OWNER, OWNER, "runs"),
+        ("look", OWNER, False, OWNER, STRANGER, "runs"),
+        ("look", OWNER, False, SELF, SELF, "refused"),
+        ("look", OWNER, False, STRANGER, STRANGER, "refused"),
+        ("act", STRANGER, True, STRANGER, STRANGER, "runs"),
+        ("act", SELF, True, SELF, SELF, "runs"),
+        ("act", SELF, True, SELF, STRANGER, "refused"),
+        ("act", OWNER, True, OWNER, OWNER, "runs"),
+        ("act", OWNER, True, OWNER, PEER, "waits"),
+        ("act", OWNER, True, OWNER, STRANGER, "waits"),
+        ("act", STRANGER, True, OWNER, STRANGER, "waits"),
+        ("act", OWNER, False, OWNER, STRANGER, "refused"),
+        ("act", STRANGER, False, OWNER, STRANGER, "runs"),
+        ("act", OWNER, True, STRANGER, STRANGER, "refused"),
+        ("act", OWNER, True, SELF, SELF, "refused"),
+    ],
+)
+def test_who_asked_decides_what_may_be_seen_and_whose_words_are_there_decides_what_may_be_done(
+    effect: Effect, needs: Provenance, asked_by: Provenance, words: Provenance, outcome: str, *, holdable: bool
+) -> None:
+    subject, turn = tool(effect, needs, holdable=holdable), Turn("test", words, origin=asked_by)
+    assert allowed(subject, turn, social_only=True) == (outcome != "refused")
+    assert why_held(subject, turn) == (MIXED if outcome == "waits" else "")
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "after"),
+    [(OWNER, None, OWNER), (OWNER, STRANGER, STRANGER), (STRANGER, OWNER, STRANGER), (SELF, PEER, PEER)],
+)
+def test_a_turn_sinks_and_never_rises_and_stays_the_wish_of_who_began_it(
+    before: Provenance, words: Provenance | None, after: Provenance
+) -> None:
+    turn = sunk(Turn("test", before), words)
+    assert (turn.provenance, turn.asked_by) == (after, before)
 
 
 class Ref(BaseModel):
