@@ -11,6 +11,7 @@ SoulError
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
 │   └── StorageError     the disk is full or cannot be written
 ├── PolicyBlocked        a rule forbids the act
+├── NotWaiting           no draft waits under that id: unknown, decided already, or expired
 └── BudgetExceeded       the act would cost more than allowed
 
 `str(error)` is one line for the owner; `remedy` is one line that says how to mend it.
@@ -71,5 +72,13 @@ class PolicyBlocked(SoulError):
     """A rule forbids the act."""
 
 
+class NotWaiting(SoulError):
+    """No draft waits under that id."""
+
+
 class BudgetExceeded(SoulError):
-    """The act would cost more than allowed."""
+    """The act would cost more than allowed. `retry_after` is in seconds: when a new budget begins."""
+
+    def __init__(self, message: str, *, remedy: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.retry_after = retry_after

@@ -2,6 +2,7 @@
 
 A row found in `sending` may have arrived or not, so the courier looks before anything else happens to it; sending
 again goes under the same record key. One act is on the road at a time, and nobody holds the road while waiting.
+Gates are asked before each departure, also before a repeat; one that fails keeps everything in.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -21,9 +22,21 @@ from modules.database import Database
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox import policy, store, story
-from modules.outbox.types import Courier, DeliveryReport, Intent, IntentKind, IntentState, Pacing, Sent
+from modules.outbox.types import (
+    Courier,
+    DeliveryReport,
+    Gate,
+    Intent,
+    IntentKind,
+    IntentState,
+    Pacing,
+    Sent,
+    Wait,
+)
 
 T = TypeVar("T")
+
+BROKEN_GATE_WAIT_S = 60.0
 
 
 class Delivery:
@@ -37,6 +50,7 @@ class Delivery:
         clock: Clock,
         couriers: Mapping[IntentKind, Courier],
         pacing: Pacing,
+        gates: Sequence[Gate],
         courier_deadline_s: float,
     ) -> None:
         self._database = database
@@ -44,9 +58,12 @@ class Delivery:
         self._clock = clock
         self._couriers = couriers
         self._pacing = pacing
+        self._gates = gates
         self._deadline_s = courier_deadline_s
         self._started = clock.now()
         self._road = asyncio.Lock()
+        self._kept: dict[str, datetime] = {}  # when a gate last kept an intent in
+        self._untold: list[Entry] = []
 
     async def deliver_due(self) -> DeliveryReport:
         """Let out everything whose turn it is, and look after what an earlier life left on the road.
@@ -89,25 +106,48 @@ class Delivery:
         async with self._road:
             now = self._clock.now()
             intent = await self._database.run(lambda connection: self._pick(connection, now))
+            while self._untold:
+                await self._journal.record(self._untold.pop(0))
             return await self._move(intent, now) if intent else None
 
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> Intent | None:
         for intent in store.in_state(connection, "sending"):
-            if policy.held_for_s(intent, now) <= 0:
+            if self._pause_s(connection, intent, {}, now) <= 0:
                 return intent
         pending = store.in_state(connection, "pending")
-        for intent in pending:
+        for intent in (*store.in_state(connection, "held"), *pending):
             if policy.is_expired(intent, now):
                 return intent
         return self._choose(connection, pending, now).intent
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
         acts = store.last_acts(connection, now)
-        return policy.choose(pending, acts=acts, pacing=self._pacing, now=now, started=self._started)
+        return policy.choose(pending, lambda intent: self._pause_s(connection, intent, acts, now))
+
+    def _pause_s(self, connection: sqlite3.Connection, intent: Intent, acts: policy.Acts, now: datetime) -> float:
+        """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
+        pause = policy.retry_in_s(intent, now)
+        if intent.state == "pending":
+            free_since = self._kept.get(intent.id, self._started)
+            pace = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=free_since)
+            pause = max(pause, pace)
+        if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
+            return wait.seconds
+        return pause
+
+    def _ask_gates(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        waits = [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
+        if not waits:
+            return None
+        longest = max(waits, key=lambda wait: wait.seconds)
+        if intent.id not in self._kept:
+            self._untold.append(story.kept_in(intent, longest.reason))
+        self._kept[intent.id] = now
+        return longest
 
     def _next_in_s(self, connection: sqlite3.Connection) -> float | None:
         now = self._clock.now()
-        waits = [policy.held_for_s(intent, now) for intent in store.in_state(connection, "sending")]
+        waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
         choice = self._choose(connection, store.in_state(connection, "pending"), now)
         if choice.intent is not None:
             waits.append(0.0)
@@ -120,11 +160,10 @@ class Delivery:
         if intent is None:
             raise LookupError(f"there is no intent {intent_id}")
         now = self._clock.now()
-        if intent.state != "pending" or policy.is_expired(intent, now):
-            return intent, 0.0
-        acts = store.last_acts(connection, now)
-        pause = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=self._started)
-        return intent, pause
+        if intent.state == "pending" and not policy.is_expired(intent, now):
+            return intent, self._pause_s(connection, intent, store.last_acts(connection, now), now)
+        kept = self._ask_gates(connection, intent, now) if intent.state == "sending" else None
+        return intent, kept.seconds if kept else 0.0
 
     async def _move(self, intent: Intent, now: datetime) -> Intent:
         """One step: look where it may have arrived, give up what has lost its sense, or send."""
@@ -147,7 +186,12 @@ class Delivery:
             case "failed":
                 return await self._end(intent, "failed", f"gave up after {intent.attempts} tries: {intent.error}")
             case _:
-                return await self._send(intent, now)
+                return await self._send_again(intent, now)
+
+    async def _send_again(self, intent: Intent, now: datetime) -> Intent:
+        """Looking may have taken long, and a gate may have shut meanwhile."""
+        wait = await self._database.run(lambda connection: self._ask_gates(connection, intent, self._clock.now()))
+        return intent if wait else await self._send(intent, now)
 
     async def _send(self, intent: Intent, now: datetime) -> Intent:
         out = replace(intent, state="sending", not_before=None, departed_at=intent.departed_at or iso(now))
@@ -183,6 +227,8 @@ class Delivery:
         return await self._write(after, story.ended(after))
 
     async def _write(self, intent: Intent, entry: Entry, *, sent_at: datetime | None = None) -> Intent:
+        self._kept.pop(intent.id, None)
+
         def move(connection: sqlite3.Connection) -> tuple[Intent, Entry]:
             store.update(connection, intent, sent_at=sent_at)
             if intent.state == "done" and intent.dedup_key:
@@ -208,3 +254,15 @@ class Delivery:
 def _waited(intent: Intent) -> str:
     why = f"; last: {intent.error}" if intent.error else ""
     return f"waited from {intent.created_at} until {intent.expires_at}{why}"
+
+
+def _asked_gate(gate: Gate, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+    try:
+        return gate(connection, intent, now)
+    except Exception as error:
+        return Wait(f"the gate {named(gate)} failed: {type(error).__name__}: {error}", BROKEN_GATE_WAIT_S)
+
+
+def named(asked: object) -> str:
+    """What a rule or a gate is called, for the owner: the name of the function, or of its class."""
+    return getattr(asked, "__name__", type(asked).__name__)

@@ -19,18 +19,20 @@ from common.text.strings import dedup_key
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
-from modules.outbox import policy, store, story
-from modules.outbox.delivery import Delivery
+from modules.outbox import approval, policy, store, story
+from modules.outbox.delivery import Delivery, named
 from modules.outbox.types import (
     Courier,
     DeliveryReport,
     Draft,
+    Gate,
     Intent,
     IntentKind,
     IntentState,
     Pacing,
     Rule,
     Submitted,
+    Verdict,
 )
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
@@ -49,6 +51,7 @@ class Outbox:
         couriers: Mapping[IntentKind, Courier],
         pacing: Pacing,
         rules: Sequence[Rule] = (),
+        gates: Sequence[Gate] = (),
         own_did: Callable[[], str],
         courier_deadline_s: float = COURIER_DEADLINE_S,
     ) -> None:
@@ -63,19 +66,33 @@ class Outbox:
             clock=clock,
             couriers=couriers,
             pacing=pacing,
+            gates=gates,
             courier_deadline_s=courier_deadline_s,
         )
-        self._door = asyncio.Lock()
         self._work = asyncio.Event()
 
     async def submit(self, draft: Draft) -> Submitted:
-        """Keep a draft as an intent, `pending` or `blocked` with its reason. Never raises for policy."""
-        async with self._door:
-            forbidden = await self._forbidden(draft)
-            submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft, forbidden))
+        """Keep a draft as an intent: `pending`, `held` or `blocked` with its reason. Never raises for policy."""
+        submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft))
         if submitted.accepted:
             self._work.set()
         return submitted
+
+    async def held(self) -> list[Intent]:
+        """What waits for the owner's yes, oldest first."""
+        return await self._database.run(approval.held)
+
+    async def approve(self, intent_id: str) -> Intent:
+        """The owner said yes; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+        now = self._clock.now()
+        intent = await self._journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
+        self._work.set()
+        return intent
+
+    async def reject(self, intent_id: str, reason: str = "") -> Intent:
+        """The owner said no; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+        now = self._clock.now()
+        return await self._journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
 
     async def deliver_due(self) -> DeliveryReport:
         """Let out everything whose turn it is, and look after what an earlier life left on the road.
@@ -146,25 +163,12 @@ class Outbox:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
         return await self._database.run(lambda connection: store.alive_since(connection, kind, moment))
 
-    async def _forbidden(self, draft: Draft) -> str:
-        for rule in self._rules:
-            try:
-                reason = await rule(draft)
-            except PolicyBlocked as error:
-                reason = str(error)
-            if reason:
-                return reason
-        return ""
-
-    def _admit(self, connection: sqlite3.Connection, draft: Draft, forbidden: str) -> tuple[Submitted, Entry]:
+    def _admit(self, connection: sqlite3.Connection, draft: Draft) -> tuple[Submitted, Entry]:
         now = self._clock.now()
         key = dedup_key(draft.text, draft.media_id) if draft.text.strip() or draft.media_id else ""
-        reason = forbidden
-        if not reason and draft.target:
-            reason = policy.repeated_reason(draft.kind, store.living_on_target(connection, draft.kind, draft.target))
-        if not reason and key:
-            twin = store.living_twin(connection, key)
-            reason = policy.duplicate_reason(twin, now, in_feed=store.in_feed(connection, key))
+        verdicts = [verdict for rule in self._rules for verdict in _asked(rule, connection, draft, now)]
+        verdicts.append(_once(connection, draft, key, now))
+        state, reason = policy.decide(verdicts, draft.hold)
         intent_id = uuid.uuid4().hex
         born = store.free_moment(connection, now)
         intent = Intent(
@@ -178,10 +182,30 @@ class Outbox:
             cause_id=draft.cause_id,
             created_at=iso(born),
             expires_at=iso(policy.expires_at(draft.kind, now)),
-            state="blocked" if reason else "pending",
+            state=state,
             urgent=draft.urgent,
             error=reason or None,
         )
         store.insert(connection, intent)
-        entry = story.blocked(intent, reason) if reason else story.queued(intent)
-        return Submitted(intent, not reason, reason), entry
+        return Submitted(intent, state != "blocked", reason), story.at_the_door(intent, verdicts)
+
+
+def _asked(rule: Rule, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+    """What the rule says. One that fails lets nothing pass."""
+    try:
+        return list(rule(connection, draft, now))
+    except PolicyBlocked as refusal:
+        return [Verdict(named(rule), "block", str(refusal))]
+    except Exception as error:
+        return [Verdict(named(rule), "block", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")]
+
+
+def _once(connection: sqlite3.Connection, draft: Draft, key: str, now: datetime) -> Verdict:
+    """Nothing twice to one target, and no words twice."""
+    reason = ""
+    if draft.target:
+        reason = policy.repeated_reason(draft.kind, store.living_on_target(connection, draft.kind, draft.target))
+    if not reason and key:
+        twin = store.living_twin(connection, key)
+        reason = policy.duplicate_reason(twin, now, in_feed=store.in_feed(connection, key))
+    return Verdict("once", "block", reason) if reason else Verdict("once")

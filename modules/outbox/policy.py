@@ -5,14 +5,14 @@ Pace is computed from the times of past acts, so it holds across restarts by its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from common import constants as c
 from common.clock import parse_iso
 from common.result import Err
-from modules.outbox.types import Intent, IntentKind, IntentState, Pacing
+from modules.outbox.types import Intent, IntentKind, IntentState, Pacing, Verdict
 
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
@@ -67,8 +67,9 @@ def cooldown_s(kind: IntentKind, pacing: Pacing) -> float:
 def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime) -> float:
     """Seconds until the pace lets `intent` leave; 0 when it may.
 
-    Urgent intents skip the lanes. Those that were already old when this process started keep their distance from
-    the last act of their kind, urgent or not: a queue that was asleep wakes slowly.
+    Urgent intents skip the lanes. Those that were already old when they were set free (`started`: this process woke,
+    or a gate opened) keep their distance from the last act of their kind, urgent or not: a queue that was asleep
+    wakes slowly.
     """
     waits = [0.0]
     if is_backlog(intent, started):
@@ -81,18 +82,21 @@ def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started
     return max(waits)
 
 
-def choose(pending: Iterable[Intent], *, acts: Acts, pacing: Pacing, now: datetime, started: datetime) -> Choice:
-    """Whose turn it is: urgent first, answers before posts before the rest, then the newest."""
+def choose(pending: Iterable[Intent], pause_s: Callable[[Intent], float]) -> Choice:
+    """Whose turn it is: urgent first, answers before posts before the rest, then the newest.
+
+    `pause_s` says in how many seconds an intent may leave; those that must wait stand behind the others.
+    """
     shortest: float | None = None
     for intent in sorted(pending, key=_turn):
-        pause = max(held_for_s(intent, now), wait_s(intent, acts=acts, pacing=pacing, now=now, started=started))
+        pause = pause_s(intent)
         if pause <= 0:
             return Choice(intent)
         shortest = pause if shortest is None else min(shortest, pause)
     return Choice(wait_s=shortest)
 
 
-def held_for_s(intent: Intent, now: datetime) -> float:
+def retry_in_s(intent: Intent, now: datetime) -> float:
     """Seconds until a failed try may be repeated; a date further ahead than any retry means that the clock jumped."""
     if intent.not_before is None:
         return 0.0
@@ -106,7 +110,7 @@ def is_expired(intent: Intent, now: datetime) -> bool:
 
 
 def is_backlog(intent: Intent, started: datetime) -> bool:
-    """Whether the intent was already old when this process started."""
+    """Whether the intent was already old when it was set free."""
     return started - parse_iso(intent.created_at) > timedelta(milliseconds=c.BACKLOG_AGE_MS)
 
 
@@ -145,6 +149,17 @@ def not_arrived(intent: Intent, now: datetime) -> IntentState:
     return "failed" if intent.attempts >= c.OUTBOX_MAX_ATTEMPTS else "sending"
 
 
+def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
+    """What becomes of a draft of which all this is said, and why; `hold` is the draft's own wish to wait."""
+    block = next((verdict for verdict in verdicts if verdict.says == "block"), None)
+    if block is not None:
+        return "blocked", block.reason or block.rule
+    holds = [verdict.reason or verdict.rule for verdict in verdicts if verdict.says == "hold"]
+    if reasons := dict.fromkeys([hold, *holds] if hold else holds):
+        return "held", "; ".join(reasons)
+    return "pending", ""
+
+
 def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> str:
     """Why a text may not leave again, or "". `twin` is the newest living intent with the same key."""
     if twin is not None:
@@ -152,7 +167,7 @@ def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> st
         if age_s * 1000 < c.OUTBOUND_DEDUP_WINDOW_MS:
             return f"Near-duplicate of post sent {age_s}s ago"
         if twin.state != "done":
-            return f"Near-duplicate of a {twin.kind} that waits to be sent"
+            return f"Near-duplicate of a {twin.kind} that {_waits_for(twin)}"
     return "Duplicate of post already in feed" if in_feed else ""
 
 
@@ -160,7 +175,12 @@ def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
     """Why the same thing may not be done to the same target again, or ""."""
     if earlier is None:
         return ""
-    return f"Already {'done' if earlier.state == 'done' else 'on its way'}: {kind} to {earlier.target}"
+    where = {"done": "done", "held": _waits_for(earlier)}.get(earlier.state, "on its way")
+    return f"Already {where}: {kind} to {earlier.target}"
+
+
+def _waits_for(intent: Intent) -> str:
+    return "waits for the owner's yes" if intent.state == "held" else "waits to be sent"
 
 
 def _turn(intent: Intent) -> tuple[bool, int, float]:

@@ -12,11 +12,11 @@ from typing import Any
 
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
-from modules.outbox.types import Intent, IntentKind, IntentState
+from modules.outbox.types import ALIVE, Intent, IntentKind, IntentState
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
-_ALIVE = "state IN ('pending', 'sending', 'done')"
+_ALIVE = f"state IN ({', '.join(repr(state) for state in sorted(ALIVE))})"
 _TICK = timedelta(milliseconds=1)
 
 
@@ -62,6 +62,11 @@ def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
 def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
     """All in `state`, newest first."""
     return _select(connection, "state = ?", state)
+
+
+def starting_with(connection: sqlite3.Connection, prefix: str) -> list[Intent]:
+    """Those whose id begins with `prefix` (hexadecimal digits), newest first."""
+    return _select(connection, "id GLOB ?", f"{prefix}*")
 
 
 def by_cause(connection: sqlite3.Connection, cause_id: str) -> list[Intent]:

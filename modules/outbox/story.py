@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
 from modules.console import LineKind
 from modules.journal.types import Entry
-from modules.outbox.types import Intent
+from modules.outbox.types import Intent, Verdict
 
 PREVIEW_CHARS = 60
+SHORT_ID_CHARS = 6
 
 
-def queued(intent: Intent) -> Entry:
-    """It was accepted and waits for its turn."""
-    return _entry(
-        intent, "queue", f"Queued {_what(intent, PREVIEW_CHARS)}", "ahead of the pace" if intent.urgent else ""
-    )
+def at_the_door(intent: Intent, verdicts: Iterable[Verdict]) -> Entry:
+    """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
+    match intent.state:
+        case "blocked":
+            entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+        case "held":
+            short = intent.id[:SHORT_ID_CHARS]
+            summary = f"Waits for your yes (/approve {short} or /reject {short}): {_what(intent)}"
+            entry = _entry(intent, "act", summary, intent.error or "")
+        case _:
+            entry = _queued(intent)
+    rules = [asdict(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
+    return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
 
 
-def blocked(intent: Intent, reason: str) -> Entry:
-    """It was refused at the door."""
-    return _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", reason)
+def approved(intent: Intent) -> Entry:
+    """The owner said yes: it waits for its turn."""
+    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner said yes")
+
+
+def rejected(intent: Intent) -> Entry:
+    """The owner said no."""
+    return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+
+
+def kept_in(intent: Intent, reason: str) -> Entry:
+    """Its turn has come, but a gate is shut."""
+    return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason)
 
 
 def sending(intent: Intent) -> Entry:
@@ -45,6 +67,11 @@ def ended(intent: Intent) -> Entry:
     verb = "Expired" if intent.state == "expired" else "Failed"
     line: LineKind = "warn" if intent.state == "expired" else "error"
     return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+
+
+def _queued(intent: Intent) -> Entry:
+    summary = f"Queued {_what(intent, PREVIEW_CHARS)}"
+    return _entry(intent, "queue", summary, "ahead of the pace" if intent.urgent else "")
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:

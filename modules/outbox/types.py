@@ -12,6 +12,8 @@ from common.result import ApiResult
 
 IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete"]
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
+ALIVE: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
+"""An intent that was not given up: it is done, or may still be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A row of the outbox. `held` waits for the owner's yes; `error` then says why. Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
+    """A row of the outbox. `held` waits for the owner's yes; `error` then says why.
 
+    Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
     `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
     `departed_at` is when it first set out: that is the time the world sees, and every later try repeats it.
     """
@@ -73,11 +76,16 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What the door said: the intent, and whether it may leave (`blocked` intents carry the reason)."""
+    """What the door said: the intent, and whether it was kept. `reason` is why it was not, or why it is `held`."""
 
     intent: Intent
     accepted: bool
     reason: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits for the owner's yes."""
+        return self.intent.state == "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +146,7 @@ class Rule(Protocol):
     It must not wait for anything. All rules are asked; one `block` is stronger than any `hold`.
     """
 
-    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime, /) -> Sequence[Verdict]:
         """What this rule, or family of rules, says."""
         ...
 
@@ -146,7 +154,7 @@ class Rule(Protocol):
 class Gate(Protocol):
     """Asked each time before something leaves; it also runs inside a transaction of the writer thread."""
 
-    def __call__(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+    def __call__(self, connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
         """None if the intent may leave now."""
         ...
 

@@ -20,7 +20,7 @@ from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.outbox.outbox import Outbox
-from modules.outbox.types import Courier, Draft, Intent, IntentKind, Pacing, Rule, Sent
+from modules.outbox.types import Courier, Draft, Gate, Intent, IntentKind, Pacing, Rule, Sent
 from modules.schema import MIGRATIONS
 
 DID = "did:plc:soul"
@@ -141,6 +141,7 @@ class House:
     console: SilentConsole = field(default_factory=SilentConsole)
     pacing: Pacing = PACING
     rules: Sequence[Rule] = ()
+    gates: Sequence[Gate] = ()
     couriers: dict[IntentKind, Courier] = field(default_factory=dict)
     courier_deadline_s: float = 60
     database: Database = field(init=False)
@@ -160,6 +161,7 @@ class House:
             couriers={**dict.fromkeys(KINDS, courier), **self.couriers},
             pacing=self.pacing,
             rules=self.rules,
+            gates=self.gates,
             own_did=lambda: DID,
             courier_deadline_s=self.courier_deadline_s,
         )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
 from common.errors import PolicyBlocked
-from modules.outbox.types import Draft, IntentKind
+from modules.outbox.types import Draft, IntentKind, Verdict
 from tests.modules.outbox.outbox_house import DID, House, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
@@ -138,13 +140,13 @@ async def test_intents_of_one_moment_get_different_keys_in_order(house: House) -
 
 
 async def test_rules_say_no_with_their_own_words_and_an_exception_of_policy_is_a_no(house: House) -> None:
-    async def no_strangers(draft: Draft) -> str | None:
-        return "a stranger" if draft.target == A else None
+    def no_strangers(_: sqlite3.Connection, draft: Draft, __: datetime) -> list[Verdict]:
+        return [Verdict("consent", "block", "a stranger")] if draft.target == A else []
 
-    async def no_shouting(draft: Draft) -> str | None:
+    def no_shouting(_: sqlite3.Connection, draft: Draft, __: datetime) -> list[Verdict]:
         if draft.text.isupper():
             raise PolicyBlocked("no shouting")
-        return None
+        return []
 
     house.rules = (no_strangers, no_shouting)
     await house.restart()

@@ -52,6 +52,10 @@ def intent(
     )
 
 
+def choose(pending: list[Intent], acts: dict[IntentKind, datetime]) -> policy.Choice:
+    return policy.choose(pending, lambda one: policy.wait_s(one, acts=acts, pacing=PACING, now=NOW, started=NOW))
+
+
 @pytest.mark.parametrize(
     ("kind", "hours"), [("post", 24), ("follow", 24), ("delete", 24), ("reply", 6), ("like", 6), ("repost", 6)]
 )
@@ -116,7 +120,7 @@ def test_turns_go_to_the_urgent_then_to_answers_then_to_posts_then_to_the_newest
     ]
     turns: list[str] = []
     while pending:
-        choice = policy.choose(pending, acts={}, pacing=PACING, now=NOW, started=NOW)
+        choice = choose(pending, {})
         assert choice.intent is not None
         pending.remove(choice.intent)
         turns.append(choice.intent.id)
@@ -126,10 +130,10 @@ def test_turns_go_to_the_urgent_then_to_answers_then_to_posts_then_to_the_newest
 def test_who_must_wait_lets_the_next_go_and_the_shortest_wait_is_told() -> None:
     acts: dict[IntentKind, datetime] = {"reply": ago(20)}
     answer, words = intent("reply"), intent("post")
-    assert policy.choose([answer, words], acts=acts, pacing=PACING, now=NOW, started=NOW).intent == words
+    assert choose([answer, words], acts).intent == words
     acts["post"] = ago(20)
-    assert policy.choose([answer, words], acts=acts, pacing=PACING, now=NOW, started=NOW) == policy.Choice(wait_s=40)
-    assert policy.choose([], acts=acts, pacing=PACING, now=NOW, started=NOW) == policy.Choice()
+    assert choose([answer, words], acts) == policy.Choice(wait_s=40)
+    assert choose([], acts) == policy.Choice()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_who_must_wait_lets_the_next_go_and_the_shortest_wait_is_told() -> None:
 )
 def test_a_retry_waits_for_its_time_unless_the_clock_was_set_back(in_s: float | None, held: float) -> None:
     moment = None if in_s is None else NOW + timedelta(seconds=in_s)
-    assert policy.held_for_s(intent(not_before=moment), NOW) == held
+    assert policy.retry_in_s(intent(not_before=moment), NOW) == held
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""The owner's yes and no, as steps of a transaction: the living SOUL takes them, and so does another process beside it.
+
+An approved intent keeps its record key and waits for its turn like any other: the running SOUL finds it by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from dataclasses import replace
+from datetime import datetime
+
+from common.errors import NotWaiting
+from modules.journal.types import Entry
+from modules.outbox import policy, store, story
+from modules.outbox.types import Intent
+
+_PREFIX = re.compile(r"[0-9a-f]{4,32}")
+_NUMBER = re.compile(r"[0-9]{1,3}")
+_SHOW = "`soul drafts` (or /drafts) shows what waits."
+
+
+def held(connection: sqlite3.Connection) -> list[Intent]:
+    """What waits for the owner's yes, oldest first."""
+    return store.in_state(connection, "held")[::-1]
+
+
+def find(connection: sqlite3.Connection, given: str) -> Intent:
+    """The draft that the owner means: by its number in the list (from 1), or by 4 or more first characters of its id.
+
+    Raises:
+        NotWaiting: none waits under it, or more than one does.
+
+    """
+    waiting = held(connection)
+    given = given.strip().lower()
+    if _NUMBER.fullmatch(given):
+        if 1 <= int(given) <= len(waiting):
+            return waiting[int(given) - 1]
+        raise NotWaiting(f"There is no draft number {given}; {len(waiting)} wait", remedy=_SHOW)
+    if not _PREFIX.fullmatch(given):
+        raise NotWaiting(f"{given!r} is neither a number nor 4 or more characters of a draft's id", remedy=_SHOW)
+    meant = [intent for intent in waiting if intent.id.startswith(given)]
+    if len(meant) > 1:
+        raise NotWaiting(f"{len(meant)} drafts begin with {given}", remedy="Give more characters of the id.")
+    if meant:
+        return meant[0]
+    if past := store.starting_with(connection, given):
+        why = f" ({past[0].error})" if past[0].error else ""
+        raise NotWaiting(f"{given} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
+    raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
+
+
+def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
+    """Let it out at its turn. Raises `NotWaiting`."""
+    intent = _living(connection, intent_id, now)
+    approved = replace(intent, state="pending", error=None)
+    store.update(connection, approved)
+    return approved, story.approved(approved)
+
+
+def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
+    """Never let it out. Raises `NotWaiting`."""
+    intent = _living(connection, intent_id, now)
+    said = " ".join(reason.split())
+    rejected = replace(intent, state="blocked", error=f"the owner said no: {said}" if said else "the owner said no")
+    store.update(connection, rejected)
+    return rejected, story.rejected(rejected)
+
+
+def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Intent:
+    intent = find(connection, intent_id)
+    if policy.is_expired(intent, now):
+        raise NotWaiting(f"{intent_id} has lost its sense: it could wait until {intent.expires_at}", remedy=_SHOW)
+    return intent
