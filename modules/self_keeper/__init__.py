@@ -1,0 +1,1 @@
+"""The one door through which SELF.md changes."""

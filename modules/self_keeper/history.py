@@ -1,0 +1,188 @@
+"""What SELF.md was, version by version, in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` tells of it.
+
+A new version is laid beside as `<time>.next` before SELF.md changes, and takes its name after; so whatever a crash
+leaves behind, `settle` knows whether it came to be. Nothing is held in memory. Whoever writes here holds the lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from common.clock import iso
+from common.errors import Transient
+from common.files import storage_error, write_atomic
+from modules.self_keeper.types import Version
+
+HISTORY_KEPT = 50
+LOCK_WAIT_S = 10.0
+
+_PRIVATE = 0o600
+_LOCK_PAUSE_S = 0.02
+_NAME = re.compile(r"\d{8}T\d{9}Z")
+_NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
+
+
+class History:
+    """The versions of one SELF.md."""
+
+    def __init__(self, folder: Path, document: Path) -> None:
+        self._folder = folder
+        self._document = document
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other writer out, of this process or another. Raises `Transient` if that takes too long."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        except OSError as error:
+            raise storage_error(self._folder, error) from error
+        try:
+            _lock(handle, self._document)
+            yield
+        finally:
+            os.close(handle)
+
+    def settle(self) -> None:
+        """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
+        for staged in self._folder.glob("*.next"):
+            newest, now = self.newest(), self.current()
+            if not now or (newest is not None and newest.sha256 == sha256(now)):
+                staged.unlink()
+            else:
+                self._arrive(staged.stem)
+        for told in self._folder.glob("*.json"):
+            if not self._text(told.stem).exists():
+                told.unlink()
+        for torn in (
+            *self._folder.glob(".*.????????"),
+            *self._document.parent.glob(f".{self._document.name}.????????"),
+        ):
+            torn.unlink()
+
+    def current(self) -> bytes:
+        """SELF.md as it lies there; empty if there is none. Raises `StorageError`."""
+        try:
+            return self._document.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise storage_error(self._document, error) from error
+
+    def notice(self, now: datetime) -> Version | None:
+        """Keep SELF.md as a version if it is none yet, since somebody wrote it by hand; the version, if it was new."""
+        current, newest = self.current(), self.newest()
+        if not current or (newest is not None and newest.sha256 == sha256(current)):
+            return None
+        reason = "edited by hand" if newest else "as it was found"
+        version = self._tell(current, now, by="hand", reason=reason, cites=())
+        write_atomic(self._text(version.name), current, mode=_PRIVATE)
+        self._forget_the_oldest()
+        return version
+
+    def replace(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
+        """Make `content` SELF.md and the newest version. What SELF.md was must be a version already: see `notice`."""
+        version = self._tell(content, now, by=by, reason=reason, cites=cites)
+        write_atomic(self._staged(version.name), content, mode=_PRIVATE)
+        write_atomic(self._document, content)
+        self._arrive(version.name)
+        self._forget_the_oldest()
+        return version
+
+    def versions(self) -> list[Version]:
+        """All that are kept, newest first."""
+        return [self._version(name) for name in self._names()]
+
+    def newest(self) -> Version | None:
+        """What SELF.md was when it was last looked at."""
+        names = self._names()
+        return self._version(names[0]) if names else None
+
+    def find(self, name: str) -> Version | None:
+        """The version of that name, or of the one name that begins so."""
+        matches = [own for own in self._names() if own.startswith(name)]
+        return self._version(matches[0]) if name and len(matches) == 1 else None
+
+    def read(self, version: Version) -> bytes:
+        """Its text. Raises `StorageError`."""
+        try:
+            return self._text(version.name).read_bytes()
+        except OSError as error:
+            raise storage_error(self._text(version.name), error) from error
+
+    def _tell(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
+        version = Version(self._free_name(now), iso(now), by, reason, cites, sha256(content))
+        told = json.dumps(asdict(version), ensure_ascii=False, indent=2) + "\n"
+        write_atomic(self._told(version.name), told.encode(errors="backslashreplace"), mode=_PRIVATE)
+        return version
+
+    def _arrive(self, name: str) -> None:
+        self._staged(name).replace(self._text(name))
+
+    def _forget_the_oldest(self) -> None:
+        for name in self._names()[HISTORY_KEPT:]:
+            self._text(name).unlink()
+            self._told(name).unlink(missing_ok=True)
+
+    def _free_name(self, now: datetime) -> str:
+        """Named by the time, and later than every other, whatever was done to the clock."""
+        name = _name(now)
+        taken = self._names()
+        if taken and name <= taken[0]:
+            last = datetime.strptime(taken[0], _NAME_FORMAT).replace(tzinfo=UTC)
+            name = _name(last + timedelta(milliseconds=1))
+        return name
+
+    def _names(self) -> list[str]:
+        return sorted((path.stem for path in self._folder.glob("*.md") if _NAME.fullmatch(path.stem)), reverse=True)
+
+    def _version(self, name: str) -> Version:
+        try:
+            told = json.loads(self._told(name).read_bytes())
+            fields = {key: str(told[key]) for key in ("at", "by", "reason", "sha256")}
+            return Version(name=name, cites=tuple(map(str, told["cites"])), **fields)
+        except (OSError, ValueError, KeyError, TypeError):
+            # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
+            digest = sha256(self._text(name).read_bytes())
+            return Version(name, "", "hand", "nothing is known about it", (), digest)
+
+    def _text(self, name: str) -> Path:
+        return self._folder / f"{name}.md"
+
+    def _told(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _staged(self, name: str) -> Path:
+        return self._folder / f"{name}.next"
+
+
+def sha256(content: bytes) -> str:
+    """In hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _name(moment: datetime) -> str:
+    return f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
+
+
+def _lock(handle: int, document: Path) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Transient(f"{document} is being changed by another process") from None
+            time.sleep(_LOCK_PAUSE_S)
+        else:
+            return

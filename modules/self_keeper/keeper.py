@@ -1,0 +1,162 @@
+"""The keeper of SELF.md: every change comes through here, leaves the earlier text in the history, and says why.
+
+What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
+that waits for the owner (`.memory/self-held.json`). One change waits at a time: what the owner looked at is what
+their yes is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TypeVar
+
+from common.clock import Clock, iso
+from common.redact import Redactor
+from common.state import keep, load_state, save_state
+from modules.home import Home
+from modules.journal.journal import Journal
+from modules.self_keeper import policy, story
+from modules.self_keeper.history import History
+from modules.self_keeper.types import Author, Change, Held, Version, Wish
+
+T = TypeVar("T")
+
+
+class SelfKeeper:
+    """Changes SELF.md, keeps what it was, and holds what the owner must see first."""
+
+    def __init__(self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor) -> None:
+        self._history = History(home.memory / "self-history", home.self_md)
+        self._held_path = home.memory / "self-held.json"
+        self._clock = clock
+        self._journal = journal
+        self._redactor = redactor
+
+    async def wake(self) -> None:
+        """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`."""
+        found = await self._alone(lambda: self._history.notice(self._clock.now()))
+        if found is not None:
+            await self._journal.record(story.found(found))
+
+    async def change(
+        self, content: str, *, reason: str, by: Author, cites: Sequence[str] = (), hold: str = ""
+    ) -> Change:
+        """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
+
+        Args:
+            content: all of the new text.
+            reason: why, in words; needed.
+            by: who wants it. What the owner does is never held.
+            cites: what it grew from.
+            hold: why it must wait for the owner's yes, whatever it says.
+
+        Raises:
+            StorageError: the disk is full or refuses; SELF.md is then as it was.
+            Transient: another process has held the history for too long.
+
+        """
+        whole = content if content.endswith("\n") else content + "\n"
+        wish = Wish(whole, self._redactor.text(reason.strip()), by, tuple(cites), hold)
+        return await self._tell(wish, await self._alone(lambda: self._admit(wish)))
+
+    async def approve(self) -> Change | None:
+        """The owner's yes to the change that waits; None if none does. Raises as `change`."""
+
+        def apply() -> tuple[Wish, Change] | None:
+            held = self._read_held()
+            if held is None:
+                return None
+            wish = Wish(held.content, f"{held.reason} (with the owner's yes)", "owner", held.cites)
+            change = self._admit(wish)
+            if change.status != "refused":
+                self._held_path.unlink()
+            return wish, change
+
+        applied = await self._alone(apply)
+        return await self._tell(*applied) if applied else None
+
+    async def reject(self) -> Held | None:
+        """The owner's no: the change that waited is given up; None if none did."""
+
+        def drop() -> Held | None:
+            held = self._read_held()
+            self._held_path.unlink(missing_ok=True)
+            return held
+
+        held = await self._alone(drop)
+        if held is not None:
+            await self._journal.record(story.rejected(held))
+        return held
+
+    async def roll_back(self, version: Version) -> Change:
+        """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
+        content = (await self.read(version)).decode(errors="surrogateescape")
+        return await self.change(content, reason=f"back to {version.name}", by="owner")
+
+    async def held(self) -> Held | None:
+        """The change that waits for the owner."""
+        return await self._alone(self._read_held)
+
+    async def versions(self) -> list[Version]:
+        """All that are kept, newest first; the newest is SELF.md, unless it was edited by hand since."""
+        return await self._alone(self._history.versions)
+
+    async def find(self, name: str) -> Version | None:
+        """The version of that name, or of the one name that begins so."""
+        return await self._alone(lambda: self._history.find(name))
+
+    async def read(self, version: Version) -> bytes:
+        """The text of a version."""
+        return await self._alone(lambda: self._history.read(version))
+
+    async def current(self) -> bytes:
+        """SELF.md as it is; empty if there is none."""
+        return await self._alone(self._history.current)
+
+    def _admit(self, wish: Wish) -> Change:
+        old = self._history.current()
+        before = old.decode(errors="replace")
+        if refused := policy.refusal(wish.content, wish.reason, self._redactor):
+            return Change("refused", refused)
+        if wish.content.encode() == old:
+            return Change("unchanged", "it says so already")
+        if wish.by != "owner" and (why := wish.hold or policy.hold_reason(before, wish.content)):
+            return self._hold(wish, why)
+        now = self._clock.now()
+        by_hand = self._history.notice(now)
+        version = self._history.replace(wish.content.encode(), now, by=wish.by, reason=wish.reason, cites=wish.cites)
+        appeared, vanished = policy.sections_moved(before, wish.content)
+        return Change("changed", wish.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+
+    def _hold(self, wish: Wish, why: str) -> Change:
+        waiting = self._read_held()
+        if waiting is not None and waiting.content != wish.content:
+            return Change("refused", f"another change waits for the owner's yes since {waiting.at}")
+        if waiting is None:
+            held = Held(wish.content, wish.reason, wish.cites, iso(self._clock.now()), why)
+            save_state(self._held_path, asdict(held))
+        return Change("held", why)
+
+    def _read_held(self) -> Held | None:
+        data = load_state(self._held_path, {}, keep).data
+        try:
+            return Held(**{**data, "cites": tuple(data["cites"])})
+        except (KeyError, TypeError):
+            return None
+
+    async def _tell(self, wish: Wish, change: Change) -> Change:
+        if change.status != "unchanged":
+            await self._journal.record(story.told(wish, change))
+        return change
+
+    async def _alone(self, work: Callable[[], T]) -> T:
+        """Run `work` in a worker thread, as the only writer, on a history that is in order."""
+
+        def run() -> T:
+            with self._history.alone():
+                self._history.settle()
+                return work()
+
+        return await asyncio.to_thread(run)

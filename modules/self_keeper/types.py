@@ -1,0 +1,84 @@
+"""What the door of SELF.md takes and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Author = Literal["soul", "owner"]
+Status = Literal["changed", "held", "refused", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A whole new SELF.md that somebody wants.
+
+    Attributes:
+        content: the new text, all of it.
+        reason: why, in words.
+        by: who wants it; what the `owner` does with their own hand is never held.
+        cites: what it grew from: uris of posts, or names such as `owner`.
+        hold: why it must wait for the owner's yes whatever it says; "" if it need not.
+
+    """
+
+    content: str
+    reason: str
+    by: Author
+    cites: tuple[str, ...] = ()
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the door said.
+
+    Attributes:
+        status: `changed`, `held` for the owner, `refused`, or `unchanged` because it said the same already.
+        reason: why it was held or refused, or why it was changed.
+        version: its name in the history, if it was changed.
+        appeared: the sections by which the SOUL is run that were not there before.
+        vanished: those that are no longer there.
+        by_hand: the version under which a text is kept that somebody had written by hand, and that this one replaced.
+
+    """
+
+    status: Status
+    reason: str = ""
+    version: str = ""
+    appeared: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    by_hand: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A change that waits for the owner: the wish as it was, when it came (ISO-8601 UTC), and why it waits."""
+
+    content: str
+    reason: str
+    cites: tuple[str, ...]
+    at: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What SELF.md once was, or is.
+
+    Attributes:
+        name: its file in the history, without the ending; names sort by age.
+        at: when it was written, or first seen (ISO-8601 UTC).
+        by: `soul`, `owner`, or `hand`: found like this, written by somebody who did not come through the door.
+        reason: why.
+        cites: what it grew from.
+        sha256: of its bytes, in hex.
+
+    """
+
+    name: str
+    at: str
+    by: str
+    reason: str
+    cites: tuple[str, ...]
+    sha256: str
