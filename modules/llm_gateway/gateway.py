@@ -1,7 +1,8 @@
 """The one door to the language model: deadlines, retries, and calm with what small models do.
 
 Stateless between calls but for what a service taught about itself (a parameter that it refuses), which is forgotten
-at restart. A call that dies with the process leaves nothing behind.
+at restart. A call that dies with the process leaves nothing behind but its reservation at the wall, which then counts
+in full.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import asyncio
 import importlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -34,10 +35,21 @@ from modules.llm_gateway.policy import (
     classify_llm_error,
     one_line,
     retry_after_ms,
+    was_refused,
 )
 from modules.llm_gateway.salvage import find_calls, looks_cut, parse_arguments, without_thinking
 from modules.llm_gateway.stream import Answer, BrokenStream
-from modules.llm_gateway.types import ChatResult, Message, NamedTool, ToolCall, ToolChoice, ToolSpec, Usage
+from modules.llm_gateway.types import (
+    ChatResult,
+    Importance,
+    Message,
+    NamedTool,
+    ToolCall,
+    ToolChoice,
+    ToolSpec,
+    Usage,
+)
+from modules.llm_gateway.wall import NoWall, Request, Reservation, Wall
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -49,8 +61,7 @@ _REMEDIES = {
     403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
 }
 _REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
-
-Request = dict[str, Any]
+_MICRO = 1_000_000
 
 
 class _CallFailed(Exception):
@@ -64,11 +75,22 @@ class _CallFailed(Exception):
 
 @dataclass(slots=True)
 class _Tally:
-    """What one conversation turn has cost so far."""
+    """For whom one conversation turn is, and what it has taken so far."""
 
+    purpose: str
+    importance: Importance
     attempts: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, reservation: Reservation, micro_usd: int | None, counted: Usage | None = None) -> None:
+        """One attempt: what the service counted, and what it cost, or may have."""
+        self.usage += Usage(
+            counted.input_tokens if counted else 0,
+            counted.output_tokens if counted else 0,
+            None if micro_usd is None else micro_usd / _MICRO,
+            reservation.step,
+            str(reservation.request["model"]),
+        )
 
 
 class LLMGateway:
@@ -81,6 +103,7 @@ class LLMGateway:
         clock: for waits between attempts and for measuring.
         rng: for jitter, and for ids that a service forgot.
         console: hears about retries.
+        wall: what each attempt must pass, and is counted by.
         on_usage: called once per answered call with the result and its purpose.
         transport: makes what the requests travel by; None: the SDK's own way.
         call_timeout_s: deadline of each attempt, in seconds, stream included.
@@ -97,6 +120,7 @@ class LLMGateway:
         clock: Clock,
         rng: Random,
         console: Console,
+        wall: Wall | None = None,
         on_usage: Callable[[ChatResult, str], None] | None = None,
         transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
         call_timeout_s: float = LLM_CALL_TIMEOUT_S,
@@ -108,6 +132,7 @@ class LLMGateway:
         self._clock = clock
         self._rng = rng
         self._console = console
+        self._wall = wall or NoWall()
         self._on_usage = on_usage
         self._transport = transport
         self._call_timeout_s = call_timeout_s
@@ -123,10 +148,16 @@ class LLMGateway:
         max_tokens: int | None = None,
         temperature: float | None = None,
         purpose: str = "",
+        importance: Importance = "own",
     ) -> str:
         """The text of a plain answer; "" when the model has nothing to say. Raises as `chat_with_tools` does."""
         result = await self.chat_with_tools(
-            messages, system=system, max_tokens=max_tokens, temperature=temperature, purpose=purpose
+            messages,
+            system=system,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            purpose=purpose,
+            importance=importance,
         )
         return result.text
 
@@ -140,6 +171,7 @@ class LLMGateway:
         max_tokens: int | None = None,
         temperature: float | None = None,
         purpose: str = "",
+        importance: Importance = "own",
     ) -> ChatResult:
         """Ask once, and keep asking while that may help.
 
@@ -151,8 +183,11 @@ class LLMGateway:
             max_tokens: limit of the answer, raised to the floor that reasoning models need.
             temperature: left out if None, or if the service refuses it.
             purpose: one word for the records.
+            importance: for whom; decides who may still speak when the day's budget runs low.
 
         Raises:
+            BudgetExceeded: the next attempt does not fit into the day's budget, or is not important enough for what
+                is left of it.
             ModelRefused: the service refuses for good (key, billing, permission).
             Transient: every attempt failed in a way that may pass.
             PolicyBlocked: the prompt is too long for the model.
@@ -171,7 +206,7 @@ class LLMGateway:
             request |= {"tools": convert_tools(offered), "tool_choice": "required" if required else "auto"}
         if temperature is not None:
             request["temperature"] = temperature
-        tally, started = _Tally(), self._clock.monotonic()
+        tally, started = _Tally(purpose, importance), self._clock.monotonic()
         result = self._read(await self._ask(request, tally), offered, required=required)
         if _cut_short(result, offered):
             larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
@@ -195,7 +230,7 @@ class LLMGateway:
         while True:
             tally.attempts += 1
             try:
-                answer = await self._attempt(request)
+                return await self._attempt(request, tally)
             except _CallFailed as failed:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
                 adapted = adapt_request(request, verdict)
@@ -211,10 +246,6 @@ class LLMGateway:
                     raise Transient(
                         f"The model service is unavailable: {verdict.message}", retry_after=retry_after
                     ) from error
-            else:
-                tally.input_tokens += answer.usage.input_tokens
-                tally.output_tokens += answer.usage.output_tokens
-                return answer
             wait_s = calculate_backoff(failures, hint_ms, self._rng.random) / SECOND_MS
             failures += 1
             self._console.line(
@@ -224,20 +255,26 @@ class LLMGateway:
             )
             await self._clock.sleep(wait_s)
 
-    async def _attempt(self, request: Request) -> Answer:
-        """One request and its whole stream, within the deadline. Every call to the model passes here."""
+    async def _attempt(self, request: Request, tally: _Tally) -> Answer:
+        """One request and its whole stream, within the deadline. Every call to the model passes here, and the wall."""
         client, sdk_error = await self._client()
+        leave = await self._wall.reserve(request, purpose=tally.purpose, importance=tally.importance)
         answer = Answer()
         try:
             async with asyncio.timeout(self._call_timeout_s):
-                stream = await client.chat.completions.create(**request, stream=True)
+                stream = await client.chat.completions.create(**leave.request, stream=True)
                 async with stream:
                     async for chunk in stream:
                         answer.add(chunk)
             if answer.finish is None:
                 raise BrokenStream("the stream ended in the middle of the answer")
         except (sdk_error, httpx.HTTPError, OSError, json.JSONDecodeError) as error:
+            if was_refused(error, getattr(error, "status_code", None)):
+                await self._wall.release(leave)
+            else:
+                tally.add(leave, leave.micro_usd)
             raise _CallFailed(*self._judge(error)) from error
+        tally.add(leave, await self._wall.settle(leave, answer.usage, answer.weight), answer.usage)
         return answer
 
     async def _client(self) -> tuple[AsyncOpenAI, type[Exception]]:
@@ -282,7 +319,7 @@ class LLMGateway:
             text=text,
             tool_calls=tuple(calls),
             stop_reason="tool_use" if whole or (calls and not cut) else "max_tokens" if cut else "end_turn",
-            model=answer.model or self.model,
+            model=answer.model,
         )
 
     def _new_id(self) -> str:
@@ -314,8 +351,8 @@ def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
         text=result.text,
         tool_calls=result.tool_calls,
         stop_reason=result.stop_reason,
-        usage=Usage(tally.input_tokens, tally.output_tokens),
-        model=result.model,
+        usage=tally.usage,
+        model=result.model or tally.usage.model,
         attempts=tally.attempts,
         seconds=seconds,
     )

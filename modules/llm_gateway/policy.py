@@ -34,6 +34,7 @@ _TRANSIENT_STATUS = {408, 409, 429}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
+_UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout"}
 _TOO_LONG = re.compile(
     r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens",
     re.IGNORECASE,
@@ -49,6 +50,8 @@ _TRANSIENT_WORDS = re.compile(
     r"|connection (error|reset|closed)",
     re.IGNORECASE,
 )
+_UNSURE_STATUS = {408, 409, 424, 499}
+_CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
 _HTTP_ERROR = range(400, 600)
 _WORDS_READ = 200
@@ -88,6 +91,18 @@ def _kind_by_words(error: BaseException | str, words: str) -> ErrorKind:
     if _FATAL_WORDS.search(words):
         return "fatal"
     return "transient" if _TRANSIENT_WORDS.search(words) else "unknown"
+
+
+def was_refused(error: BaseException, status: int | None) -> bool:
+    """Whether the service certainly did nothing for this request: it said so at once, or was never reached.
+
+    `status` is that of the HTTP response itself, None if there was none. A time-out, a conflict, and a failure of what
+    the service relies on leave it open, though they have numbers of the same kind.
+    """
+    if status is not None:
+        return status in _CLIENT_ERROR and status not in _UNSURE_STATUS
+    causes = (error, error.__cause__)
+    return bool(_UNSENT_TYPES & {cls.__name__ for cause in causes for cls in type(cause).__mro__})
 
 
 def calculate_backoff(

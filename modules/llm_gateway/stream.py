@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modules.llm_gateway.types import Usage
 
 if TYPE_CHECKING:
+    from openai.types import CompletionUsage
     from openai.types.chat import ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+    from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
+
+_MARKS_PER_ANSWER = 16
+_MARKS_PER_CALL = 32
+_MOST_TOKENS = 10**9
 
 
 class BrokenStream(ConnectionError):
@@ -27,25 +32,38 @@ class RawCall:
 
 @dataclass(slots=True)
 class Answer:
-    """What one request brought. `finish` is the service's word for why it stopped; None while it goes on."""
+    """What one request brought.
+
+    Attributes:
+        text: what the model said.
+        calls: the tools that it asked for.
+        finish: the service's word for why it stopped; None while it goes on.
+        model: as the service names it.
+        usage: None if the service does not count.
+        weight: no fewer tokens than what was streamed can have had, visible reasoning included: one for each byte,
+            and some for the marks around it that a service keeps to itself.
+
+    """
 
     text: str = ""
     calls: list[RawCall] = field(default_factory=list)
     finish: str | None = None
     model: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = None
+    weight: int = _MARKS_PER_ANSWER
     _open: dict[int, RawCall] = field(default_factory=dict)
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Take the next chunk; services differ in which fields they leave out."""
         self.model = chunk.model or self.model
         if chunk.usage:
-            self.usage = Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+            self.usage = _counted(chunk.usage)
         for choice in chunk.choices or ():
             self.finish = choice.finish_reason or self.finish
             if choice.delta is None:
                 continue
             self.text += choice.delta.content or ""
+            self.weight += _weight(choice.delta)
             for part in choice.delta.tool_calls or ():
                 self._add_call(part)
 
@@ -55,7 +73,26 @@ class Answer:
         if call is None or (part.id and call.id and part.id != call.id):
             call = self._open[index] = RawCall()
             self.calls.append(call)
+            self.weight += _MARKS_PER_CALL
         call.id = part.id or call.id
         if part.function:
             call.name = part.function.name or call.name
             call.arguments += part.function.arguments or ""
+
+
+def _counted(said: CompletionUsage) -> Usage:
+    """What the service counted. Some leave hidden reasoning out of the answer's tokens, but not out of the total."""
+    sent, answered, total = (_count(n) for n in (said.prompt_tokens, said.completion_tokens, said.total_tokens))
+    return Usage(sent, max(answered, total - sent))
+
+
+def _count(value: Any) -> int:  # noqa: ANN401 - the SDK checks nothing that a service streams
+    return int(value) if isinstance(value, int | float) and 0 < value < _MOST_TOKENS else 0
+
+
+def _weight(delta: ChoiceDelta) -> int:
+    """Bytes of all that the model wrote, in fields that we read and in fields that we do not."""
+    words: list[object] = [delta.content, delta.refusal, *(delta.model_extra or {}).values()]
+    for part in delta.tool_calls or ():
+        words += [part.function.name, part.function.arguments] if part.function else []
+    return sum(len(str(word).encode(errors="replace")) for word in words if word)

@@ -68,10 +68,33 @@ Importance: TypeAlias = Literal["own", "commitment", "mention", "owner"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, as the service counted them."""
+    """What calls took: tokens as the service counted them, and what the budget says of them.
+
+    Attributes:
+        input_tokens: zero if the service does not say.
+        output_tokens: the same; hidden reasoning included.
+        cost_usd: of every attempt, failed ones included; None while no price is known.
+        step: how far the day's budget was used, in the budget's words; "" without one.
+        model: the model that was asked, which need not be the one of the settings.
+
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cost_usd: float | None = None
+    step: str = ""
+    model: str = field(default="", compare=False)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; step and model are those of the later one."""
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            sum(costs) if costs else None,
+            other.step or self.step,
+            other.model or self.model,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +108,8 @@ class ChatResult:
     model: str = ""
     attempts: int = 1
     seconds: float = 0.0
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of the whole call, all attempts; None if the price is unknown."""
+        return self.usage.cost_usd

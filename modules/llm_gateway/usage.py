@@ -29,6 +29,7 @@ class UsageLog:
             "model": result.model,
             "input": result.usage.input_tokens,
             "output": result.usage.output_tokens,
+            "usd": result.cost_usd,
             "attempts": result.attempts,
             "ms": round(result.seconds * 1000),
         }

@@ -1,0 +1,61 @@
+"""What every single request must pass before it leaves for the model. The gateway knows the gate, not who keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from modules.llm_gateway.types import Importance, Usage
+
+Request: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Leave to send one request.
+
+    Attributes:
+        id: names it; "" if nobody keeps count.
+        request: as it may leave, perhaps to a cheaper model, perhaps with a smaller limit.
+        input_tokens: no fewer than the request can have.
+        output_tokens: the limit of the answer.
+        micro_usd: what it can cost at most, in millionths of a dollar; None if the price is unknown.
+        step: how far the budget is used, in the words of who keeps it.
+
+    """
+
+    id: str
+    request: Request
+    input_tokens: int = 0
+    output_tokens: int = 0
+    micro_usd: int | None = None
+    step: str = ""
+
+
+class Wall(Protocol):
+    """Lets a request through, or raises `BudgetExceeded`. One that is neither settled nor released counts in full."""
+
+    async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
+        """Leave for one request, counted at its worst case before this returns. Raises `BudgetExceeded`."""
+        ...
+
+    async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
+        """It was answered, with `usage` or at most `weight` tokens of output: its cost in millionths of a dollar."""
+        ...
+
+    async def release(self, reservation: Reservation) -> None:
+        """It was refused before anything was done for it: it cost nothing."""
+        ...
+
+
+class NoWall:
+    """For a single call that somebody watches: nothing is counted."""
+
+    async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
+        return Reservation("", request)
+
+    async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
+        return None
+
+    async def release(self, reservation: Reservation) -> None:
+        return
