@@ -91,6 +91,7 @@ class Thinker:
                 trigger_uri=turn.cause_id,
                 data={
                     **given,
+                    "sank_to": thought.provenance.name.lower(),
                     "model": self.gateway.model,
                     "rounds": thought.rounds,
                     "input_tokens": thought.usage.input_tokens,

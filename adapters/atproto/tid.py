@@ -35,6 +35,14 @@ def is_tid(text: str) -> bool:
     return _TID.fullmatch(text) is not None
 
 
+def tid_time(text: str) -> datetime | None:
+    """When a key was made, as it says itself; None if it is no TID."""
+    if not is_tid(text):
+        return None
+    number = sum(_ALPHABET.index(letter) << 5 * place for place, letter in enumerate(reversed(text)))
+    return _EPOCH + timedelta(microseconds=number >> _CLOCK_BITS)
+
+
 class TidSource:
     """Fresh keys for writes that have no intent: always rising, even when the clock stands still or is set back."""
 

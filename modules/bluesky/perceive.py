@@ -5,6 +5,7 @@ Order matters for crashes: first the posts are stored, then they count as seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,6 +13,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
 from common.constants import (
+    CONVERSATION_STALE_RETENTION_MS,
     NOTIFICATION_FETCH_LIMIT,
     NOTIFICATION_MAX_AGE_MS,
     NOTIFICATION_MAX_BURST_PAGES,
@@ -75,10 +77,13 @@ class Perceiver:
         if isinstance(warmth, Err):
             return warmth
         known = await self._pending.known([item.uri for item in words.data])
-        fresh = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
-        fresh += warmth.data
-        if not fresh:
+        unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
+        floor = self._floor()
+        fresh = [item for item in unmet if _indexed(item) > floor] + warmth.data
+        late = [item for item in unmet if _indexed(item) <= floor]
+        if not fresh and not late:
             return Ok(Perceived(0, 0, 0))
+        await self._pass_over(late, self._too_late)
         with self._relationships.one_save():
             for notification in fresh:
                 self._relationships.record_interaction(notification)
@@ -88,10 +93,11 @@ class Perceiver:
             agent_did=self._atproto.did,
             relationships=self._relationships,
         )
-        answered = {item.uri for item in fresh} - {item.notification.uri for item in ranked}
-        await self._pending.take_in([item for item in fresh if item.uri in answered], state="dropped")
+        unanswered = {item.notification.uri for item in ranked}
+        answered = [item for item in fresh if item.uri not in unanswered and item.reason in _WORDS]
+        await self._pass_over(answered, lambda _: "it has its answer already")
         perceived = await self._sort_out([item.notification for item in ranked if item.notification.reason in _WORDS])
-        self._relationships.advance_seen_at(max(item.indexed_at for item in fresh))
+        self._relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late)))
         seen = await self._atproto.update_seen_notifications()
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
@@ -117,13 +123,14 @@ class Perceiver:
         return stored, len(let_go)
 
     async def _fetch_words(self) -> ApiResult[list[Notification]]:
-        """Mentions, replies and quotes of the last day.
+        """Mentions, replies and quotes of the last day, and older ones that lie on the same pages.
 
         A notification carries the time at which its post was made, so one that was made hours ago can show up only
         now, behind others that are known: each look reaches back the whole day, and further pages than usual when
         all of a page is unseen.
         """
-        floor = self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+        floor = self._floor()
+        forgotten = self._clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
         seen_at = self._relationships.seen_at
         found: list[Notification] = []
         cursor: str | None = None
@@ -132,7 +139,7 @@ class Perceiver:
             if isinstance(page, Err):
                 return page
             items, cursor = page.data.notifications, page.data.cursor
-            found += [item for item in items if item.reason in _WORDS and _indexed(item) > floor]
+            found += [item for item in items if item.reason in _WORDS and _indexed(item) > forgotten]
             if not cursor or not items or _indexed(items[-1]) <= floor:
                 break
             caught_up = seen_at is not None and _indexed(items[-1]) <= parse_iso(seen_at)
@@ -145,7 +152,7 @@ class Perceiver:
         page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_WARMTH)
         if isinstance(page, Err):
             return page
-        floor = self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+        floor = self._floor()
         if seen_at := self._relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
         return Ok([item for item in page.data.notifications if item.reason in _WARMTH and _indexed(item) > floor])
@@ -172,6 +179,31 @@ class Perceiver:
                 data={"act": act, "text_chars": len(notification.text)},
             )
         )
+
+    async def _pass_over(self, notifications: list[Notification], why: Callable[[Notification], str]) -> None:
+        """Posts that need no look by anybody: each is remembered with its reason."""
+        for notification in notifications:
+            await self._journal.record(
+                Entry(
+                    "decision",
+                    "awareness",
+                    f"No reply to @{notification.author.handle}",
+                    line=None,
+                    reason=why(notification),
+                    trigger_uri=notification.uri,
+                    author=notification.author.handle,
+                    data={"act": "passed_over"},
+                )
+            )
+        await self._pending.take_in(notifications, state="dropped")
+
+    def _floor(self) -> datetime:
+        """What is older is not answered any more."""
+        return self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+
+    def _too_late(self, notification: Notification) -> str:
+        hours = (self._clock.now() - _indexed(notification)) / timedelta(hours=1)
+        return f"it was seen only after {hours:.0f} hours; an answer would come too late"
 
     async def _announce(self, wanted: list[Notification]) -> None:
         names = ", ".join(f"{item.reason} from @{item.author.handle}" for item in wanted)

@@ -22,6 +22,7 @@ from modules.journal.types import Entry, EntryKind, StoredEntry
 T = TypeVar("T")
 
 MAX_ENTRIES = 200_000
+MAX_BYTES = 64 * 1024 * 1024
 
 _COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
 
@@ -37,6 +38,11 @@ WHERE trigger_uri = :it
    OR trigger_uri IN (SELECT cause_id FROM acts WHERE cause_id LIKE 'at://%')
 ORDER BY id
 """  # noqa: S608 - only our own column names are put in
+
+_SIZE = "length(summary) + length(reason) + length(data)"
+_OVERSIZE = f"""
+SELECT max(id) FROM (SELECT id, sum({_SIZE}) OVER (ORDER BY id DESC) AS together FROM journal) WHERE together > ?
+"""  # noqa: S608 - the same
 
 
 class Journal:
@@ -89,15 +95,26 @@ class Journal:
 
         return await self._database.run(select)
 
-    async def prune(self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES) -> int:
-        """Delete what is older than `max_days`, and the oldest above `max_entries`; returns how many went."""
+    async def prune(
+        self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
+    ) -> int:
+        """Delete what is older than `max_days`, and the oldest above `max_entries` or `max_bytes` of payload.
+
+        Returns how many went. A character of the payload counts as a byte: it is JSON in ASCII, words apart.
+        """
         oldest = iso(self._clock.now() - timedelta(days=max_days))
 
         def delete(connection: sqlite3.Connection) -> int:
-            return connection.execute(
-                "DELETE FROM journal WHERE at < ? OR id <= (SELECT id FROM journal ORDER BY id DESC LIMIT 1 OFFSET ?)",
-                (oldest, max_entries),
+            newest = "SELECT id FROM journal ORDER BY id DESC LIMIT 1 OFFSET ?"
+            too_many = connection.execute(newest, (max_entries,)).fetchone()
+            gone = connection.execute(
+                "DELETE FROM journal WHERE at < ? OR id <= ?", (oldest, too_many["id"] if too_many else 0)
             ).rowcount
+            size = connection.execute(f"SELECT sum({_SIZE}) FROM journal").fetchone()[0] or 0  # noqa: S608 - a constant
+            if size > max_bytes:
+                too_much = connection.execute(_OVERSIZE, (max_bytes,)).fetchone()[0]
+                gone += connection.execute("DELETE FROM journal WHERE id <= ?", (too_much,)).rowcount
+            return gone
 
         return await self._database.run(delete)
 
