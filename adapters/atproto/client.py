@@ -6,13 +6,18 @@ deduplication here. What survives a crash is the session file; see `session`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adapters.atproto.types import Actor
 from adapters.atproto.writes import Writer
 from common.clock import Clock
 from common.constants import ATPROTO_READ_TIMEOUT_S, SESSION_EXPIRY_MARGIN_S
 from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class Atproto(Writer):
@@ -27,6 +32,7 @@ class Atproto(Writer):
         min_spacing_s: the least number of seconds between two requests.
         languages: what the posts are written in, at most three.
         read_timeout_s: how long the service may be silent while it answers.
+        transport: makes what the requests travel by, one for each client inside; None: the SDK's own way.
 
     """
 
@@ -41,6 +47,7 @@ class Atproto(Writer):
         min_spacing_s: float,
         languages: tuple[str, ...] = ("en",),
         read_timeout_s: float = ATPROTO_READ_TIMEOUT_S,
+        transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
     ) -> None:
         from adapters.atproto.xrpc import Xrpc  # noqa: PLC0415 - loads the SDK, which takes a second
 
@@ -52,6 +59,7 @@ class Atproto(Writer):
             clock=clock,
             min_spacing_s=min_spacing_s,
             read_timeout_s=read_timeout_s,
+            transport=transport,
         )
         super().__init__(xrpc, clock, languages)
 

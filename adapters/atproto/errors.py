@@ -90,13 +90,14 @@ def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
     unanswered: ErrKind = "unknown_outcome" if write else "transient"
     if isinstance(error, RequestErrorBase) and error.response is not None:
         return _answered(error, what=what, unanswered=unanswered, now=now)
-    if isinstance(error.__cause__ or error, _NEVER_SENT):
+    if isinstance(cause := error.__cause__ or error, _NEVER_SENT):
+        if isinstance(cause, httpx.UnsupportedProtocol):
+            return Err(f"{what}: {cause}"[:_MAX_MESSAGE_CHARS], kind="invalid")
         return Err(f"{what}: no connection to the service", kind="transient")
     if isinstance(error, InvokeTimeoutError):
         return Err(f"{what}: no answer in time", kind=unanswered)
-    if isinstance(error, RequestErrorBase | httpx.HTTPError):
-        return Err(f"{what}: the connection was lost", kind=unanswered)
-    return Err(f"{what}: the answer could not be read", kind=unanswered)
+    lost = isinstance(error, RequestErrorBase | httpx.HTTPError)
+    return Err(f"{what}: {'the connection was lost' if lost else 'the answer could not be read'}", kind=unanswered)
 
 
 def _answered(error: RequestErrorBase, *, what: str, unanswered: ErrKind, now: datetime) -> Err:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
-from functools import cache
 from typing import Protocol
 
 import httpx
@@ -29,12 +27,6 @@ from common.result import Err
 logger = logging.getLogger(__name__)
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """The trusted certificates, read once: that takes longer than a request."""
-    return httpx.create_ssl_context()
-
-
 class Renewal(Protocol):
     """Who holds the session."""
 
@@ -49,12 +41,16 @@ class Renewal(Protocol):
 
 
 class TimedRequest(AsyncRequest):  # type: ignore[misc] # the SDK ships no types
-    """A request under a deadline as a whole, not only per read. Login and refresh use it as it is."""
+    """A request under a deadline as a whole, not only per read. Login and refresh use it as it is.
+
+    A redirect is an error: where the service lives is said by the owner and by the did document, not by an answer.
+    """
 
     def __init__(self, *, read_timeout_s: float, **httpx_options: object) -> None:
         connect_timeout_s = min(read_timeout_s, ATPROTO_CONNECT_TIMEOUT_S)
         timeout = httpx.Timeout(read_timeout_s, connect=connect_timeout_s)
-        super().__init__(timeout=timeout, verify=_tls(), **httpx_options)
+        super().__init__(timeout=timeout, **httpx_options)
+        self._client.follow_redirects = False
         self._deadline_s = connect_timeout_s + read_timeout_s
 
     async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:

@@ -57,7 +57,10 @@ def session_from_answer(answer: Json, default_pds: str) -> Session | None:
     access, refresh = text_of(answer, "accessJwt"), text_of(answer, "refreshJwt")
     if not (did and access and refresh):
         return None
-    return Session(did, handle, access, refresh, _pds_endpoint(object_of(answer, "didDoc")) or default_pds)
+    pds = _pds_endpoint(object_of(answer, "didDoc"))
+    if pds.startswith("http://") and not default_pds.startswith("http://"):
+        pds = ""  # tokens that came by https do not leave without it
+    return Session(did, handle, access, refresh, pds or default_pds)
 
 
 def login_wait_s(logins: tuple[float, ...], now: datetime) -> float:

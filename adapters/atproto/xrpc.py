@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,15 @@ class Xrpc:
         clock: Clock,
         min_spacing_s: float,
         read_timeout_s: float,
+        transport: Callable[[], httpx.AsyncBaseTransport] | None,
     ) -> None:
         self._clock = clock
         self.budget = RateBudget(clock)
-        auth_request = TimedRequest(read_timeout_s=read_timeout_s, event_hooks={"response": [self._see_date]})
+        auth_request = TimedRequest(
+            read_timeout_s=read_timeout_s,
+            transport=transport and transport(),
+            event_hooks={"response": [self._see_date]},
+        )
         self._auth_client = AsyncClient(service_url, request=auth_request)
         self.keeper = SessionKeeper(
             client=self._auth_client,
@@ -55,6 +60,7 @@ class Xrpc:
             clock=clock,
             spacing_s=min_spacing_s,
             read_timeout_s=read_timeout_s,
+            transport=transport and transport(),
             event_hooks={"response": [self._see_date, self._see_budget]},
         )
         request.add_additional_headers_source(self.keeper.headers)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from pathlib import Path
+from urllib.parse import urlencode
 
-import httpx
 import typer
 
+from adapters.web.types import Fetched
 from common.clock import SystemClock
 from common.files import write_atomic
+from common.result import ApiResult, Err
 from modules.home import Home, ensure_self
 from soul.resources import template
 
 _TIMEOUT_S = 10.0
+_MAX_BYTES = 64 * 1024
 _SECRET_MODE = 0o600
 
 
@@ -77,13 +82,29 @@ def _ask() -> dict[str, str]:
 
 def resolve(service: str, handle: str) -> str | None:
     """The DID of `handle`, or None when the service does not say."""
-    url = f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle"
-    try:
-        response = httpx.get(url, params={"handle": handle}, timeout=_TIMEOUT_S)
-        response.raise_for_status()
-        return str(response.json()["did"])
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError):
+    query = urlencode({"handle": handle})
+    answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
+    if isinstance(answer, Err):
         return None
+    try:
+        return str(json.loads(answer.data.text)["did"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
+    """Ask the service that the owner has just named."""
+    from adapters.web.client import WebClient  # noqa: PLC0415 - other commands need not wait for it
+    from adapters.web.transport import WebTransport  # noqa: PLC0415 - the same
+
+    try:
+        web = WebClient(WebTransport(allow=[service]))
+    except ValueError as error:
+        return Err(str(error), kind="invalid")
+    try:
+        return await web.fetch(url, kinds=["application/json"], max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S)
+    finally:
+        await web.aclose()
 
 
 def _quoted(value: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import httpx
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from adapters.web.transport import WebTransport
 from town.mind.types import Json
 from town.mind.wire import error_body
 
@@ -37,7 +38,8 @@ class GatewayMind:
 
     async def forward(self, body: Json) -> Response:
         """Send `body` on, for our model, with our key."""
-        client = httpx.AsyncClient(timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S))
+        transport = WebTransport(allow=[self.base_url])
+        client = httpx.AsyncClient(transport=transport, timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S))
         request = client.build_request(
             "POST",
             f"{self.base_url.rstrip('/')}/chat/completions",

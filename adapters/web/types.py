@@ -1,0 +1,23 @@
+"""What a fetch brings home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A page, a picture, a file: `url` is where it was found in the end, `kind` its media type in lower case."""
+
+    url: str
+    kind: str
+    charset: str
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text; bytes that mean nothing in its character set become `�`."""
+        try:
+            return self.body.decode(self.charset, errors="replace")
+        except LookupError:
+            return self.body.decode(errors="replace")
