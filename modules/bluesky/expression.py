@@ -7,12 +7,14 @@ read from the outbox, so that a crash between the two can never lead to a second
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from common import constants as c
 from common.clock import Clock, iso, local, parse_iso, spoken
+from common.errors import BudgetExceeded
 from common.pace import Pace
 from common.result import Err
 from common.state import keep, load_state, save_state
@@ -20,6 +22,7 @@ from modules.bluesky.act import handled
 from modules.bluesky.expression_policy import can_post_original, generate_expression_prompt, next_expression_time
 from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.types import ExpressionTurn
+from modules.control import Standing
 from modules.identity import Identity, Me
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -41,7 +44,8 @@ _TEN_MINUTES_MS = 10 * c.MINUTE_MS
 class Expression:
     """Knows when the next thought is due, and has it.
 
-    `keep_hours` is off only where days are shortened: no night there, and no daily limit.
+    `keep_hours` is off only where days are shortened: no night there, and no daily limit. While the SOUL may not act
+    in public a thought that is due waits, with its starting point.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Expression:
         rng: random.Random,
         pace: Pace,
         keep_hours: bool = True,
+        standing: Callable[[], Standing] = Standing,
     ) -> None:
         self._me = me
         self._path = path
@@ -73,6 +78,7 @@ class Expression:
         self._rng = rng
         self._pace = pace
         self._keep_hours = keep_hours
+        self._standing = standing
         self._failures = 0
         loaded = load_state(path, {}, migrate=keep)
         self.notice = loaded.notice
@@ -121,8 +127,16 @@ class Expression:
 
     async def express(self) -> Outcome:
         """One thought, now: at most one post. A failed try comes back later, each time later."""
+        if not (standing := self._standing()).may_act:
+            return Outcome(ran=False, reason=str(standing))
         source, prompt = self._starting_point()
-        turn = Turn(loop=_CAUSE, provenance=Provenance.SELF, cause_id=_CAUSE, subject=ExpressionTurn(source, prompt))
+        turn = Turn(
+            loop=_CAUSE,
+            provenance=Provenance.SELF,
+            cause_id=_CAUSE,
+            subject=ExpressionTurn(source, prompt),
+            importance="own",
+        )
         await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
             thought = await self._thinker.think(
@@ -137,6 +151,8 @@ class Expression:
                 only=("bluesky_post",),
                 max_rounds=c.MAX_EXPRESSION_ROUNDS,
             )
+        except BudgetExceeded as error:
+            return await self._economize(error)
         except BaseException:
             self._postpone()
             raise
@@ -165,6 +181,17 @@ class Expression:
             )
         )
         return Outcome(ran=True, reason=f"posted ({source})")
+
+    async def _economize(self, error: BudgetExceeded) -> Outcome:
+        """No thought for want of budget is no failure: the same starting point, when there is a budget again."""
+        pause = timedelta(seconds=error.retry_after or 0, milliseconds=self._pace.expression_min_ms)
+        self._state["nextExpression"] = iso(moment := self._clock.now() + pause)
+        save_state(self._path, self._state)
+        summary = f"No thought before {local(moment, self._me.timezone):%a %H:%M}: {error}"
+        await self._journal.record(
+            Entry("decision", _CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
+        )
+        return Outcome(ran=False, reason=summary)
 
     def _starting_point(self) -> tuple[str, str]:
         source, prompt = self._state.get("source"), self._state.get("prompt")

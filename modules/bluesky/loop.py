@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
@@ -17,7 +18,7 @@ from common.constants import (
     SESSION_REFRESH_INTERVAL_MS,
     TIMER_JITTER_PERCENT,
 )
-from common.errors import Fatal, Transient
+from common.errors import BudgetExceeded, Fatal, Transient
 from common.pace import Pace
 from common.result import Err
 from modules.bluesky.act import Responder
@@ -28,6 +29,7 @@ from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.state import PendingPosts
 from modules.bluesky.types import Handled, Pending
+from modules.control import Standing
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox.outbox import Outbox
@@ -35,6 +37,7 @@ from modules.scheduler.policy import awareness_skip_probability
 from modules.scheduler.types import Outcome
 
 _LONGEST_PUT_OFF_S = 1800.0
+_LONGEST_ECONOMY_S = 3600.0
 _LINES = {
     "replied": "Replying to @{}",
     "liked": "Liking instead of replying to @{}",
@@ -49,7 +52,10 @@ _LINES = {
 
 @dataclass(slots=True)
 class AwarenessLoop:
-    """Looks at notifications and meets what waits. Uses no model unless a post needs judgement."""
+    """Looks at notifications and meets what waits. Uses no model unless a post needs judgement.
+
+    While the SOUL may not act in public, or may not think for want of budget, what is new is taken in, and waits.
+    """
 
     pace: Pace
     perceiver: Perceiver
@@ -61,6 +67,7 @@ class AwarenessLoop:
     clock: Clock
     rng: random.Random
     owner_did: str
+    standing: Callable[[], Standing] = Standing
     name: str = "awareness"
     jitter: float = TIMER_JITTER_PERCENT
     needs_idle: bool = True
@@ -69,6 +76,7 @@ class AwarenessLoop:
     _errors: int = field(default=0, init=False)
     _put_offs: dict[str, int] = field(default_factory=dict, init=False)
     _later: dict[str, float] = field(default_factory=dict, init=False)
+    _economy: dict[bool, float] = field(default_factory=dict, init=False)
 
     @property
     def interval_ms(self) -> float:
@@ -90,17 +98,35 @@ class AwarenessLoop:
             relationships=self.relationships,
             agent_did=self.responder.own_did,
         )
+        met = await self._meet_batch(waiting)
+        if isinstance(perceived, Err):
+            return Outcome(ran=False, reason=perceived.error)
+        still = "" if (standing := self.standing()).may_act else f", {len(waiting) - met} wait: {standing}"
+        return Outcome(ran=True, reason=f"{perceived.data.new} new, {met} met{still}")
+
+    async def _meet_batch(self, waiting: list[Pending]) -> int:
+        """The next few of those whose time has come; returns how many were met."""
         met = 0
-        ready = [item for item in waiting if self._later.get(item.notification.uri, 0) <= self.clock.monotonic()]
-        for item in ready[:RESPONSE_BATCH]:
+        for item in [item for item in waiting if self._due(item)][:RESPONSE_BATCH]:
+            if not self.standing().may_act:
+                break
+            if not self._due(item):
+                continue
             try:
                 met += await self._meet(item)
+            except BudgetExceeded as error:
+                await self._economize(item, error)
             except Transient as error:
                 await self._put_off(item, error)
                 break
-        if isinstance(perceived, Err):
-            return Outcome(ran=False, reason=perceived.error)
-        return Outcome(ran=True, reason=f"{perceived.data.new} new, {met} met")
+        return met
+
+    def _due(self, item: Pending) -> bool:
+        not_before = max(self._later.get(item.notification.uri, 0), self._economy.get(self._is_owner(item), 0))
+        return not_before <= self.clock.monotonic()
+
+    def _is_owner(self, item: Pending) -> bool:
+        return item.notification.author.did == self.owner_did
 
     async def _meet(self, item: Pending) -> bool:
         notification = item.notification
@@ -128,11 +154,23 @@ class AwarenessLoop:
         """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
         try:
             return await self.responder.respond(item)
-        except (Fatal, Transient):
+        except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
             await self._trouble(item, error)
             return Handled("undecided", f"{type(error).__name__}: {error}")
+
+    async def _economize(self, item: Pending, error: BudgetExceeded) -> None:
+        """No more thinking for anybody like them, for a good while; the wall itself tells the rest."""
+        is_owner = self._is_owner(item)
+        pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
+        self._economy[is_owner] = self.clock.monotonic() + pause_s
+        who = "The owner has" if is_owner else "Everybody but the owner has"
+        summary = f"{who} to wait, for at least {pause_s / 60:.0f} min: {error}"
+        uri, handle = item.notification.uri, item.notification.author.handle
+        await self.journal.record(
+            Entry("error", self.name, summary, line="warn", reason="budget", trigger_uri=uri, author=handle)
+        )
 
     async def _put_off(self, item: Pending, error: Transient) -> None:
         """The world is briefly unable, for this post or for all: the next run begins with another."""

@@ -1,0 +1,115 @@
+"""Anybody's records, read without an account from the server on which they lie.
+
+One's own server knows little of the repos on others: it asks the AppView, which keeps only the kinds it knows. So the
+account's document says which server it is, and that one is asked. Lives in memory only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlencode, urlparse
+
+from adapters.atproto import convert
+from adapters.atproto.convert import Json
+from adapters.atproto.types import Record
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+
+Fetch = Callable[[str], Awaitable[ApiResult[bytes]]]
+"""Gets the JSON at a URL, within whatever bounds the way out has."""
+
+DIRECTORY_URL = "https://plc.directory"
+
+_KEPT_S = 3600.0
+_PAGE, _MAX_PAGES = 100, 10
+_PLC = re.compile(r"did:plc:[a-z2-7]{3,64}")
+_WEB = re.compile(r"did:web:[a-zA-Z0-9._-]+(?:%3A[0-9]+)?")
+
+
+class PublicRepos:
+    """Reads repos wherever they lie.
+
+    Args:
+        fetch: the way out.
+        clock: how long an address is believed.
+        home_url: the one server of a network that has no directory, as a town on this machine; "" for the real one.
+        directory_url: tells the documents of `did:plc` accounts.
+
+    """
+
+    def __init__(self, fetch: Fetch, *, clock: Clock, home_url: str = "", directory_url: str = DIRECTORY_URL) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._home_url = home_url
+        self._directory_url = directory_url
+        self._servers: dict[str, tuple[str, float]] = {}
+
+    async def list_records(self, did: str, collection: str) -> ApiResult[tuple[Record, ...]]:
+        """All records of one kind in the repo of `did`, newest first; at most 1 000."""
+        server = await self._server(did)
+        if isinstance(server, Err):
+            return server
+        found: list[Record] = []
+        cursor = ""
+        for _ in range(_MAX_PAGES):
+            page = await self._page(server.data, repo=did, collection=collection, cursor=cursor)
+            if isinstance(page, Err):
+                self._servers.pop(did, None)  # it may have moved
+                return page
+            if not isinstance(page.data.get("records"), list):
+                return Err("the answer holds no list of records", kind="transient")
+            found += convert.items_of(page.data, "records", convert.record)
+            cursor = convert.text_of(page.data, "cursor")
+            if not cursor:
+                break
+        return Ok(tuple(found))
+
+    async def _page(self, server: str, *, cursor: str, **params: str) -> ApiResult[Json]:
+        asked = {**params, "limit": str(_PAGE)} | ({"cursor": cursor} if cursor else {})
+        return await self._json(f"{server}/xrpc/com.atproto.repo.listRecords?{urlencode(asked)}")
+
+    async def _server(self, did: str) -> ApiResult[str]:
+        if self._home_url:
+            return Ok(self._home_url)
+        known, until = self._servers.get(did, ("", 0.0))
+        if known and self._clock.monotonic() < until:
+            return Ok(known)
+        if not (url := self._document_url(did)):
+            return Err(f"{did} cannot be looked up", kind="invalid")
+        document = await self._json(url)
+        if isinstance(document, Err):
+            return document
+        if document.data.get("id") != did or not (server := _endpoint(document.data)):
+            return Err(f"the document of {did} names no server", kind="transient")
+        self._servers[did] = (server, self._clock.monotonic() + _KEPT_S)
+        return Ok(server)
+
+    def _document_url(self, did: str) -> str:
+        if _PLC.fullmatch(did):
+            return f"{self._directory_url}/{did}"
+        if _WEB.fullmatch(did):
+            host = did.removeprefix("did:web:").replace("%3A", ":")
+            return f"https://{host}/.well-known/did.json"
+        return ""
+
+    async def _json(self, url: str) -> ApiResult[Json]:
+        fetched = await self._fetch(url)
+        if isinstance(fetched, Err):
+            return fetched
+        try:
+            data = json.loads(fetched.data)
+        except (ValueError, RecursionError):
+            data = None
+        return Ok(data) if isinstance(data, dict) else Err("the answer is no JSON object", kind="transient")
+
+
+def _endpoint(document: Json) -> str:
+    services = document.get("service")
+    for service in services if isinstance(services, list) else []:
+        if isinstance(service, dict) and convert.text_of(service, "id").endswith("#atproto_pds"):
+            url = convert.text_of(service, "serviceEndpoint").rstrip("/")
+            if urlparse(url).scheme in {"http", "https"}:
+                return url
+    return ""

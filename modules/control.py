@@ -1,0 +1,111 @@
+"""May the SOUL act in public? Three signs say no, each a small file under `.memory/` whose content is the reason.
+
+`PAUSE` is the owner's own, by command or by `touch`; `PAUSE_BY_RECORD` is what was last read in the owner's Bluesky
+repo; `SAFE_MODE` was set at a start that followed too soon on others. They are looked at anew each time, so that any
+process can give a sign and take it away, at once. A sign that cannot be read counts: when in doubt, nothing leaves.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from common.files import storage_error, write_atomic
+from modules.outbox.types import Intent, Wait
+
+PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
+
+_ASK_AGAIN_S = 5.0
+_MAX_REASON_CHARS = 300
+_MEANING = {
+    PAUSE: "paused by the owner",
+    PAUSE_BY_RECORD: "paused by the owner's record on Bluesky",
+    SAFE_MODE: "safe mode",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether the SOUL may act in public, and what speaks against it, in words."""
+
+    paused: bool = False
+    safe_mode: bool = False
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def may_act(self) -> bool:
+        return not self.paused and not self.safe_mode
+
+    def __str__(self) -> str:
+        return "; ".join(self.reasons) or "may act"
+
+
+class Control:
+    """The signs of one SOUL. `memory` is its `.memory` folder."""
+
+    def __init__(self, memory: Path) -> None:
+        self._memory = memory
+
+    def standing(self) -> Standing:
+        """How things stand now."""
+        signs = {name: reason for name in _MEANING if (reason := self._sign(name)) is not None}
+        reasons = tuple(f"{_MEANING[name]}: {reason}" if reason else _MEANING[name] for name, reason in signs.items())
+        return Standing(
+            paused=bool({PAUSE, PAUSE_BY_RECORD} & set(signs)), safe_mode=SAFE_MODE in signs, reasons=reasons
+        )
+
+    def pause(self, reason: str = "") -> None:
+        """Nothing public leaves from now on. Raises `StorageError`."""
+        self._give(PAUSE, reason)
+
+    def resume(self) -> Standing:
+        """Take back the pause and end safe mode; returns what still speaks against acting. Raises `StorageError`."""
+        self._take(PAUSE)
+        self.leave_safe_mode()
+        return self.standing()
+
+    def enter_safe_mode(self, reason: str) -> None:
+        """Listen only. Raises `StorageError`."""
+        self._give(SAFE_MODE, reason)
+
+    def leave_safe_mode(self) -> None:
+        """Raises `StorageError`."""
+        self._take(SAFE_MODE)
+
+    def heed_record(self, reason: str | None) -> None:
+        """What the owner's repo says: the reason of its record, None when there is none. Raises `StorageError`."""
+        known = self._sign(PAUSE_BY_RECORD)
+        if reason is None:
+            self._take(PAUSE_BY_RECORD)
+        elif known != _one_line(reason):
+            self._give(PAUSE_BY_RECORD, reason)
+
+    def gate(self, _: sqlite3.Connection, __: Intent, ___: datetime) -> Wait | None:
+        """The outbox asks this before each departure."""
+        standing = self.standing()
+        return None if standing.may_act else Wait(str(standing), _ASK_AGAIN_S)
+
+    def _sign(self, name: str) -> str | None:
+        try:
+            with (self._memory / name).open(encoding="utf-8", errors="replace") as file:
+                return _one_line(file.read(_MAX_REASON_CHARS))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            return ""
+
+    def _give(self, name: str, reason: str) -> None:
+        write_atomic(self._memory / name, f"{_one_line(reason)}\n", mode=0o600)
+
+    def _take(self, name: str) -> None:
+        path = self._memory / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(path, error) from error
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.encode(errors="replace").decode().split())[:_MAX_REASON_CHARS]

@@ -1,0 +1,50 @@
+"""A SOUL that starts again and again is in trouble, or makes some: the third start within a minute only listens.
+
+The starts are kept in `.memory/starts.json`, written before anything else of this life is touched.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from common.clock import iso, parse_iso
+from common.state import keep, load_state, save_state
+from modules.control import Control
+
+STARTS = 3
+WINDOW_S = 60.0
+
+
+def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 1.0) -> bool:
+    """Remember this start; whether this life must be in safe mode. The window is `speed` times as short.
+
+    Raises:
+        StorageError: it cannot be remembered.
+
+    """
+    path = memory / "starts.json"
+    stored = load_state(path, {}, migrate=keep).data.get("starts")
+    earlier = [_moment(text) for text in stored] if isinstance(stored, list) else []
+    since = now - timedelta(seconds=WINDOW_S / speed)
+    recent = [moment for moment in earlier if moment is not None and since < moment <= now]
+    starts = [*recent, now][-STARTS:]
+    save_state(path, {"starts": [iso(moment) for moment in starts]})
+    if len(starts) < STARTS:
+        control.leave_safe_mode()
+        return False
+    took_s = (now - starts[0]).total_seconds()
+    control.enter_safe_mode(f"{STARTS} starts within {took_s:.0f} s")
+    return True
+
+
+def forget_starts(memory: Path) -> None:
+    """The owner knows: the next start is the first again. Raises `StorageError`."""
+    save_state(memory / "starts.json", {"starts": []})
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return parse_iso(str(text))
+    except ValueError:
+        return None
