@@ -53,6 +53,7 @@ class Thinker:
             "purpose": purpose,
             "began": iso(self.clock.now()),
             "provenance": turn.provenance.name.lower(),
+            "importance": turn.importance,
             "prompt": [asdict(part) for part in (*system.parts, _conversation(messages))],
         }
         try:
@@ -92,10 +93,12 @@ class Thinker:
                 data={
                     **given,
                     "sank_to": thought.provenance.name.lower(),
-                    "model": self.gateway.model,
+                    "model": thought.usage.model or self.gateway.model,
                     "rounds": thought.rounds,
                     "input_tokens": thought.usage.input_tokens,
                     "output_tokens": thought.usage.output_tokens,
+                    "usd": thought.usage.cost_usd,
+                    "step": thought.usage.step,
                     "calls": [_call(call, result) for call, result in thought.calls],
                 },
             )

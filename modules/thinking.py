@@ -128,7 +128,7 @@ class _Session:
             raise
         self.rounds += 1
         self.text = result.text or self.text
-        self.usage = _sum(self.usage, result.usage)
+        self.usage += result.usage
         if not result.tool_calls:
             return self._without_calls(result.text)
         return await self._run(result)
@@ -143,6 +143,7 @@ class _Session:
             tools=self.executor.registry.specs(self.turn, self.only),
             tool_choice=self.tool_choice,
             purpose=self.purpose,
+            importance=self.turn.importance,
         )
 
     def _without_calls(self, text: str) -> Stopped | None:
@@ -184,7 +185,3 @@ class _Session:
             return "repeated_error"
         self.mistakes.add(mistake)
         return None
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    return Usage(first.input_tokens + second.input_tokens, first.output_tokens + second.output_tokens)

@@ -1,0 +1,133 @@
+"""What a model costs: the owner's own word first, then the published prices that are installed with this program.
+
+Nothing is fetched. Where a price depends on the length of the context or on the hour, the dearest holds; a discount for
+what a service remembers of earlier prompts is not counted on. Both make a price an upper bound, as a wall needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
+
+_UNBOUNDED = "output_citation_mtok"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens, which is millionths of a dollar per token; `request` is millionths per request."""
+
+    input: Fraction
+    output: Fraction
+    request: Fraction = Fraction(0)
+
+    def cost(self, input_tokens: int, output_tokens: int) -> int:
+        """Millionths of a dollar, rounded up."""
+        return math.ceil(self.request + self.input * input_tokens + self.output * output_tokens)
+
+    def output_within(self, micro_usd: int, input_tokens: int) -> int | None:
+        """How many tokens of output fit beside the input; negative if not even that fits, None if output is free."""
+        left = micro_usd - self.request - self.input * input_tokens
+        if left < 0:
+            return -1
+        return math.floor(left / self.output) if self.output else None
+
+
+def known_prices(
+    models: Iterable[str], overrides: Mapping[str, tuple[float, float]], *, base_url: str, now: datetime
+) -> dict[str, Price]:
+    """The prices of those of `models` that have one. It may take half a second, for the data is large.
+
+    Args:
+        models: names as the service has them, `provider/model` or bare; empty ones are skipped.
+        overrides: dollars per million tokens in and out, by model; these go first.
+        base_url: the service, which may have prices of its own.
+        now: which prices are in force.
+
+    Raises:
+        ConfigError: a price of `overrides` is no number.
+
+    """
+    found = {name: _override(name, overrides) or _published(name, base_url, now) for name in models if name}
+    return {name: price for name, price in found.items() if price is not None}
+
+
+def _override(model: str, overrides: Mapping[str, tuple[float, float]]) -> Price | None:
+    pair = overrides.get(model) or overrides.get(model.rpartition("/")[2])
+    if pair is None:
+        return None
+    if not all(math.isfinite(part) and part >= 0 for part in pair):
+        raise ConfigError(f"Settings: MODEL_PRICES has no number for {model}", remedy="Correct .env.")
+    return Price(*(Fraction(str(part)) for part in pair))
+
+
+def _published(model: str, base_url: str, now: datetime) -> Price | None:
+    # NOTE(self): the data is a large module; who names every price should not wait for it.
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - see above
+
+    provider, _, bare = model.rpartition("/")
+    for ref, provider_id, url in (
+        (model, None, base_url),
+        (bare, provider, None) if provider else (bare, None, None),
+    ):
+        try:
+            _, info = get_snapshot().find_provider_model(ref, None, provider_id, url)
+        except LookupError:
+            continue
+        return _dearest(info, now)
+    return None
+
+
+def _dearest(info: ModelInfo, now: datetime) -> Price | None:
+    """The highest of all prices that hold now, or will without a word: later hours of the day, announced changes."""
+    prices = [_read(listed) for listed in _in_force(info, now)]
+    known = [price for price in prices if price is not None]
+    if not known or len(known) < len(prices):
+        return None
+    return Price(
+        max(price.input for price in known),
+        max(price.output for price in known),
+        max(price.request for price in known),
+    )
+
+
+def _in_force(info: ModelInfo, now: datetime) -> list[ModelPrice]:
+    """The list is read from its end, and ends at the first price that holds all day."""
+    from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415 - as the data itself
+
+    if isinstance(info.prices, ModelPrice):
+        return [info.prices]
+    held = []
+    for conditional in reversed(info.prices):
+        held.append(conditional.prices)
+        rule = conditional.constraint
+        if rule is None or (isinstance(rule, StartDateConstraint) and rule.active(now)):
+            break
+    return held
+
+
+def _read(listed: ModelPrice) -> Price | None:
+    """None for what has no price for text, or charges for what no limit bounds."""
+    if listed.input_mtok is None or listed.output_mtok is None or getattr(listed, _UNBOUNDED) is not None:
+        return None
+    return Price(
+        _highest(listed.input_mtok),
+        max(_highest(listed.output_mtok), _highest(listed.output_reasoning_mtok)),
+        _highest(listed.requests_kcount) * 1000,
+    )
+
+
+def _highest(price: object) -> Fraction:
+    """Of all tiers, if there are tiers; zero if there is no price."""
+    tiers = [tier.price for tier in getattr(price, "tiers", ())]
+    parts = (getattr(price, "base", price), *tiers)
+    return max((Fraction(part) for part in parts if isinstance(part, Decimal)), default=Fraction(0))

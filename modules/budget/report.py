@@ -1,0 +1,118 @@
+"""How the budget stands, for the owner: as a value, and as lines."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from modules.budget import ledger
+from modules.budget.policy import day_of, fraction, seconds_left, step_at
+from modules.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
+from modules.llm_gateway.types import Importance
+
+_WORDS: dict[Step, str] = {
+    "normal": "all is well",
+    "cheaper": "thinking with the cheaper model, if one is set",
+    "pressing": "thinking only for the owner, mentions and commitments",
+    "owner_only": "thinking only for the owner",
+    "listen": "listening: no model call",
+}
+_MINUTE_S = 60
+_HOUR_MIN = 60
+
+
+def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezone: str) -> Report:
+    """How the day of `now` stands in the ledger."""
+    day = day_of(now, timezone)
+    used = fraction(ledger.spent(connection, day), caps)
+    calls, tokens, usd = ledger.amounts(connection, day, caps)
+    by_purpose, by_model = ledger.shares(connection, day)
+    return Report(
+        day=day,
+        step=step_at(used),
+        fraction=round(float(used), 4),
+        tokens=tokens,
+        usd=usd,
+        calls=calls,
+        by_purpose=by_purpose,
+        by_model=by_model,
+        resets_in_s=seconds_left(now, timezone),
+    )
+
+
+def lines(report: Report) -> list[str]:
+    """The report for a terminal."""
+    return [
+        f"{report.day}: {report.fraction:.0%} of the day's budget used, {_WORDS[report.step]}",
+        f"  tokens   {_amount(report.tokens, _tokens)}",
+        f"  dollars  {_amount(report.usd, _dollars) if report.usd else 'unknown (set MODEL_PRICES)'}",
+        f"  calls    {report.calls}; the next day begins in {spoken_duration(report.resets_in_s)}",
+        *_shares("for", report.by_purpose),
+        *_shares("by", report.by_model),
+    ]
+
+
+def day_lines(days: Iterable[Day]) -> list[str]:
+    """One line a day."""
+    return [
+        f"  {day.day}  {day.calls:>5} calls  {_tokens(day.tokens):>10} tokens  {_usd(day.usd):>12}  {day.step}".rstrip()
+        for day in days
+    ]
+
+
+def announcement(step: Step, *, cheap_model: str) -> str:
+    """One line for the moment in which a step is reached."""
+    if step == "normal":
+        return "Budget: a new day, all is well again"
+    if step == "cheaper":
+        who = f"{cheap_model} thinks from here on" if cheap_model else "no AI_GATEWAY_MODEL_CHEAP is set to go on with"
+        return f"Budget: much of the day is used; {who}"
+    return f"Budget: {_WORDS[step]} until the next day begins"
+
+
+def reason_to_refuse(step: Step, importance: Importance) -> str:
+    """Why a call of this importance may not go."""
+    if step == "listen":
+        return "the next call does not fit into what is left"
+    return f"{_WORDS[step]}, and this call is of kind {importance}"
+
+
+def amounts_in_words(spent: Spent, caps: Caps) -> str:
+    """`1 702 113 of 2 000 000 tokens`, with the dollars if they are capped."""
+    words = f"{_tokens(spent.tokens)} of {_tokens(caps.tokens)} tokens"
+    if caps.micro_usd is None:
+        return words
+    return f"{words}, {_dollars(spent.micro_usd / MICRO)} of {_dollars(caps.micro_usd / MICRO)} dollars"
+
+
+def spoken_duration(seconds: float) -> str:
+    """`5 h 12 min`; at least a minute."""
+    minutes = max(1, round(seconds / _MINUTE_S))
+    hours, rest = divmod(minutes, _HOUR_MIN)
+    return f"{hours} h {rest} min" if hours else f"{rest} min"
+
+
+def _shares(word: str, shares: Iterable[Share]) -> list[str]:
+    return [
+        f"  {word:<7}  {item.name or '(unnamed)'}: {item.calls} calls, {_tokens(item.tokens)} tokens, {_usd(item.usd)}"
+        for item in shares
+    ]
+
+
+def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
+    cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
+    reserved = f", {spoken(amount.reserved)} more reserved" if amount.reserved else ""
+    return f"{spoken(amount.used)}{cap}{reserved}"
+
+
+def _tokens(count: float) -> str:
+    return f"{count:,.0f}".replace(",", " ")
+
+
+def _dollars(usd: float) -> str:
+    return f"{usd:.4f}" if 0 < usd < 1 else f"{usd:.2f}"
+
+
+def _usd(usd: float | None) -> str:
+    return "price unknown" if usd is None else f"{_dollars(usd)} USD"

@@ -1,0 +1,103 @@
+"""What a day may cost, how far it is used, and what is told of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from typing import Literal
+
+from common.errors import ConfigError
+
+MICRO = 1_000_000
+
+Step = Literal[
+    "normal",
+    "cheaper",  # the cheaper model thinks, if one is set
+    "pressing",  # only for the owner, mentions and commitments
+    "owner_only",  # only for the owner
+    "listen",  # no model call
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What one day may take: tokens in and out together, and millionths of a dollar (None: as much as it likes)."""
+
+    tokens: int
+    micro_usd: int | None = None
+
+    @classmethod
+    def per_day(cls, tokens: int, usd: float | None = None) -> Caps:
+        """From the owner's settings; part of a millionth is cut off. Raises `ConfigError`."""
+        if usd is None:
+            return cls(tokens)
+        if not math.isfinite(usd) or usd < 0:
+            raise ConfigError("Settings: BUDGET_USD_PER_DAY must be a number of dollars", remedy="Correct .env.")
+        return cls(tokens, int((Decimal(str(usd)) * MICRO).to_integral_value(ROUND_FLOOR)))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a day has taken, reservations included."""
+
+    tokens: int = 0
+    micro_usd: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`used` is settled; `reserved` is on its way, or was lost with a process and counts in full."""
+
+    used: float
+    reserved: float
+    cap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One purpose's or one model's part of the day; `usd` is None if a price is unknown."""
+
+    name: str
+    calls: int
+    tokens: int
+    usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day in a line. `step` is the furthest that was told; "" if nothing was."""
+
+    day: str
+    calls: int
+    tokens: int
+    usd: float | None
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How today stands.
+
+    Attributes:
+        day: the owner's local calendar day, `2026-01-05`.
+        step: what holds now.
+        fraction: how much of the day is used, 1 for all; the larger of tokens and dollars, reservations included.
+        tokens: in and out together.
+        usd: None if a price is unknown.
+        calls: requests that left, refused ones included.
+        by_purpose: what it was for, the largest first.
+        by_model: who answered, the largest first.
+        resets_in_s: seconds until the next day begins.
+
+    """
+
+    day: str
+    step: Step
+    fraction: float
+    tokens: Amount
+    usd: Amount | None
+    calls: int
+    by_purpose: tuple[Share, ...]
+    by_model: tuple[Share, ...]
+    resets_in_s: float

@@ -1,0 +1,31 @@
+"""`soul budget`: what today has cost, and the days before, whether the SOUL is awake or not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from common.clock import Clock, SystemClock
+from common.settings import load_settings
+from modules.budget import ledger
+from modules.budget.report import day_lines, lines, report_of
+from modules.budget.types import Caps
+from modules.database import reading
+from modules.home import Home
+
+
+def run_budget(root: Path, *, as_json: bool, days: int = 7, clock: Clock | None = None) -> None:
+    """Print it, with a line for each of the last `days` days. Raises `ConfigError` when there is no database yet."""
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
+    with reading(home.database) as connection:
+        report = report_of(connection, caps, (clock or SystemClock()).now(), settings.soul_timezone)
+        past = ledger.days(connection, days)
+    if as_json:
+        found = asdict(report) | {"days": [asdict(day) for day in past]}
+        sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+        return
+    sys.stdout.write("\n".join([*lines(report), *day_lines(past)]) + "\n")
