@@ -1,7 +1,8 @@
 """What SELF.md was, version by version, in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` tells of it.
 
 A new version is laid beside as `<time>.next` before SELF.md changes, and takes its name after; so whatever a crash
-leaves behind, `settle` knows whether it came to be. Nothing is held in memory. Whoever writes here holds the lock.
+leaves behind, the next to come knows whether it came to be. The one change that waits for the owner lies in
+`.memory/self-held.json`. Nothing is held in memory, and nobody is here beside another: see `alone`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from common.clock import iso
 from common.errors import Transient
 from common.files import storage_error, write_atomic
-from modules.self_keeper.types import Version
+from common.state import keep, load_state, save_state
+from modules.home import Home
+from modules.self_keeper.types import Held, Version
 
 HISTORY_KEPT = 50
 LOCK_WAIT_S = 10.0
@@ -33,15 +37,22 @@ _NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
 
 
 class History:
-    """The versions of one SELF.md."""
+    """The versions of one SELF.md; to be used inside `alone` only."""
 
-    def __init__(self, folder: Path, document: Path) -> None:
-        self._folder = folder
-        self._document = document
+    def __init__(self, home: Home) -> None:
+        self._document = home.self_md
+        self._folder = home.memory / "self-history"
+        self._held = home.memory / "self-held.json"
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep every other writer out, of this process or another. Raises `Transient` if that takes too long."""
+    def alone(self) -> Iterator[Self]:
+        """Keep everybody else out, of this process or another, and find everything in order.
+
+        Raises:
+            StorageError: the disk refuses.
+            Transient: somebody else is in there for too long.
+
+        """
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
@@ -49,26 +60,10 @@ class History:
             raise storage_error(self._folder, error) from error
         try:
             _lock(handle, self._document)
-            yield
+            self._settle()
+            yield self
         finally:
             os.close(handle)
-
-    def settle(self) -> None:
-        """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
-        for staged in self._folder.glob("*.next"):
-            newest, now = self.newest(), self.current()
-            if not now or (newest is not None and newest.sha256 == sha256(now)):
-                staged.unlink()
-            else:
-                self._arrive(staged.stem)
-        for told in self._folder.glob("*.json"):
-            if not self._text(told.stem).exists():
-                told.unlink()
-        for torn in (
-            *self._folder.glob(".*.????????"),
-            *self._document.parent.glob(f".{self._document.name}.????????"),
-        ):
-            torn.unlink()
 
     def current(self) -> bytes:
         """SELF.md as it lies there; empty if there is none. Raises `StorageError`."""
@@ -119,6 +114,39 @@ class History:
             return self._text(version.name).read_bytes()
         except OSError as error:
             raise storage_error(self._text(version.name), error) from error
+
+    def held(self) -> Held | None:
+        """The change that waits for the owner."""
+        data = load_state(self._held, {}, keep).data
+        try:
+            return Held(**{**data, "cites": tuple(data["cites"])})
+        except (KeyError, TypeError):
+            return None
+
+    def hold(self, held: Held) -> None:
+        """Let this change wait, and no other. Raises `StorageError`."""
+        save_state(self._held, asdict(held))
+
+    def drop_held(self) -> None:
+        """Nothing waits any more."""
+        self._held.unlink(missing_ok=True)
+
+    def _settle(self) -> None:
+        """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
+        for staged in self._folder.glob("*.next"):
+            newest, now = self.newest(), self.current()
+            if not now or (newest is not None and newest.sha256 == sha256(now)):
+                staged.unlink()
+            else:
+                self._arrive(staged.stem)
+        for told in self._folder.glob("*.json"):
+            if not self._text(told.stem).exists():
+                told.unlink()
+        for torn in (
+            *self._folder.glob(".*.????????"),
+            *self._document.parent.glob(f".{self._document.name}.????????"),
+        ):
+            torn.unlink()
 
     def _tell(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
         version = Version(self._free_name(now), iso(now), by, reason, cites, sha256(content))

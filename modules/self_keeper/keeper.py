@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.redact import Redactor
-from common.state import keep, load_state, save_state
 from modules.home import Home
 from modules.journal.journal import Journal
 from modules.self_keeper import policy, story
@@ -28,8 +26,7 @@ class SelfKeeper:
     """Changes SELF.md, keeps what it was, and holds what the owner must see first."""
 
     def __init__(self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor) -> None:
-        self._history = History(home.memory / "self-history", home.self_md)
-        self._held_path = home.memory / "self-held.json"
+        self._history = History(home)
         self._clock = clock
         self._journal = journal
         self._redactor = redactor
@@ -65,13 +62,13 @@ class SelfKeeper:
         """The owner's yes to the change that waits; None if none does. Raises as `change`."""
 
         def apply() -> tuple[Wish, Change] | None:
-            held = self._read_held()
+            held = self._history.held()
             if held is None:
                 return None
             wish = Wish(held.content, f"{held.reason} (with the owner's yes)", "owner", held.cites)
             change = self._admit(wish)
             if change.status != "refused":
-                self._held_path.unlink()
+                self._history.drop_held()
             return wish, change
 
         applied = await self._alone(apply)
@@ -81,8 +78,8 @@ class SelfKeeper:
         """The owner's no: the change that waited is given up; None if none did."""
 
         def drop() -> Held | None:
-            held = self._read_held()
-            self._held_path.unlink(missing_ok=True)
+            held = self._history.held()
+            self._history.drop_held()
             return held
 
         held = await self._alone(drop)
@@ -92,28 +89,8 @@ class SelfKeeper:
 
     async def roll_back(self, version: Version) -> Change:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
-        content = (await self.read(version)).decode(errors="surrogateescape")
+        content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
         return await self.change(content, reason=f"back to {version.name}", by="owner")
-
-    async def held(self) -> Held | None:
-        """The change that waits for the owner."""
-        return await self._alone(self._read_held)
-
-    async def versions(self) -> list[Version]:
-        """All that are kept, newest first; the newest is SELF.md, unless it was edited by hand since."""
-        return await self._alone(self._history.versions)
-
-    async def find(self, name: str) -> Version | None:
-        """The version of that name, or of the one name that begins so."""
-        return await self._alone(lambda: self._history.find(name))
-
-    async def read(self, version: Version) -> bytes:
-        """The text of a version."""
-        return await self._alone(lambda: self._history.read(version))
-
-    async def current(self) -> bytes:
-        """SELF.md as it is; empty if there is none."""
-        return await self._alone(self._history.current)
 
     def _admit(self, wish: Wish) -> Change:
         old = self._history.current()
@@ -131,20 +108,13 @@ class SelfKeeper:
         return Change("changed", wish.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
     def _hold(self, wish: Wish, why: str) -> Change:
-        waiting = self._read_held()
+        waiting = self._history.held()
         if waiting is not None and waiting.content != wish.content:
             return Change("refused", f"another change waits for the owner's yes since {waiting.at}")
         if waiting is None:
             held = Held(wish.content, wish.reason, wish.cites, iso(self._clock.now()), why)
-            save_state(self._held_path, asdict(held))
+            self._history.hold(held)
         return Change("held", why)
-
-    def _read_held(self) -> Held | None:
-        data = load_state(self._held_path, {}, keep).data
-        try:
-            return Held(**{**data, "cites": tuple(data["cites"])})
-        except (KeyError, TypeError):
-            return None
 
     async def _tell(self, wish: Wish, change: Change) -> Change:
         if change.status != "unchanged":
@@ -152,11 +122,10 @@ class SelfKeeper:
         return change
 
     async def _alone(self, work: Callable[[], T]) -> T:
-        """Run `work` in a worker thread, as the only writer, on a history that is in order."""
+        """Run `work` in a worker thread, alone with the history."""
 
         def run() -> T:
             with self._history.alone():
-                self._history.settle()
                 return work()
 
         return await asyncio.to_thread(run)

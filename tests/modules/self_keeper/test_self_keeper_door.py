@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from common.errors import StorageError
+from modules.home import Home
 from modules.self_keeper.history import HISTORY_KEPT, History
-from tests.modules.self_keeper.conftest import BORN, Desk
+from tests.modules.self_keeper.self_desk import BORN, Desk
 
 GROWN = BORN + "- Slate, because it remembers the rain.\n"
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
@@ -21,8 +22,8 @@ TIRED = "# Rowan\n\nNothing.\n"
 async def test_a_change_is_written_and_what_was_is_kept_with_the_reason(desk: Desk) -> None:
     change = await desk.keeper.change(GROWN, reason="kit spoke of roofs", by="soul", cites=[POST])
     assert (change.status, desk.text) == ("changed", GROWN)
-    assert await desk.texts() == [GROWN, BORN]
-    newest, oldest = await desk.keeper.versions()
+    assert desk.texts == [GROWN, BORN]
+    newest, oldest = desk.versions
     assert (newest.name, newest.by, newest.reason, newest.cites) == (
         change.version,
         "soul",
@@ -70,7 +71,7 @@ async def test_a_secret_in_the_reason_is_masked_wherever_it_is_kept(desk: Desk) 
 async def test_a_change_that_loses_most_of_the_text_waits_for_the_owner(desk: Desk) -> None:
     change = await desk.keeper.change(TIRED, reason="tired of myself", by="soul", cites=[POST])
     assert (change.status, desk.text) == ("held", BORN)
-    held = await desk.keeper.held()
+    held = desk.held
     assert held is not None
     assert (held.content, held.reason, held.cites) == (TIRED, "tired of myself", (POST,))
     assert "%" in held.why
@@ -82,7 +83,7 @@ async def test_what_the_owner_approves_is_done_once_and_in_their_name(desk: Desk
     change = await desk.keeper.approve()
     assert change is not None
     assert (change.status, change.vanished, desk.text) == ("changed", ("Voice",), TIRED)
-    newest = (await desk.keeper.versions())[0]
+    newest = desk.versions[0]
     assert (newest.by, newest.reason, newest.cites) == ("owner", "tired of myself (with the owner's yes)", (POST,))
     assert await desk.keeper.approve() is None
     assert [data["status"] for data in await desk.told()] == ["held", "changed"]
@@ -91,7 +92,7 @@ async def test_what_the_owner_approves_is_done_once_and_in_their_name(desk: Desk
 async def test_what_the_owner_rejects_is_gone_and_never_done(desk: Desk) -> None:
     await desk.keeper.change(TIRED, reason="tired of myself", by="soul")
     assert await desk.keeper.reject() is not None
-    assert (await desk.keeper.held(), await desk.keeper.approve(), await desk.keeper.reject()) == (None, None, None)
+    assert (desk.held, await desk.keeper.approve(), await desk.keeper.reject()) == (None, None, None)
     assert desk.text == BORN
     assert [data["status"] for data in await desk.told()] == ["held", "rejected"]
 
@@ -126,7 +127,7 @@ async def test_a_text_that_grew_a_secret_after_it_was_held_is_refused_and_goes_o
     change = await desk.keeper.approve()
     assert change is not None
     assert (change.status, desk.text) == ("refused", BORN)
-    assert await desk.keeper.held() is not None
+    assert desk.held is not None
 
 
 async def test_an_edit_by_hand_is_kept_before_it_is_overwritten(desk: Desk) -> None:
@@ -135,8 +136,8 @@ async def test_an_edit_by_hand_is_kept_before_it_is_overwritten(desk: Desk) -> N
     desk.home.self_md.write_text(by_hand)
     await desk.clock.advance(60)
     change = await desk.keeper.change(GROWN + "- And thatch.\n", reason="second", by="soul")
-    assert await desk.texts() == [GROWN + "- And thatch.\n", by_hand, GROWN, BORN]
-    kept = (await desk.keeper.versions())[1]
+    assert desk.texts == [GROWN + "- And thatch.\n", by_hand, GROWN, BORN]
+    kept = desk.versions[1]
     assert (kept.by, kept.reason, kept.name) == ("hand", "edited by hand", change.by_hand)
 
 
@@ -145,7 +146,7 @@ async def test_an_edit_by_hand_is_noticed_at_the_next_start_once(desk: Desk) -> 
     desk.home.self_md.write_bytes(b"\xff not even UTF-8")
     await desk.keeper.wake()
     await desk.keeper.wake()
-    assert [version.reason for version in await desk.keeper.versions()] == ["edited by hand", "as it was found"]
+    assert [version.reason for version in desk.versions] == ["edited by hand", "as it was found"]
     assert [message for _, message, _ in desk.console.lines] == [
         "SELF.md, as it was found, is kept in the history",
         "SELF.md, edited by hand, is kept in the history",
@@ -156,22 +157,22 @@ async def test_without_a_self_there_is_nothing_to_keep_and_the_first_one_is_writ
     desk.home.self_md.unlink()
     await desk.keeper.wake()
     assert (await desk.keeper.change("I am.", reason="awake", by="soul")).status == "changed"
-    assert await desk.texts() == ["I am.\n"]
+    assert desk.texts == ["I am.\n"]
 
 
 async def test_rolling_back_is_a_change_too_and_can_itself_be_rolled_back(desk: Desk) -> None:
     await desk.keeper.change(GROWN, reason="first", by="soul")
-    first = await desk.keeper.find("20260105T120000000")
+    first = desk.find("20260105T120000000")
     assert first is not None
     assert (await desk.keeper.roll_back(first)).status == "changed"
-    assert await desk.texts() == [BORN, GROWN, BORN]
-    assert (await desk.keeper.versions())[0].reason == f"back to {first.name}"
+    assert desk.texts == [BORN, GROWN, BORN]
+    assert desk.versions[0].reason == f"back to {first.name}"
 
 
 async def test_a_version_that_cannot_be_a_self_cannot_be_rolled_back_to(desk: Desk) -> None:
     desk.home.self_md.write_bytes(b"\xff not even UTF-8")
     await desk.keeper.change(GROWN, reason="mend", by="owner")
-    broken = (await desk.keeper.versions())[1]
+    broken = desk.versions[1]
     assert (await desk.keeper.roll_back(broken)).status == "refused"
     assert desk.text == GROWN
 
@@ -181,7 +182,7 @@ async def test_the_last_fifty_are_kept(desk: Desk) -> None:
         await desk.clock.advance(1)
         await desk.keeper.change(f"{GROWN}- {number}\n", reason=f"number {number}", by="soul")
     assert len(desk.files) == 2 * HISTORY_KEPT
-    reasons = [version.reason for version in await desk.keeper.versions()]
+    reasons = [version.reason for version in desk.versions]
     assert reasons == [f"number {number}" for number in reversed(range(5, HISTORY_KEPT + 5))]
 
 
@@ -190,14 +191,14 @@ async def test_versions_stay_in_order_when_the_clock_is_set_back(desk: Desk) -> 
     for text in texts:
         await desk.keeper.change(text, reason="on", by="soul")
         desk.clock.jump(-3600)
-    assert await desk.texts() == [*reversed(texts), BORN]
+    assert desk.texts == [*reversed(texts), BORN]
 
 
 async def test_many_at_once_each_find_the_text_of_the_one_before(desk: Desk) -> None:
     texts = [f"{BORN}- {number}\n" for number in range(10)]
     changes = await asyncio.gather(*(desk.keeper.change(text, reason="on", by="soul") for text in texts))
     assert {change.status for change in changes} == {"changed"}
-    kept = await desk.texts()
+    kept = desk.texts
     assert sorted(kept) == sorted([*texts, BORN])
     assert kept[0] == desk.text
 
@@ -205,10 +206,10 @@ async def test_many_at_once_each_find_the_text_of_the_one_before(desk: Desk) -> 
 async def test_a_version_whose_story_was_lost_is_still_a_version(desk: Desk) -> None:
     change = await desk.keeper.change(GROWN, reason="first", by="soul")
     (desk.home.memory / "self-history" / f"{change.version}.json").write_text("{")
-    newest = (await desk.keeper.versions())[0]
+    newest = desk.versions[0]
     assert (newest.name, newest.by) == (change.version, "hand")
     assert (await desk.keeper.change(BORN, reason="on", by="soul")).status == "changed"
-    assert await desk.texts() == [BORN, GROWN, BORN]
+    assert desk.texts == [BORN, GROWN, BORN]
 
 
 async def test_what_else_lies_in_the_history_is_left_alone(desk: Desk) -> None:
@@ -216,14 +217,14 @@ async def test_what_else_lies_in_the_history_is_left_alone(desk: Desk) -> None:
     note = desk.home.memory / "self-history" / "my notes.md"
     note.write_text("the owner's")
     await desk.keeper.wake()
-    assert len(await desk.keeper.versions()) == 2
+    assert len(desk.versions) == 2
     assert note.exists()
 
 
 async def test_a_name_that_fits_several_versions_or_none_is_no_name(desk: Desk) -> None:
     change = await desk.keeper.change(GROWN, reason="first", by="soul")
-    assert [await desk.keeper.find(name) for name in ("", "2026", "2027", "*")] == [None] * 4
-    found = await desk.keeper.find(change.version)
+    assert [desk.find(name) for name in ("", "2026", "2027", "*")] == [None] * 4
+    found = desk.find(change.version)
     assert found is not None
     assert found.name == change.version
 
@@ -239,11 +240,11 @@ def test_a_history_that_somebody_else_holds_is_waited_for(tmp_path: Path) -> Non
     entered = threading.Event()
 
     def enter() -> None:
-        with History(tmp_path / "history", tmp_path / "SELF.md").alone():
+        with History(Home.at(tmp_path)).alone():
             entered.set()
 
     other = threading.Thread(target=enter)
-    with History(tmp_path / "history", tmp_path / "SELF.md").alone():
+    with History(Home.at(tmp_path)).alone():
         other.start()
         assert not entered.wait(0.1)
     other.join(5)

@@ -1,0 +1,72 @@
+"""What a SOUL can do with its own notes: read them, and write them anew through their one door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from modules.home import Home, read_self
+from modules.self_keeper.keeper import SelfKeeper
+from modules.self_keeper.story import what_moved
+from modules.tools.types import Provenance, Tool, ToolResult, Turn
+
+
+class SelfReadInput(BaseModel):
+    """Nothing needs to be said."""
+
+
+class SelfUpdateInput(BaseModel):
+    """A whole new SELF.md."""
+
+    content: str = Field(description="The complete new text, in Markdown: what stays, stays only if it is in it.")
+    reason: str = Field(description="Why, in a few words.")
+
+
+class SelfTools:
+    """The handlers, with what they need."""
+
+    def __init__(self, *, home: Home, keeper: SelfKeeper) -> None:
+        self._home = home
+        self._keeper = keeper
+
+    async def read(self, args: SelfReadInput, turn: Turn) -> ToolResult:
+        return ToolResult(read_self(self._home) or "SELF.md is empty.")
+
+    async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
+        cites = (turn.cause_id,) if turn.cause_id else ()
+        change = await self._keeper.change(args.content, reason=args.reason, by="soul", cites=cites, hold=turn.hold)
+        data = {"act": f"self {change.status}", "reason": change.reason, "version": change.version}
+        match change.status:
+            case "changed":
+                return ToolResult(". ".join(["SELF.md is rewritten", *what_moved(change)]) + ".", data=data)
+            case "held":
+                return ToolResult(f"SELF.md waits for your owner's yes: {change.reason}.", data=data)
+            case _:
+                return ToolResult(f"Error: SELF.md was not changed: {change.reason}.", is_error=True, data=data)
+
+
+def self_tools(tools: SelfTools) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    own = Provenance.SELF
+    return (
+        Tool(
+            "self_read",
+            "Read SELF.md, your notes about yourself.",
+            SelfReadInput,
+            "self",
+            own,
+            tools.read,
+            effect="look",
+        ),
+        Tool(
+            "self_update",
+            "Rewrite SELF.md, your notes about yourself.",
+            SelfUpdateInput,
+            "self",
+            own,
+            tools.update,
+            effect="act",
+            holdable=True,
+        ),
+    )

@@ -1,0 +1,165 @@
+"""`soul self …`: what SELF.md was, what changed it and why, and the owner's word on a change that waits for it.
+
+Works while the SOUL lives: each step is taken alone with the history, here as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.text import Text
+
+from common.clock import SystemClock, local, parse_iso
+from common.errors import NotWaiting, SoulError
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from modules.console import SilentConsole
+from modules.database import Database
+from modules.home import Home
+from modules.journal.journal import Journal
+from modules.schema import MIGRATIONS
+from modules.self_keeper.history import History, sha256
+from modules.self_keeper.keeper import SelfKeeper
+from modules.self_keeper.story import what_moved
+from modules.self_keeper.types import Change, Held, Version
+
+T = TypeVar("T")
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_UNCHANGED = "SELF.md has not changed yet"
+_SEE_LOG = "`soul self log` shows them."
+_SEE_HELD = "`soul self held` shows what waits."
+
+
+def run_self_log(root: Path, *, as_json: bool) -> None:
+    """Print every version that is kept, newest first, with who wrote it and why."""
+    settings, home = _at(root)
+    with History(home).alone() as history:
+        versions, now = history.versions(), sha256(history.current())
+    if as_json:
+        listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
+        sys.stdout.write(json.dumps(listed, ensure_ascii=False, indent=2) + "\n")
+        return
+    if not versions:
+        _say(_UNCHANGED)
+    elif versions[0].sha256 != now:
+        _say("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
+    for version in versions:
+        mark = "*" if version.sha256 == now else " "
+        when = f"{local(parse_iso(version.at), settings.soul_timezone):%Y-%m-%d %H:%M}" if version.at else "?"
+        cites = f" ({', '.join(version.cites)})" if version.cites else ""
+        _say(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{cites}")
+
+
+def run_self_diff(root: Path, version: str = "") -> None:
+    """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
+    with History(_at(root)[1]).alone() as history:
+        now = history.current()
+        old = _found(history, version) if version else _before(history, now)
+        before = history.read(old) if old else b""
+    if old is None:
+        _say(_UNCHANGED)
+    else:
+        _show_diff(before, now, old.name, "SELF.md")
+
+
+def run_self_held(root: Path, *, as_json: bool) -> None:
+    """Print the change that waits for the owner, and what it would do."""
+    settings, home = _at(root)
+    with History(home).alone() as history:
+        held, now = history.held(), history.current()
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(held) if held else None, ensure_ascii=False, indent=2) + "\n")
+    elif held is None:
+        _say("No change of SELF.md waits for you")
+    else:
+        _describe(held, settings)
+        _show_diff(now, held.content.encode(), "SELF.md", "as it would be")
+        _say("`soul self approve` lets it happen, `soul self reject` gives it up")
+
+
+def run_self_rollback(root: Path, version: str) -> None:
+    """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
+    settings, home = _at(root)
+    with History(home).alone() as history:
+        old = _found(history, version)
+    change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.roll_back(old)))
+    _report(change, f"SELF.md is back to {old.name}")
+
+
+def run_self_decide(root: Path, *, approve: bool) -> None:
+    """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
+    settings, home = _at(root)
+    if approve:
+        change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.approve()))
+        if change is not None:
+            _report(change, "Approved: SELF.md is changed")
+            return
+    elif asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.reject())) is not None:
+        _say("Rejected: SELF.md stays as it is")
+        return
+    raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
+
+
+def _at(root: Path) -> tuple[Settings, Home]:
+    settings = load_settings(root)
+    return settings, Home.at(root, settings.memory_dir)
+
+
+def _found(history: History, name: str) -> Version:
+    version = history.find(name)
+    if version is None:
+        raise SoulError(f"There is no version {name} of SELF.md, or more than one begins so", remedy=_SEE_LOG)
+    return version
+
+
+def _before(history: History, now: bytes) -> Version | None:
+    """The version that what SELF.md is now took the place of."""
+    versions = history.versions()
+    earlier = versions[1:] if versions and versions[0].sha256 == sha256(now) else versions
+    return next(iter(earlier), None)
+
+
+async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
+    database = await Database.open(home.database, MIGRATIONS)
+    try:
+        clock, redactor = SystemClock(), Redactor(settings.secrets)
+        journal = Journal(database, SilentConsole(), clock, redactor)
+        return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor))
+    finally:
+        await database.close()
+
+
+def _report(change: Change, done: str) -> None:
+    if change.status == "refused":
+        raise SoulError(f"SELF.md was not changed: {change.reason}", remedy=_SEE_HELD)
+    _say("; ".join([done, *what_moved(change)]))
+
+
+def _describe(held: Held, settings: Settings) -> None:
+    when = f"{local(parse_iso(held.at), settings.soul_timezone):%Y-%m-%d %H:%M}"
+    _say(f"Waits since {when}, because {held.why}")
+    _say(f"Wanted because: {held.reason}{''.join(f' ({cite})' for cite in held.cites)}")
+
+
+def _show_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> None:
+    before, after = (text.decode(errors="replace").splitlines() for text in (old, new))
+    lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
+    if not lines:
+        _say(f"{old_name} and {new_name} are the same")
+    for line in lines:
+        _say(line, _STYLES.get(line[0], ""))
+
+
+def _say(line: str, style: str = "") -> None:
+    """Coloured on a terminal only; nothing in the text can move the cursor or hide something."""
+    shown = "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in line)
+    Console(file=sys.stdout, highlight=False, soft_wrap=True, markup=False).print(Text(shown, style=style))

@@ -1,0 +1,106 @@
+"""Proves who may touch SELF.md through a tool, and what the model is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from local_tools.self_tools import SelfTools, self_tools
+from modules.llm_gateway.types import ToolCall
+from modules.tools.executor import Executor
+from modules.tools.registry import Registry
+from modules.tools.types import Provenance, ToolResult, Turn
+from tests.modules.self_keeper.self_desk import BORN, Desk, open_desk
+
+POST = "at://did:plc:kit/app.bsky.feed.post/3l"
+GROWN = BORN + "- Slate.\n"
+
+
+@dataclass
+class Hands:
+    """A desk, and the tools on it."""
+
+    desk: Desk
+    executor: Executor
+
+    async def use(self, name: str, turn: Turn, /, **arguments: str) -> ToolResult:
+        return await self.executor.execute(ToolCall("1", name, dict(arguments)), turn)
+
+
+@pytest.fixture
+async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
+    async with open_desk(tmp_path) as desk:
+        tools = self_tools(SelfTools(home=desk.home, keeper=desk.keeper))
+        yield Hands(desk, Executor(Registry(tools, social_only=True)))
+
+
+def turn(provenance: Provenance, origin: Provenance | None = None) -> Turn:
+    return Turn("test", provenance, cause_id=POST, origin=origin)
+
+
+OWN = turn(Provenance.SELF)
+
+
+@pytest.mark.parametrize("provenance", [Provenance.STRANGER, Provenance.PEER])
+@pytest.mark.parametrize("name", ["self_read", "self_update"])
+async def test_a_turn_that_somebody_else_began_can_neither_read_nor_write_it(
+    hands: Hands, provenance: Provenance, name: str
+) -> None:
+    result = await hands.use(name, turn(provenance), content=GROWN, reason="kit asked")
+    assert result.is_error
+    assert "Available: none" in result.content
+    assert hands.desk.text == BORN
+
+
+@pytest.mark.parametrize("provenance", [Provenance.SELF, Provenance.OWNER])
+async def test_the_soul_itself_and_its_owner_can(hands: Hands, provenance: Provenance) -> None:
+    assert (await hands.use("self_read", turn(provenance))).content == BORN
+    result = await hands.use("self_update", turn(provenance), content=GROWN, reason="a thought")
+    assert (result.is_error, hands.desk.text) == (False, GROWN)
+    assert result.content.startswith("SELF.md is rewritten")
+    assert hands.desk.versions[0].cites == (POST,)
+
+
+async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(hands: Hands) -> None:
+    sunk = turn(Provenance.STRANGER, Provenance.OWNER)
+    result = await hands.use("self_update", sunk, content=GROWN, reason="asked to")
+    assert (result.is_error, hands.desk.text) == (False, BORN)
+    assert "waits for your owner's yes" in result.content
+    assert hands.desk.held is not None
+
+
+async def test_when_a_strangers_words_came_into_a_turn_of_its_own_it_cannot_change(hands: Hands) -> None:
+    sunk = turn(Provenance.STRANGER, Provenance.SELF)
+    result = await hands.use("self_update", sunk, content=GROWN, reason="a thought")
+    assert result.is_error
+    assert (hands.desk.text, hands.desk.held) == (BORN, None)
+
+
+async def test_the_model_is_told_which_section_it_has_lost(hands: Hands) -> None:
+    text = BORN.replace("## Voice", "## How it was")
+    result = await hands.use("self_update", OWN, content=text, reason="a thought")
+    assert "Voice is gone" in result.content
+
+
+async def test_the_model_is_told_that_a_great_loss_waits(hands: Hands) -> None:
+    result = await hands.use("self_update", OWN, content="# Rowan\n\nNew.", reason="a thought")
+    assert (result.is_error, hands.desk.text) == (False, BORN)
+    assert "waits for your owner's yes: it loses" in result.content
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "word"),
+    [("", "a thought", "empty"), (GROWN, "", "no reason"), ("hunter2-hunter2", "a thought", "secret")],
+)
+async def test_the_model_is_told_why_it_was_refused(hands: Hands, content: str, reason: str, word: str) -> None:
+    result = await hands.use("self_update", OWN, content=content, reason=reason)
+    assert (result.is_error, hands.desk.text) == (True, BORN)
+    assert word in result.content
+
+
+async def test_a_self_that_is_gone_is_read_as_empty(hands: Hands) -> None:
+    hands.desk.home.self_md.unlink()
+    assert (await hands.use("self_read", OWN)).content == "SELF.md is empty."

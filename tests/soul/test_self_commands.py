@@ -1,0 +1,180 @@
+"""Proves what the owner sees of SELF.md's history, and what their word does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import FakeClock
+from common.errors import NotWaiting, SoulError
+from common.redact import Redactor
+from modules.console import SilentConsole
+from modules.database import Database, reading
+from modules.home import Home
+from modules.journal.journal import Journal
+from modules.schema import MIGRATIONS
+from modules.self_keeper.keeper import SelfKeeper
+from soul.commands.self_ import run_self_decide, run_self_diff, run_self_held, run_self_log, run_self_rollback
+from tests.living import write_home
+
+POST = "at://did:plc:kit/app.bsky.feed.post/3l"
+BORN = "# Rowan\n\n## Voice\n\nPlain and warm, and never in a hurry.\n"
+GROWN = BORN + "\n## Values\n\n- Slate.\n"
+FIRST, SECOND = "20260105T120000000Z", "20260105T120000001Z"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    more = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
+    home = write_home(tmp_path / "rowan", "rowan", **more)
+    home.self_md.write_text(BORN)
+    return home
+
+
+def _by_soul(home: Home, use: Callable[[SelfKeeper], Awaitable[Any]]) -> None:
+    """As the living SOUL does it."""
+
+    async def live() -> None:
+        database = await Database.open(home.database, MIGRATIONS)
+        clock = FakeClock()
+        journal = Journal(database, SilentConsole(), clock, Redactor())
+        await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=Redactor()))
+        await database.close()
+
+    asyncio.run(live())
+
+
+def _grow(home: Home) -> None:
+    _by_soul(home, lambda keeper: keeper.change(GROWN, reason="kit spoke of roofs", by="soul", cites=[POST]))
+
+
+def _give_up(home: Home) -> None:
+    _by_soul(home, lambda keeper: keeper.change("# Rowan\n\nNothing.\n", reason="tired", by="soul", cites=[POST]))
+
+
+def _summaries(home: Home) -> list[str]:
+    with reading(home.database) as connection:
+        return [row["summary"] for row in connection.execute("SELECT summary FROM journal ORDER BY id")]
+
+
+def test_before_the_first_change_there_is_nothing_to_tell(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    run_self_log(home.root, as_json=False)
+    run_self_diff(home.root)
+    assert capsys.readouterr().out == "SELF.md has not changed yet\n" * 2
+    run_self_log(home.root, as_json=True)
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_the_log_tells_who_changed_it_when_and_why_newest_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _grow(home)
+    run_self_log(home.root, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        f"* {SECOND}  2026-01-05 12:00  soul   kit spoke of roofs ({POST})",
+        f"  {FIRST}  2026-01-05 12:00  hand   as it was found",
+    ]
+    run_self_log(home.root, as_json=True)
+    newest, oldest = json.loads(capsys.readouterr().out)
+    assert (newest["name"], newest["current"], newest["cites"]) == (SECOND, True, [POST])
+    assert (oldest["name"], oldest["current"]) == (FIRST, False)
+
+
+def test_the_log_tells_that_it_was_edited_by_hand_since(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _grow(home)
+    home.self_md.write_text("by hand\n")
+    run_self_log(home.root, as_json=False)
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("* SELF.md was edited by hand since")
+    assert [line[0] for line in told[1:]] == [" ", " "]
+
+
+def test_the_diff_shows_the_last_change_or_all_since_a_version(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _grow(home)
+    run_self_diff(home.root)
+    last = capsys.readouterr().out
+    assert last.splitlines()[:2] == [f"--- {FIRST}", "+++ SELF.md"]
+    assert "+- Slate." in last
+    assert "\x1b" not in last
+    run_self_diff(home.root, FIRST)
+    assert capsys.readouterr().out == last
+    run_self_diff(home.root, SECOND)
+    assert capsys.readouterr().out == f"{SECOND} and SELF.md are the same\n"
+    home.self_md.write_text(GROWN + "- By hand.\n")
+    run_self_diff(home.root)
+    assert "+- By hand." in capsys.readouterr().out
+
+
+def test_nothing_in_the_text_can_command_the_terminal(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _grow(home)
+    home.self_md.write_text("\x1b[2J\u202ehidden\n")
+    run_self_diff(home.root)
+    shown = capsys.readouterr().out
+    assert "hidden" in shown
+    assert not {"\x1b", "\u202e"} & set(shown)
+
+
+def test_rolling_back_makes_it_what_it_was_and_is_journalled(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _grow(home)
+    run_self_rollback(home.root, FIRST)
+    assert home.self_md.read_text() == BORN
+    assert f"SELF.md is back to {FIRST}" in capsys.readouterr().out
+    assert _summaries(home)[-1] == "SELF.md changed"
+
+
+@pytest.mark.parametrize("name", ["", "2026", "yesterday", "../SELF"])
+def test_a_version_that_cannot_be_told_is_refused_in_one_line(home: Home, name: str) -> None:
+    _grow(home)
+    with pytest.raises(SoulError, match="no version") as caught:
+        run_self_rollback(home.root, name)
+    assert "soul self log" in caught.value.remedy
+    assert home.self_md.read_text() == GROWN
+
+
+def test_what_waits_is_shown_with_its_reasons_and_what_it_would_do(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _give_up(home)
+    run_self_held(home.root, as_json=False)
+    shown = capsys.readouterr().out
+    assert "because it loses" in shown
+    assert f"tired ({POST})" in shown
+    assert "-Plain and warm, and never in a hurry." in shown
+    run_self_held(home.root, as_json=True)
+    assert json.loads(capsys.readouterr().out)["content"] == "# Rowan\n\nNothing.\n"
+
+
+def test_the_owners_yes_lets_it_happen_and_tells_what_was_lost(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _give_up(home)
+    run_self_decide(home.root, approve=True)
+    assert home.self_md.read_text() == "# Rowan\n\nNothing.\n"
+    assert "Voice is gone" in capsys.readouterr().out
+
+
+def test_the_owners_no_gives_it_up(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    _give_up(home)
+    run_self_decide(home.root, approve=False)
+    assert home.self_md.read_text() == BORN
+    assert _summaries(home)[-1] == "You said no to a change of SELF.md"
+    run_self_held(home.root, as_json=False)
+    assert "No change of SELF.md waits for you" in capsys.readouterr().out
+    run_self_held(home.root, as_json=True)
+    assert capsys.readouterr().out == "null\n"
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_where_nothing_waits_a_word_is_answered_in_one_line(home: Home, approve: bool) -> None:  # noqa: FBT001 - a table
+    with pytest.raises(NotWaiting):
+        run_self_decide(home.root, approve=approve)
+
+
+def test_what_holds_a_secret_by_now_is_not_let_through(home: Home) -> None:
+    _give_up(home)
+    held = home.memory / "self-held.json"
+    held.write_text(held.read_text().replace("Nothing.", "model-key-for-tests"))
+    with pytest.raises(SoulError, match="secret"):
+        run_self_decide(home.root, approve=True)
+    assert home.self_md.read_text() == BORN
