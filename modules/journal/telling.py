@@ -9,7 +9,7 @@ from itertools import groupby
 
 from common.clock import local, parse_iso
 from modules.foreign_text import one_line
-from modules.journal.story import Act, Call, Decided, Movement, Received, RuleSaid, Story, Thinking
+from modules.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 
 _WIDTH = 100
 _QUOTED_CHARS = 300
@@ -58,15 +58,16 @@ def title(story: Story) -> str:
 
 
 def steps(story: Story) -> list[Step]:
-    """What happened, in time order."""
-    told = [_received(story.trigger)] if story.trigger else []
-    if story.cause == "owner":
-        told.append(Step(min((act.created_at for act in story.acts), default=""), "You asked for it in the terminal"))
-    told += [_thinking(thinking) for thinking in story.thinkings]
+    """What happened, in time order; first of all what it began with."""
+    told = [_thinking(thinking) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
     for act in story.acts:
-        told += [_movement(movement) for movement in act.movements] or [_act(act)]
-    return sorted(told, key=lambda step: step.at)
+        told += _way(act, story.cause)
+    told.sort(key=lambda step: step.at)
+    first = min((step.at for step in told), default="")
+    if story.trigger:
+        return [_received(story.trigger, first), *told]
+    return [Step(first, "You asked for it in the terminal"), *told] if story.cause == "owner" else told
 
 
 def ending(story: Story) -> str:
@@ -118,16 +119,16 @@ def _uris(story: Story) -> Iterator[str]:
         yield f"act {act.id}"
 
 
-def _received(trigger: Received) -> Step:
+def _received(trigger: Received, first: str) -> Step:
     who = f"@{one_line(trigger.author)}" if trigger.author else "Somebody"
     text = f"{who} {_CAME.get(trigger.reason, 'wrote')}"
-    details = [f"“{one_line(trigger.text, _QUOTED_CHARS)}”"] if trigger.text else []
+    details = [f"“{_short(trigger.text)}”"] if trigger.text else []
     details.append(trigger.uri)
     if trigger.at and trigger.received_at and _late(trigger):
         details.append(f"It was written at {trigger.at[:16].replace('T', ' ')} UTC, and seen only now.")
     if trigger.met_with:
         details.append(f"It was met together with a later post of theirs in the same thread: {trigger.met_with}")
-    return Step(trigger.received_at, text, tuple(details))
+    return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
 
 
 def _late(trigger: Received) -> bool:
@@ -149,41 +150,39 @@ def _thinking(thinking: Thinking) -> Step:
         details.append(f"It was told: {', '.join(parts)}")
     details += [_call(call) for call in thinking.calls]
     model = f" with {thinking.model}" if thinking.model else ""
-    return Step(thinking.began, f"It thought about “{thinking.purpose}”{model}{_cost(thinking)}", tuple(details))
+    return Step(thinking.began, f"It thought it over{model}{_cost(thinking)}", tuple(details))
 
 
 def _cost(thinking: Thinking) -> str:
     if not thinking.rounds and not thinking.input_tokens:
         return ""
     rounds = f"{thinking.rounds} round{'s' if thinking.rounds != 1 else ''}"
-    tokens = f"{thinking.input_tokens:,} tokens in, {thinking.output_tokens:,} out"
-    return f": {rounds}, {tokens}, {_dollars(thinking.usd)}"
-
-
-def _dollars(usd: float | None) -> str:
-    if usd is None:
-        return "no price known"
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}"
+    dollars = "" if thinking.usd is None else f", ${thinking.usd:.{2 if thinking.usd >= 1 else 4}f}"
+    return f": {rounds}, {thinking.input_tokens:,} tokens in, {thinking.output_tokens:,} out{dollars}"
 
 
 def _call(call: Call) -> str:
-    said = f" “{one_line(call.said, _CALL_CHARS)}”" if call.said else ""
-    refused = f", refused: {one_line(call.error, _CALL_CHARS)}" if call.error else ""
+    said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
+    refused = f", refused: {_short(call.error, _CALL_CHARS)}" if call.error else ""
     return f"It called {call.tool}{said}{refused}"
 
 
 def _decided(decided: Decided) -> Step:
     begins = {"decision": "Decided: ", "error": "Trouble: "}.get(decided.kind, "")
-    reason = one_line(decided.reason, _QUOTED_CHARS)
+    reason = _short(decided.reason)
     because = f"Because: {reason}" if decided.kind == "decision" else reason
-    return Step(decided.at, begins + one_line(decided.summary, _QUOTED_CHARS), (because,) if reason else ())
+    return Step(decided.at, begins + _short(decided.summary), (because,) if reason else ())
 
 
-def _movement(movement: Movement) -> Step:
-    reason = one_line(movement.reason, _QUOTED_CHARS)
-    details = [reason] if reason else []
-    details += [_rule(rule) for rule in movement.rules]
-    return Step(movement.at, one_line(movement.summary, _QUOTED_CHARS), tuple(details))
+def _way(act: Act, cause: str) -> Iterator[Step]:
+    """The steps of an act; its words are told once, at the first."""
+    about = [f"“{_short(act.text)}”"] if act.text else [act.target] if act.target not in {"", cause} else []
+    if not act.movements:
+        yield Step(act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)])))
+    for place, movement in enumerate(act.movements):
+        head, _, _ = movement.summary.partition(": ")
+        details = [*(about if place == 0 else []), _short(movement.reason), *map(_rule, movement.rules)]
+        yield Step(movement.at, _short(head), tuple(filter(None, details)))
 
 
 def _rule(rule: RuleSaid) -> str:
@@ -191,22 +190,20 @@ def _rule(rule: RuleSaid) -> str:
     if counted:
         counted += ")" if rule.limit is None else f" of {_number(rule.limit)})"
     said = {"pass": "lets it pass", "hold": "wants your yes", "block": "blocks it"}.get(rule.says, rule.says)
-    reason = f": {one_line(rule.reason, _QUOTED_CHARS)}" if rule.reason else ""
+    reason = f": {_short(rule.reason)}" if rule.reason else ""
     return f"Rule {rule.rule} {said}{reason}{counted}"
 
 
 def _number(value: str | float) -> str:
     if isinstance(value, str):
-        return one_line(value)
+        return _short(value)
     return f"{int(value):,}" if float(value).is_integer() else f"{value:,.2f}"
 
 
-def _act(act: Act) -> Step:
-    """An act of which the journal holds nothing any more."""
-    text = f" “{one_line(act.text, _QUOTED_CHARS)}”" if act.text else f" {act.target}"
-    return Step(
-        act.created_at, f"{act.kind.capitalize()}{text}: {act.state}", (one_line(act.why, 300),) if act.why else ()
-    )
+def _short(text: str, length: int = _QUOTED_CHARS) -> str:
+    """What others may have written, on one line and not too long."""
+    line = one_line(text, length + 1)
+    return line if len(line) <= length else f"{line[:length].rstrip()}…"
 
 
 def _standing(act: Act) -> str:

@@ -1,0 +1,155 @@
+"""The owner asks why, of a SOUL that really lived: a reply, a like, silences, a post of its own, a blocked act."""
+
+from __future__ import annotations
+
+import asyncio
+
+from modules.journal.why import Story, lines, story_of, tell
+from tests.living import Life, World, awake, call, replying
+from town.mind.types import Thought
+
+QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
+ANSWER = "Slate, because it remembers the rain. Which would you pick, tin or slate?"
+
+
+async def story(life: Life, what: str) -> Story:
+    found = await life.app.rails.database.run(lambda connection: story_of(connection, what))
+    assert isinstance(found, Story), found
+    return found
+
+
+async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tokens(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, QUESTION)
+    async with awake(home) as life:
+        await life.look()
+        ours = next(post.uri for post in world.network.posts() if post.author.handle == "rowan.test")
+        told, own = await story(life, theirs), await story(life, ours)
+        by_link = await tell(life.app.rails.database, f"https://bsky.app/profile/kit.test/post/{theirs[-13:]}")
+        by_id = await story(life, own.act_id[:6])
+    assert told.trigger
+    assert (told.trigger.author, told.trigger.reason, told.trigger.text) == ("kit.test", "mention", QUESTION)
+    (thinking,) = told.thinkings
+    assert (thinking.model, thinking.provenance, thinking.rounds) == ("test-mind", "stranger", 1)
+    assert thinking.input_tokens > 100
+    assert thinking.output_tokens > 0
+    assert [part.name for part in thinking.prompt] == [
+        "SOUL.md",
+        "SELF.md",
+        "ground rules",
+        "skill bluesky-response",
+        "conversation",
+    ]
+    assert all(part.chars > 100 for part in thinking.prompt)
+    assert [decided.reason for decided in told.decisions] == ["question asked"]
+    (act,) = told.acts
+    assert (act.kind, act.state, act.uri, act.text) == ("reply", "done", ours, ANSWER)
+    moves = [movement.summary.partition(":")[0] for movement in act.movements]
+    assert moves == ["Queued reply", "Sending reply", "Sent reply"]
+    assert (own.thinkings, own.decisions, own.acts) == (told.thinkings, told.decisions, told.acts)
+    assert by_id == own
+    assert by_link[0] == "Why it replied to @kit.test"
+    assert by_link == lines(told)
+
+
+async def test_a_silence_of_the_mind_gives_the_minds_own_reason(world: World) -> None:
+    world.mind.answer = lambda _: call("stay_silent", reason="they were talking to Sam")
+    home, kit = world.make_home("rowan"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, "I told @rowan.test about the ladder yesterday, did I not, Sam?")
+    async with awake(home) as life:
+        await life.look()
+        told = await story(life, theirs)
+    assert [decided.reason for decided in told.decisions] == ["they were talking to Sam"]
+    assert told.acts == ()
+    assert told.thinkings[0].output_tokens > 0
+    assert lines(told)[0] == "Why it did not answer @kit.test"
+
+
+async def test_a_silence_by_rule_names_the_rule_and_no_model(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    first, _ = world.network.post_as(world.account("rowan"), "Tin sings.")
+    thanks, _ = world.network.post_as(kit, "thanks!", reply_to_uri=first)
+    async with awake(home) as life:
+        await life.look()
+        told = await story(life, thanks)
+    assert [decided.reason for decided in told.decisions] == ["low-value acknowledgment"]
+    assert [(act.kind, act.state) for act in told.acts] == [("like", "done")]
+    assert told.thinkings == ()
+    words = lines(told)
+    assert words[0] == "Why it liked the post of @kit.test"
+    assert words[4].endswith("@kit.test replied to it"), "what it began with comes first"
+
+
+async def test_each_post_of_its_own_is_told_with_its_own_turn_only(world: World) -> None:
+    home = world.make_home("rowan")
+    texts = [f"A barometer in drawer {number} falls. Tin or slate, which would you choose?" for number in (1, 2)]
+    async with awake(home) as life:
+        for text in texts:
+            world.mind.answer = replying(text)
+            await life.app.expression.express()
+        await life.send()
+        posts = {post.text: post.uri for post in world.network.posts() if post.author.handle == "rowan.test"}
+        stories = [await story(life, posts[text]) for text in texts]
+    for told, text in zip(stories, texts, strict=True):
+        assert told.cause == "expression"
+        assert [act.text for act in told.acts] == [text]
+        assert [thinking.purpose for thinking in told.thinkings] == ["expression"]
+        assert [decided.kind for decided in told.decisions] == ["life", "decision"]
+        assert text in "\n".join(lines(told))
+    assert stories[0].thinkings != stories[1].thinkings
+
+
+async def test_a_blocked_act_tells_which_words_stood_in_its_way(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    async with awake(home) as life:
+        world.network.post_as(kit, QUESTION)
+        await life.look()
+        again, _ = world.network.post_as(kit, "And what of thatch @rowan.test, is it quieter?")
+        await life.look()
+        told = await story(life, again)
+        (blocked, *_) = (act for act in told.acts if act.kind == "reply")
+        by_id = await tell(life.app.rails.database, blocked.id)
+    assert blocked.state == "blocked"
+    assert "duplicate" in blocked.why.lower()
+    assert any("BLOCKED" in one.error for thinking in told.thinkings for one in thinking.calls)
+    assert by_id[0] == "Why its reply to @kit.test was blocked"
+    assert blocked.why in " ".join(line.strip() for line in by_id)
+
+
+async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    root, _ = world.network.post_as(world.account("rowan"), "Tin sings, slate listens.")
+    first, _ = world.network.post_as(kit, "What does thatch do, in your opinion?", reply_to_uri=root)
+    await asyncio.sleep(0.01)  # which of them is the later one must show in their times
+    second, _ = world.network.post_as(kit, "And what would a tent do, do you think?", reply_to_uri=root)
+    async with awake(home) as life:
+        await life.look()
+        told = await story(life, first)
+    assert told.trigger
+    assert told.trigger.met_with == second
+    assert [(act.kind, act.target) for act in told.acts] == [("reply", second)]
+    assert any(second in line for line in lines(told))
+
+
+async def test_what_was_not_met_yet_says_so(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, QUESTION)
+    async with awake(home) as life:
+        await life.app.awareness.perceiver.look()
+        words = await tell(life.app.rails.database, theirs)
+    assert words[0] == "Why it has not answered @kit.test yet"
+    assert words[-1] == "It waits to be met."
+
+
+async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        answers = iter([call("bluesky_post", text="Fog again, and the bell."), Thought(text="Done.")])
+        world.mind.answer = lambda _: next(answers)
+        await life.app.owner.answer("Please post something about fog.")
+        await life.send()
+        (post,) = (post for post in world.network.posts() if post.author.handle == "rowan.test")
+        told = await story(life, post.uri)
+    assert told.cause == "owner"
+    assert [thinking.provenance for thinking in told.thinkings] == ["owner"]
+    assert "You asked for it in the terminal" in "\n".join(lines(told))
