@@ -17,16 +17,20 @@ from common.errors import Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
 from modules.bluesky.conversations import Conversations
+from modules.bluesky.conversations_policy import ConversationDecision
 from modules.bluesky.courier import record_uri
 from modules.bluesky.policy import should_respond_to
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
+from modules.etiquette.etiquette import Etiquette
+from modules.etiquette.types import Outlook
 from modules.foreign_text import Framer, one_line
 from modules.identity import Identity, Me
 from modules.llm_gateway.types import Message
 from modules.outbox.outbox import Outbox
+from modules.outbox.types import ALIVE
 from modules.scheduler.policy import get_agent_jitter
 from modules.skills import Skills, interpolate
 from modules.thinker import Thinker
@@ -58,6 +62,7 @@ class Responder:
         clock: Clock,
         rng: random.Random,
         pace: Pace,
+        etiquette: Etiquette | None = None,
     ) -> None:
         self._me = me
         self._atproto = atproto
@@ -71,6 +76,7 @@ class Responder:
         self._clock = clock
         self._rng = rng
         self._pace = pace
+        self._etiquette = etiquette
 
     @property
     def own_did(self) -> str:
@@ -80,7 +86,7 @@ class Responder:
         """Meet it. Raises `Transient` when the world is briefly unable; the post then simply waits."""
         notification = item.notification
         for intent in await self._outbox.by_cause(notification.uri):
-            if intent.state in {"pending", "sending", "done"}:
+            if intent.state in ALIVE:
                 if intent.kind == "reply":
                     self._conversations.record_our_reply(notification.root.uri, record_uri(self.own_did, intent))
                 return Handled(_ACTS.get(intent.kind, "left"), "done before the last restart", intent.id)
@@ -115,7 +121,12 @@ class Responder:
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
 
     async def _end_by_rule(self, notification: Notification, thread: ThreadAnalysis) -> Handled | None:
-        """The end of a talk where the rules say enough; None to let the mind decide."""
+        """The end of a talk where rules or manners say enough; None to let the mind decide.
+
+        Raises:
+            Transient: manners ask it to wait its turn.
+
+        """
         is_owner = notification.author.did == self._me.owner_did
         root, top = notification.root, thread.focal_path[0]
         self._conversations.track_conversation(
@@ -133,6 +144,13 @@ class Responder:
             is_owner=is_owner,
         )
         circling = thread.circular.suggestion_to_exit and not is_owner
+        outlook = await self._outlook(notification, thread)
+        if outlook.act == "silence":
+            return Handled("skipped", outlook.reason)
+        if outlook.act == "later" and decision and not circling:
+            raise Transient(outlook.reason, retry_after=outlook.retry_in_s)
+        if outlook.act == "like" and decision:
+            decision = ConversationDecision(should=False, reason=outlook.reason, like=True, conclude=True)
         if decision and not circling:
             return None
         reason = decision.reason if not decision else f"the talk goes in circles ({thread.circular.pattern})"
@@ -144,6 +162,9 @@ class Responder:
             liked = await self._publisher.like(like, cause_id=notification.uri)
             return Handled("liked", reason, liked.intent_id or None)
         return Handled("skipped", reason)
+
+    async def _outlook(self, notification: Notification, thread: ThreadAnalysis) -> Outlook:
+        return await self._etiquette.before_reply(notification, thread.posts) if self._etiquette else Outlook()
 
     async def _think(self, item: Pending, thread: ThreadAnalysis) -> Handled:
         notification = item.notification
@@ -159,6 +180,7 @@ class Responder:
                 seen={post.uri: StrongRef(post.uri, post.cid) for post in thread.posts}
                 | {notification.uri: notification.ref},
             ),
+            importance="owner" if is_owner else "mention",
         )
         thought = await self._thinker.think(
             turn=turn,

@@ -107,16 +107,17 @@ class Perceiver:
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the mind should see, let go of the rest; returns how many of each."""
         skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
-        wanted: list[Notification] = []
-        let_go: list[Notification] = []
-        for notification in notifications:
-            decision = should_respond_to(notification, self._owner_did, skip_acknowledgments=skip)
-            if decision:
-                wanted.append(notification)
-            else:
-                await self._let_go(notification, decision)
-                let_go.append(notification)
-        await self._pending.take_in(let_go, state="dropped")
+        decided = [
+            (item, should_respond_to(item, self._owner_did, skip_acknowledgments=skip)) for item in notifications
+        ]
+        wanted = [item for item, decision in decided if decision]
+        let_go = [(item, decision) for item, decision in decided if not decision]
+        # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
+        # the mind meets them.
+        await self._pending.take_in([item for item, _ in let_go])
+        for item, decision in let_go:
+            await self._let_go(item, decision)
+        await self._pending.settle([item.uri for item, _ in let_go], "dropped", "let go")
         stored = await self._pending.take_in(wanted)
         if stored:
             await self._announce(wanted)

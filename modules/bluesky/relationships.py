@@ -94,6 +94,15 @@ class Relationships:
         """What we remember of `handle`."""
         return self._file.records.get(handle.lower())
 
+    def follows_us(self, did: str) -> bool:
+        """Whether we remember that the account with this did followed us; may be asked from any thread."""
+        return any(
+            item.type == "follow"
+            for one in list(self._file.records.values())
+            if one.did == did
+            for item in one.interactions
+        )
+
     def record_interaction(
         self, notification: Notification, *, responded: bool = False, response_uri: str | None = None
     ) -> Relationship:

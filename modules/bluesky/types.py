@@ -7,7 +7,7 @@ from typing import Literal
 
 from adapters.atproto.types import Notification, StrongRef
 
-PublishedAs = Literal["accepted", "liked_instead", "blocked"]
+PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,17 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of an act at the door. `uri` is where it will stand, known before it is sent."""
+    """What became of an act at the door.
+
+    `held` waits for the owner's yes. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
+    act that nothing else may be tried instead.
+    """
 
     status: PublishedAs
     reason: str = ""
     uri: str = ""
     intent_id: str = ""
+    ends: bool = False
 
 
 @dataclass(slots=True)

@@ -1,0 +1,165 @@
+"""Manners at the door and on the road: says of each draft which rules looked and what they found.
+
+It keeps nothing: what it counts are the rows of the outbox and of the posts that reached us, inside the transaction
+that admits the draft or lets the intent leave. So it holds across restarts, backlogs and late approvals.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from adapters.atproto.types import Notification, Post
+from common.clock import Clock
+from modules.database import Database
+from modules.etiquette import counts, policy, rules
+from modules.etiquette.types import Manner, Notice, Outlook, World
+from modules.outbox.types import Draft, Intent, Verdict, Wait
+
+_POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
+_THREAD_LOOPS = (rules.LOOP_THREAD_HARD, rules.LOOP_THREAD_SOFT)
+_PAIR_LOOPS = (rules.LOOP_PAIR_HARD, rules.LOOP_PAIR_SOFT)
+
+
+class Etiquette:
+    """A `Rule` of the outbox; `gate` is its `Gate`. At `speed` 10 all windows are a tenth as long."""
+
+    def __init__(self, *, world: World, database: Database, clock: Clock, speed: float = 1.0) -> None:
+        self._world = world
+        self._database = database
+        self._clock = clock
+        self._speed = speed
+
+    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+        """One verdict for each rule that looked."""
+        return list(_Look(connection, now, self._world, self._speed).at_draft(draft))
+
+    def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        """How long an intent must wait so that what leaves passes no counter."""
+        waits = _Look(connection, now, self._world, self._speed).at_intent(intent)
+        return max(waits, key=lambda wait: wait.seconds, default=None)
+
+    async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> Outlook:
+        """How to meet a post, known before anybody thinks of words. `thread` is what was read of it, oldest first."""
+        circle = self._world.circle()
+        run = policy.automated_run(
+            thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
+        )
+        draft = Draft("reply", notification.uri, {"root": {"uri": notification.root.uri}})
+        exempt = policy.why_exempt(draft, circle)
+        return await self.outlook(draft, [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS])
+
+    async def outlook(self, draft: Draft, seen: Sequence[Verdict] = ()) -> Outlook:
+        """What to do about a reply, should it be forbidden; `seen` are verdicts that the rows cannot know."""
+
+        def look(connection: sqlite3.Connection) -> Sequence[Verdict]:
+            return self(connection, draft, self._clock.now())
+
+        return policy.outlook([*await self._database.run(look), *seen], speed=self._speed)
+
+
+class _Look:
+    """One look through all rules, inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, now: datetime, world: World, speed: float) -> None:
+        self._rows = connection
+        self._now = now
+        self._world = world
+        self._circle = world.circle()
+        self._speed = speed
+
+    def at_draft(self, draft: Draft) -> Iterator[Verdict]:
+        notice = counts.notice(self._rows, draft.target) if draft.target else None
+        exempt = policy.why_exempt(draft, self._circle)
+        yield from self._consents(draft, notice)
+        for manner in _POINTS:
+            value = counts.points_spent(self._rows, self._now, self._window(manner)) + counts.points_waiting(self._rows)
+            yield policy.held_to(manner, value, adds=policy.cost(draft.kind))
+        if draft.kind == "reply":
+            yield from self._strangers(policy.addressee(draft))
+            if draft.text:
+                yield self._same_reply(draft.text)
+            if notice:
+                yield self._repost_sense(notice, exempt)
+        if draft.kind in {"reply", "like"}:
+            yield from self._loops(draft, notice, exempt)
+
+    def at_intent(self, intent: Intent) -> Iterator[Wait]:
+        for manner in _POINTS:
+            window = self._window(manner)
+            excess = counts.points_spent(self._rows, self._now, window) + policy.cost(intent.kind) - manner.limit
+            if excess > 0:
+                spent = counts.departures(self._rows, self._now, window)
+                yield Wait(policy.full(manner), policy.frees_in_s(spent, excess, window, self._now))
+        if intent.kind == "reply":
+            yield from self._stranger_waits(policy.authority(intent.target))
+
+    def _consents(self, draft: Draft, notice: Notice | None) -> Iterator[Verdict]:
+        if draft.kind in policy.NOTIFYING:
+            follows_us = draft.kind == "follow" and self._world.follows_us(draft.target)
+            yield policy.consent(draft, self._circle, notice, follows_us=follows_us)
+        if named := policy.named_in(draft.text):
+            since = self._now - self._window(rules.CONSENT_BY_NAME)
+            unknown = [
+                who
+                for who in named
+                if not policy.known_as(who, self._circle) and not counts.has_reached_us(self._rows, who, since)
+            ]
+            yield policy.consent_by_name(unknown, by_owner=draft.by_owner)
+
+    def _strangers(self, who: str) -> Iterator[Verdict]:
+        if not self._circle.is_stranger(who):
+            return
+        manner = self._strangers_rule()
+        met = set(self._strangers_met(manner)) | self._only_strangers(counts.waiting_replies(self._rows))
+        yield policy.held_to(manner, len(met), adds=who not in met)
+
+    def _stranger_waits(self, who: str) -> Iterator[Wait]:
+        manner = self._strangers_rule()
+        met = self._strangers_met(manner)
+        excess = len(met) + 1 - manner.limit
+        if self._circle.is_stranger(who) and who not in met and excess > 0:
+            left = sorted((moment, 1.0) for moment in met.values())
+            yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now))
+
+    def _strangers_rule(self) -> Manner:
+        return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))
+
+    def _strangers_met(self, manner: Manner) -> dict[str, datetime]:
+        """The strangers replied to within the window, each with the last moment."""
+        left = counts.replied_to(self._rows, self._now, self._window(manner))
+        met = {policy.authority(target): moment for moment, target in left}
+        return {who: moment for who, moment in met.items() if self._circle.is_stranger(who)}
+
+    def _only_strangers(self, targets: Sequence[str]) -> set[str]:
+        return {who for who in map(policy.authority, targets) if self._circle.is_stranger(who)}
+
+    def _same_reply(self, text: str) -> Verdict:
+        said = policy.letters(text, digits=False)
+        earlier = counts.reply_texts(self._rows, self._now, self._window(rules.SAME_REPLY))
+        return policy.held_to(rules.SAME_REPLY, sum(policy.letters(one, digits=False) == said for one in earlier))
+
+    def _repost_sense(self, notice: Notice, exempt: str) -> Verdict:
+        since = self._now - self._window(rules.REPOST_SENSE)
+        answered = counts.answered_notices(self._rows, notice.author_did, since)
+        alike = [other for other in answered if other.uri != notice.uri and policy.near_identical(notice, other)]
+        return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
+
+    def _loops(self, draft: Draft, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
+        """A like is no turn: it only falls silent where a reply would."""
+        root, who = policy.thread_root(draft, notice), policy.addressee(draft)
+        looks = [
+            (_THREAD_LOOPS, self._run_of(counts.thread_turns(self._rows, root))) if root else None,
+            (_PAIR_LOOPS, self._run_of(counts.pair_turns(self._rows, who, self._now - self._window(_PAIR_LOOPS[0])))),
+        ]
+        for (hard, soft), run in filter(None, looks):
+            yield policy.held_to(hard, run, exempt=exempt)
+            if draft.kind == "reply":
+                yield policy.held_to(soft, run, exempt=exempt)
+
+    def _run_of(self, turns: Iterator[tuple[str, bool]]) -> int:
+        return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)
+
+    def _window(self, manner: Manner) -> timedelta:
+        return timedelta(seconds=(manner.window_s or 0.0) / self._speed)

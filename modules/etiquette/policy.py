@@ -1,0 +1,164 @@
+"""The rules themselves, pure: what was counted or found goes in, a verdict comes out."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+import regex
+from rapidfuzz import fuzz
+
+from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
+from adapters.atproto.types import Actor, Post
+from common.text.strings import normalize_post_text
+from modules.etiquette import rules
+from modules.etiquette.types import Circle, Manner, Notice, Outlook, lower
+from modules.outbox.types import Draft, IntentKind, Verdict
+
+NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
+
+_BY_OWNER = "the owner asked for it"
+_REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
+_NO_LETTERS = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+_NO_DIGITS = regex.compile(r"[\p{N}\s]+")
+
+
+def authority(uri: str) -> str:
+    """Whose a record is: the did (or handle) of its `at://` uri; "" for anything else."""
+    return lower(uri.removeprefix("at://").split("/", 1)[0]) if uri.startswith("at://") else ""
+
+
+def addressee(draft: Draft) -> str:
+    """Whom an act reaches: a did, or a handle in lower case."""
+    return draft.target if draft.kind == "follow" else authority(draft.target)
+
+
+def thread_root(draft: Draft, notice: Notice | None) -> str:
+    """The uri of the thread that an act belongs to; "" if that is not known."""
+    root = draft.body.get("root") if draft.kind == "reply" else None
+    return str(root["uri"]) if root else notice.root_uri if notice else ""
+
+
+def named_in(text: str) -> list[str]:
+    """Who is notified because a text names or quotes them: handles in lower case and dids, each once."""
+    links = (parse_bsky_post_url(span.value) for span in detect_urls(text))
+    names = [*(span.value for span in detect_mentions(text)), *(lower(link[0]) for link in links if link)]
+    return list(dict.fromkeys(names))
+
+
+def known_as(who: str, circle: Circle) -> str:
+    """Why somebody may always be reached, or ""."""
+    if who in circle.own:
+        return "it is our own"
+    if who in circle.owner:
+        return "they are the owner"
+    return "they are a listed peer" if who in circle.peers else ""
+
+
+def consent(draft: Draft, circle: Circle, notice: Notice | None, *, follows_us: bool) -> Verdict:
+    """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did."""
+    who = addressee(draft)
+    reason = _BY_OWNER if draft.by_owner else known_as(who, circle)
+    if not reason and draft.kind == "follow" and follows_us:
+        reason = "they follow us"
+    if not reason and draft.kind != "follow":
+        reason = _REACHED_US.get(notice.reason, "") if notice else ""
+        if not reason and authority(thread_root(draft, notice)) in circle.own:
+            reason = "the thread is ours"
+    name = rules.CONSENT.name
+    if reason:
+        return Verdict(name, reason=reason, value=who)
+    return Verdict(name, "block", f"nobody there asked for this {draft.kind}", value=who)
+
+
+def consent_by_name(strangers: Sequence[str], *, by_owner: bool) -> Verdict:
+    """Whether a text may name whom it names: `strangers` are those of them who have no part in our life."""
+    name = rules.CONSENT_BY_NAME.name
+    if by_owner or not strangers:
+        return Verdict(name, reason=_BY_OWNER if by_owner else "all who are named reached us, or belong to us")
+    listed = ", ".join(f"@{one}" for one in strangers)
+    return Verdict(name, "block", f"do not name or quote {listed}: they never spoke with us", value=listed)
+
+
+def cost(kind: IntentKind) -> float:
+    """What a try counts, in points."""
+    return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
+
+
+def held_to(manner: Manner, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
+    """Whether `adds` more would pass the limit. `exempt` is why it may all the same."""
+    if exempt or value + adds <= manner.limit:
+        return Verdict(manner.name, reason=exempt, value=value, limit=manner.limit)
+    reason = f"{value:g} {manner.unit} already, the limit is {manner.limit:g}"
+    return Verdict(manner.name, "block", reason, value, manner.limit)
+
+
+def full(manner: Manner) -> str:
+    """Why something waits."""
+    return f"{manner.name}: {manner.limit:g} {manner.unit} are enough for now"
+
+
+def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) -> Manner:
+    """Which limit on strangers holds for an account made at `born_at`, which is young for so long."""
+    return rules.STRANGERS_YOUNG if born_at is None or now - born_at < youth else rules.STRANGERS
+
+
+def why_exempt(draft: Draft, circle: Circle) -> str:
+    """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve."""
+    if draft.by_owner:
+        return _BY_OWNER
+    return "they are the owner" if addressee(draft) in circle.owner else ""
+
+
+def letters(text: str, *, digits: bool) -> str:
+    """Words alone, for comparison: no handles, links, case, punctuation or emoji, and digits only if asked for.
+
+    What is nothing but signs stays as it is.
+    """
+    prose = _NO_LETTERS.sub(" ", normalize_post_text(unicodedata.normalize("NFKC", text)))
+    bare = prose if digits else _NO_DIGITS.sub(" ", prose)
+    return bare.strip() or text.strip()
+
+
+def near_identical(one: Notice, other: Notice) -> bool:
+    """Whether two posts of one author say the same."""
+    first, second = letters(one.text, digits=True), letters(other.text, digits=True)
+    if min(len(first), len(second)) < rules.REPOST_SHORT.limit and one.parent_uri != other.parent_uri:
+        return False
+    return fuzz.ratio(first, second) >= rules.REPOST_LIKENESS.limit
+
+
+def run_of(turns: Iterable[bool]) -> int:
+    """How many turns since a person last spoke; each of `turns`, oldest first, tells whether it was automated."""
+    run = 0
+    for automated in turns:
+        run = run + 1 if automated else 0
+    return run
+
+
+def automated_run(posts: Sequence[Post], own_did: str, is_bot: Callable[[Actor], bool]) -> int:
+    """How many posts at the end of a thread (oldest first) are automated, ours included."""
+    return run_of(post.author.did == own_did or is_bot(post.author) for post in posts)
+
+
+def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: timedelta, now: datetime) -> float:
+    """In how many seconds `excess` of what was spent, oldest first, lies further back than the window."""
+    freed, moment = 0.0, now
+    for moment, amount in spent:  # noqa: B007 - the one that frees enough
+        freed += amount
+        if freed >= excess:
+            break
+    return max(0.001, (moment + window - now).total_seconds())
+
+
+def outlook(verdicts: Iterable[Verdict], *, speed: float) -> Outlook:
+    """What a reply's verdicts come to: the strongest that forbids it decides."""
+    manners = {manner.name: manner for manner in rules.MANNERS}
+    against = [(manners[verdict.rule], verdict) for verdict in verdicts if verdict.says == "block"]
+    for act in ("silence", "like", "later"):
+        for manner, verdict in against:
+            if manner.instead == act:
+                retry_in_s = (manner.window_s or 0) / speed / manner.limit if act == "later" else 0.0
+                return Outlook(act, f"{manner.name}: {verdict.reason}", retry_in_s)
+    return Outlook()

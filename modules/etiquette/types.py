@@ -1,0 +1,110 @@
+"""The values that the rooms of etiquette hand each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Instead = Literal["later", "like", "silence", "other words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """One rule, as data.
+
+    Attributes:
+        name: as the journal shows it.
+        limit: the number that it holds to.
+        unit: what the number counts.
+        window_s: in how many seconds it is counted; None where time plays no part.
+        source: where the number comes from, in words.
+        explanation: what it is for, in one line.
+        instead: what is done when the rule forbids a reply.
+
+    """
+
+    name: str
+    limit: float
+    unit: str
+    window_s: float | None
+    source: str
+    explanation: str
+    instead: Instead = "silence"
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """Whom we know, each by did and by handle in lower case."""
+
+    own: Collection[str]
+    owner: Collection[str]
+    peers: Collection[str]
+
+    def is_stranger(self, who: str) -> bool:
+        """Whether `who` (a did, or a handle in lower case) is neither owner nor peer nor ourselves."""
+        return not any(who in known for known in (self.own, self.owner, self.peers))
+
+    def is_automated(self, did: str, *, is_bot: bool) -> bool:
+        """Whether a program speaks for `did`, whose profile says so if `is_bot`. The owner is a person."""
+        return did not in self.owner and (is_bot or did in self.own or did in self.peers)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the rules must know of the world. Each function is asked anew for each draft, in the database's thread.
+
+    Attributes:
+        own_did: our did; "" before login.
+        own_handle: our handle.
+        owner: did and handle of the owner.
+        peers: dids and handles of the listed peers.
+        follows_us: whether the account with this did follows us.
+        born_at: when our account was made; None if nobody knows.
+
+    """
+
+    own_did: Callable[[], str]
+    own_handle: str
+    owner: Collection[str]
+    peers: Callable[[], Collection[str]]
+    follows_us: Callable[[str], bool]
+    born_at: Callable[[], datetime | None]
+
+    def circle(self) -> Circle:
+        """Whom we know at this moment."""
+        return Circle(*(_names(names) for names in ((self.own_did(), self.own_handle), self.owner, self.peers())))
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Words that reached us, as stored: `reason` is mention, reply or quote; `parent_uri` is "" at the top."""
+
+    uri: str
+    root_uri: str
+    author_did: str
+    author_handle: str
+    reason: str
+    text: str
+    parent_uri: str
+    is_bot: bool
+    received_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How to meet a post as far as manners go: freely, with a like, in silence, or in `retry_in_s` seconds."""
+
+    act: Literal["free", "later", "like", "silence"] = "free"
+    reason: str = ""
+    retry_in_s: float = 0.0
+
+
+def lower(who: str) -> str:
+    """A handle in lower case; a did as it is."""
+    return who if who.startswith("did:") else who.lower()
+
+
+def _names(names: Collection[str]) -> frozenset[str]:
+    return frozenset(lower(name) for name in names if name)
