@@ -97,6 +97,10 @@ class Control:
             return ""
 
     def _give(self, name: str, reason: str) -> None:
+        try:
+            self._memory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(self._memory, error) from error
         write_atomic(self._memory / name, f"{_one_line(reason)}\n", mode=0o600)
 
     def _take(self, name: str) -> None:

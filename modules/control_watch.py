@@ -53,6 +53,7 @@ class ControlLoop:
         return _LOOK_MS / self.speed
 
     async def run(self) -> Outcome:
+        await self.tell()
         if self._read_at is None or self.clock.monotonic() - self._read_at >= _READ_S / self.speed:
             await self._read()
         return Outcome(ran=True, reason=str(await self.tell()))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from common.errors import ConfigError, SoulError, StorageError, Transient
 from common.files import storage_error
@@ -71,6 +71,24 @@ class Database:
             raise
         return cls(path, connection, writer, notice)
 
+    @classmethod
+    async def beside(cls, path: Path) -> Database:
+        """Open the file of a SOUL that may be awake in another process. Nothing is made, migrated or set aside.
+
+        Raises:
+            ConfigError: there is no database yet, or another version wrote it.
+            StorageError: it is damaged or cannot be read.
+            Transient: it is in use for longer than the busy time-out.
+
+        """
+        writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="soul-db")
+        try:
+            connection = await asyncio.get_running_loop().run_in_executor(writer, _open_existing, path, "rw")
+        except BaseException:
+            writer.shutdown(wait=False)
+            raise
+        return cls(path, connection, writer, "")
+
     async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Run `fn` in the writer thread inside one transaction; an exception rolls it back and comes out here.
 
@@ -117,21 +135,32 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         Transient: it is in use for longer than the busy time-out.
 
     """
+    connection = _open_existing(path, "ro")
+    try:
+        connection.execute("BEGIN")
+        yield connection
+    except sqlite3.Error as error:
+        raise _explain(path, error) or error from error
+    finally:
+        connection.close()
+
+
+def _open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
     if not path.exists():
         raise ConfigError(f"There is no {path} yet", remedy="It is made when the SOUL first wakes: `soul run`.")
     try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
-        )
+        address = f"{path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         try:
             connection.row_factory = sqlite3.Row
-            connection.execute("BEGIN")
+            connection.execute("PRAGMA synchronous = FULL")
             _check_version(path, int(connection.execute("PRAGMA user_version").fetchone()[0]))
-            yield connection
-        finally:
+        except BaseException:
             connection.close()
+            raise
     except sqlite3.Error as error:
         raise _explain(path, error) or error from error
+    return connection
 
 
 def _check_version(path: Path, version: int) -> None:
