@@ -50,8 +50,13 @@ WHERE later.root_uri = this.root_uri AND later.author_did = this.author_did AND 
 ORDER BY later.indexed_at LIMIT 1
 """
 _COST = """
-SELECT sum(input_tokens), sum(output_tokens), sum(cost_micro_usd) FROM model_calls
-WHERE purpose = ? AND at BETWEEN ? AND ?
+SELECT sum(input_tokens), sum(output_tokens), CASE WHEN min(cost_micro_usd) >= 0 THEN sum(cost_micro_usd) / 1e6 END
+FROM model_calls WHERE purpose = ? AND at BETWEEN ? AND ?
+"""
+_HOLDING = """
+SELECT * FROM journal WHERE id IN (SELECT max(id) FROM journal WHERE kind = 'life' AND loop IN ('budget', 'control')
+    GROUP BY loop) AND json_extract(data, '$.act') IS NOT 'resumed' AND json_extract(data, '$.step') IS NOT 'normal'
+ORDER BY id
 """
 
 
@@ -62,19 +67,22 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     posts = json.dumps([uri for uri in (cause, met_with) if uri.startswith("at://")])
     acts = connection.execute(_ACTS, {"act": subject.intent, "posts": posts}).fetchall()
     entries = _entries(connection, posts, acts)
+    trigger = _received(connection, cause, met_with, entries) if cause.startswith("at://") else None
+    waits = trigger is not None and trigger.state == "pending"
     story = Story(
         asked=subject.uri or subject.intent,
         act_id=subject.intent,
         cause=cause,
-        trigger=_received(connection, cause, met_with, entries) if cause.startswith("at://") else None,
+        trigger=trigger,
         thinkings=tuple(_thinking(connection, entry) for entry in entries if entry["kind"] == "model"),
         decisions=tuple(_decided(entry) for entry in entries if entry["kind"] in {"decision", "error", "life"}),
         acts=tuple(_act(row, entries) for row in acts),
+        holding=tuple(map(_decided, _read(connection.execute(_HOLDING)))) if waits else (),
         since=kept_since(connection),
     )
-    if story.trigger and story.trigger.state in {"handled", "dropped"} and not story.acts and not entries:
+    if trigger and trigger.state in {"handled", "dropped"} and not acts and not entries:
         return Unknown(
-            f"{cause} reached it on {story.trigger.received_at[:10]} and was let go; the reason is not kept any more"
+            f"{cause} reached it on {trigger.received_at[:10]} and was let go; the reason is not kept any more"
             + (f": the journal reaches back to {story.since[:10]}, what was before is pruned" if story.since else "")
         )
     return story
@@ -101,7 +109,11 @@ def _entries(connection: sqlite3.Connection, posts: str, acts: list[sqlite3.Row]
     for act in acts:
         if act["cause_id"] and not act["cause_id"].startswith("at://"):
             found |= {row["id"]: row for row in _turn(connection, act["id"], act["cause_id"])}
-    return [{**found[number], "data": json.loads(found[number]["data"])} for number in sorted(found)]
+    return _read(found[number] for number in sorted(found))
+
+
+def _read(rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
+    return [{**row, "data": json.loads(row["data"])} for row in rows]
 
 
 def _turn(connection: sqlite3.Connection, act_id: str, loop: str) -> Iterator[sqlite3.Row]:
@@ -146,7 +158,7 @@ def _received(
 def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Thinking:
     data = entry["data"]
     began, purpose = data.get("began", entry["at"]), data.get("purpose", "")
-    came_in, went_out, micro_usd = connection.execute(_COST, (purpose, began, entry["at"])).fetchone()
+    came_in, went_out, usd = connection.execute(_COST, (purpose, began, entry["at"])).fetchone()
     return Thinking(
         began=began,
         at=entry["at"],
@@ -158,7 +170,7 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
         rounds=data.get("rounds", 0),
         input_tokens=data.get("input_tokens", came_in or 0),
         output_tokens=data.get("output_tokens", went_out or 0),
-        usd=data.get("usd", micro_usd / 1e6 if micro_usd else None),
+        usd=data.get("usd", usd),
         prompt=tuple(_as(Part, part) for part in data.get("prompt", ())),
         calls=tuple(_call(call) for call in data.get("calls", ())),
         failed="" if entry["reason"] == "ended" else entry["reason"],

@@ -127,6 +127,7 @@ class Story:
         act_id: the act asked about; "" when the question is about somebody's post.
         cause: what it began with: the uri of a post, or a word such as `expression` or `owner`.
         trigger: that post, if it was one.
+        holding: what keeps that post waiting, as far as the SOUL as a whole is held back (a pause, the budget).
         since: how far back the journal reaches, when what was before is gone; "" if nothing is.
 
     """
@@ -138,6 +139,7 @@ class Story:
     thinkings: tuple[Thinking, ...] = ()
     decisions: tuple[Decided, ...] = ()
     acts: tuple[Act, ...] = ()
+    holding: tuple[Decided, ...] = ()
     since: str = ""
 
 

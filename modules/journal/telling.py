@@ -76,6 +76,7 @@ def ending(story: Story) -> str:
     if story.trigger and story.trigger.state == "pending" and not said:
         tries = f" (tried {story.trigger.attempts} times)" if story.trigger.attempts else ""
         said.append(f"It waits to be met{tries}.")
+        said += [f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at)})." for one in story.holding]
     if story.since and any(not act.movements for act in story.acts):
         said.append(f"The journal reaches back to {story.since[:10]}; what was before is pruned.")
     return " ".join(said)
@@ -125,7 +126,7 @@ def _received(trigger: Received, first: str) -> Step:
     details = [f"“{_short(trigger.text)}”"] if trigger.text else []
     details.append(trigger.uri)
     if trigger.at and trigger.received_at and _late(trigger):
-        details.append(f"It was written at {trigger.at[:16].replace('T', ' ')} UTC, and seen only now.")
+        details.append(f"It was written at {_when(trigger.at)}, and seen only now.")
     if trigger.met_with:
         details.append(f"It was met together with a later post of theirs in the same thread: {trigger.met_with}")
     return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
@@ -207,10 +208,12 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
 
 
 def _standing(act: Act) -> str:
-    until = f"until {act.expires_at[:16].replace('T', ' ')} UTC"
-    if act.state == "held":
-        return f"The {act.kind} waits for your yes {until}."
-    return f"The {act.kind} waits for its turn, {until}."
+    waits = "for your yes," if act.state == "held" else "for its turn,"
+    return f"The {act.kind} waits {waits} until {_when(act.expires_at)} at most."
+
+
+def _when(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _day(at: str, timezone: str) -> str:

@@ -2,59 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from common.clock import FakeClock, iso
+from common.clock import iso
 from common.errors import StorageError
-from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.journal.journal import Journal
 from modules.journal.types import Entry, EntryKind
-from modules.outbox import store
-from modules.outbox.types import Intent
-from modules.schema import MIGRATIONS
+from tests.modules.journal.conftest import SECRET, Desk, an_intent
 
-SECRET = "correct-horse-battery"
 THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.bsky.feed.post/2"
-
-
-@dataclasses.dataclass
-class Desk:
-    database: Database
-    clock: FakeClock
-    console: SilentConsole
-    journal: Journal
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    clock, console = FakeClock(), SilentConsole()
-    yield Desk(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
-    await database.close()
-
-
-async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: str) -> None:
-    row = Intent(
-        id=name,
-        kind="reply",
-        target=target,
-        body={},
-        body_hash="",
-        dedup_key="",
-        rkey=name,
-        cause_id=cause,
-        created_at=name,
-        expires_at="",
-        state="done",
-        result_uri=result,
-    )
-    await desk.database.run(lambda connection: store.insert(connection, row))
 
 
 async def test_an_entry_comes_back_as_it_was_recorded(desk: Desk) -> None:
@@ -140,6 +97,15 @@ async def test_pruning_takes_the_old_and_then_the_oldest_above_the_count(desk: D
     assert await desk.journal.prune(max_days=7.5) == 3
     assert await desk.journal.prune(max_entries=4) == 3
     assert [one.entry.summary for one in await desk.journal.recent(99)] == ["9", "8", "7", "6"]
+
+
+async def test_pruning_takes_the_oldest_above_the_bytes_and_leaves_the_rest(desk: Desk) -> None:
+    for number in range(10):
+        await desk.journal.record(Entry("life", "x", str(number), reason="r" * 97, data={}))  # 100 bytes together
+    assert await desk.journal.prune(max_bytes=1000) == 0
+    assert await desk.journal.prune(max_bytes=999) == 1
+    assert await desk.journal.prune(max_bytes=350) == 6
+    assert [one.entry.summary for one in await desk.journal.recent(99)] == ["9", "8", "7"]
 
 
 async def test_half_a_surrogate_pair_can_be_journalled(desk: Desk) -> None:
