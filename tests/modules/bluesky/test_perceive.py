@@ -95,3 +95,37 @@ async def test_a_post_made_hours_ago_that_arrives_only_now_is_not_missed(world: 
         made_at = iso(SystemClock().now() - timedelta(hours=3))
         world.network.create(world.account("sam"), "app.bsky.feed.post", {**late, "createdAt": made_at})
         assert await look(life) == Perceived(1, 1, 0)
+
+
+def post_of_yesterday(world: World, text: str) -> str:
+    facet = {
+        "index": {"byteStart": 0, "byteEnd": 11},
+        "features": [{"$type": "app.bsky.richtext.facet#mention", "did": world.account("rowan")}],
+    }
+    made_at = iso(SystemClock().now() - timedelta(hours=30))
+    record = {"text": text, "facets": [facet], "createdAt": made_at}
+    return world.network.create(world.account("sam"), "app.bsky.feed.post", record).uri
+
+
+async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world: World) -> None:
+    home = world.make_home("rowan")
+    uri = post_of_yesterday(world, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        assert (await look(life)).waiting == 0
+        await look(life)
+        (entry,) = await life.app.rails.journal.about(uri)
+        assert await life.app.awareness.pending.count() == 0
+    assert entry.entry.reason == "it was seen only after 30 hours; an answer would come too late"
+    assert entry.entry.author == "sam.test"
+
+
+async def test_what_was_answered_before_the_database_was_lost_is_passed_over_with_its_reason(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    uri, _ = world.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+    home.database.unlink()
+    async with awake(home) as life:
+        assert (await look(life)).waiting == 0
+        (entry,) = await life.app.rails.journal.about(uri)
+    assert entry.entry.reason == "it has its answer already"
