@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from common.clock import iso, parse_iso
+from common.files import storage_error
 from common.state import keep, load_state, save_state
 from modules.control import Control
 
@@ -23,7 +24,7 @@ def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 
         StorageError: it cannot be remembered.
 
     """
-    path = memory / "starts.json"
+    path = _path(memory)
     stored = load_state(path, {}, migrate=keep).data.get("starts")
     earlier = [_moment(text) for text in stored] if isinstance(stored, list) else []
     since = now - timedelta(seconds=WINDOW_S / speed)
@@ -40,7 +41,15 @@ def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 
 
 def forget_starts(memory: Path) -> None:
     """The owner knows: the next start is the first again. Raises `StorageError`."""
-    save_state(memory / "starts.json", {"starts": []})
+    path = _path(memory)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def _path(memory: Path) -> Path:
+    return memory / "starts.json"
 
 
 def _moment(text: object) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+own = typer.Typer(help="How SELF.md changed, and your word on it.", no_args_is_help=True)
+app.add_typer(own, name="self")
+
+
+class DraftAction(StrEnum):
+    """What `soul drafts` can do."""
+
+    LIST = "list"
+    SHOW = "show"
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
 Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
@@ -41,8 +55,17 @@ def init(*, home: Home = Path()) -> None:
 
 
 @app.command()
-def doctor(*, home: Home = Path(), json: Json = False) -> None:
+def doctor(
+    *,
+    home: Home = Path(),
+    security: Annotated[bool, typer.Option("--security", help="Look at its safety instead; needs no network.")] = False,
+    json: Json = False,
+) -> None:
     """Check that this SOUL can live: services, credentials, clock, files. Exit code 1 if something is wrong."""
+    if security:
+        from soul.commands.doctor_security import run_security  # noqa: PLC0415 - only this option needs it
+
+        raise typer.Exit(0 if run_security(home, as_json=json) else 1)
     from soul.commands.doctor import run_doctor  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(0 if run_doctor(home, as_json=json) else 1)
@@ -77,6 +100,115 @@ def status(*, home: Home = Path(), json: Json = False) -> None:
     from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
 
     run_status(home, as_json=json)
+
+
+@app.command()
+def pause(reason: Annotated[list[str] | None, typer.Argument(help="Why.")] = None, *, home: Home = Path()) -> None:
+    """Stop every public act at once, until `soul resume`."""
+    from soul.commands.pause import run_pause  # noqa: PLC0415 - only this command needs it
+
+    run_pause(home, " ".join(reason or ()))
+
+
+@app.command()
+def resume(*, home: Home = Path()) -> None:
+    """End a pause, or safe mode. Exit code 1 if something else still holds the SOUL back."""
+    from soul.commands.pause import run_resume  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(0 if run_resume(home) else 1)
+
+
+@app.command()
+def drafts(
+    action: Annotated[DraftAction, typer.Argument(help="What to do.")] = DraftAction.LIST,
+    ids: Annotated[list[str] | None, typer.Argument(help="Numbers of the list, or beginnings of ids.")] = None,
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What waits for your yes, and your answer to it; also while the SOUL runs."""
+    from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
+
+    run_drafts(home, action, ids or (), reason=reason, json_wanted=json)
+
+
+@app.command()
+def why(
+    what: Annotated[str, typer.Argument(help="A link to a post, an at:// address, or an act's id.")],
+    *,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """The story of one post, act or silence."""
+    from soul.commands.why import run_why  # noqa: PLC0415 - only this command needs it
+
+    run_why(home, what, as_json=json)
+
+
+@app.command()
+def budget(
+    *,
+    days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What thinking has cost, and what is left of today."""
+    from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
+
+    run_budget(home, as_json=json, days=days)
+
+
+@own.command("log")
+def self_log(*, home: Home = Path(), json: Json = False) -> None:
+    """Every version that is kept, newest first."""
+    from soul.commands.self_ import run_self_log  # noqa: PLC0415 - only this command needs it
+
+    run_self_log(home, as_json=json)
+
+
+@own.command("diff")
+def self_diff(
+    version: Annotated[str, typer.Argument(help="From which version on; without one, the last change.")] = "",
+    *,
+    home: Home = Path(),
+) -> None:
+    """What changed."""
+    from soul.commands.self_ import run_self_diff  # noqa: PLC0415 - only this command needs it
+
+    run_self_diff(home, version)
+
+
+@own.command("rollback")
+def self_rollback(version: Annotated[str, typer.Argument(help="Which version.")], *, home: Home = Path()) -> None:
+    """Make SELF.md what it was."""
+    from soul.commands.self_ import run_self_rollback  # noqa: PLC0415 - only this command needs it
+
+    run_self_rollback(home, version)
+
+
+@own.command("held")
+def self_held(*, home: Home = Path(), json: Json = False) -> None:
+    """The change that waits for you."""
+    from soul.commands.self_ import run_self_held  # noqa: PLC0415 - only this command needs it
+
+    run_self_held(home, as_json=json)
+
+
+@own.command("approve")
+def self_approve(*, home: Home = Path()) -> None:
+    """Let that change happen."""
+    from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
+
+    run_self_decide(home, approve=True)
+
+
+@own.command("reject")
+def self_reject(*, home: Home = Path()) -> None:
+    """Give that change up."""
+    from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
+
+    run_self_decide(home, approve=False)
 
 
 @app.command()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import shutil
 import stat
-import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 from adapters.atproto.client import Atproto
 from common.clock import SystemClock
@@ -26,37 +22,17 @@ from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from soul.commands.findings import Finding, report
 from soul.resources import SKILLS
 
-Level = Literal["ok", "warn", "fail"]
-
-_ICONS: dict[Level, str] = {"ok": "✓", "warn": "◆", "fail": "✗"}
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
 _CALL_DEADLINE_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at."""
-
-    check: str
-    level: Level
-    message: str
-    remedy: str = ""
-
-
 def run_doctor(root: Path, *, as_json: bool) -> bool:
     """Look, print, and return whether nothing failed."""
-    findings = asyncio.run(examine(root))
-    if as_json:
-        sys.stdout.write(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False, indent=2) + "\n")
-    else:
-        for finding in findings:
-            sys.stdout.write(f"{_ICONS[finding.level]} {finding.check}: {finding.message}\n")
-            if finding.remedy:
-                sys.stdout.write(f"  → {finding.remedy}\n")
-    return all(finding.level != "fail" for finding in findings)
+    return report(asyncio.run(examine(root)), as_json=as_json)
 
 
 async def examine(root: Path) -> list[Finding]:

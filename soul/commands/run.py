@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 
 from common.clock import SystemClock
-from common.errors import ConfigError, Fatal, SoulError
+from common.errors import BudgetExceeded, ConfigError, Fatal, SoulError
 from common.files import storage_error
 from common.settings import Settings, load_settings
 from modules.home import Home, HomeLock
 from soul.app import App, open_soul
+from soul.terminal.commands import Commands
+from soul.terminal.owner_commands import OwnerCommands
 from soul.terminal.plain import PlainConsole, typed_lines
 
 _QUIT = {"exit", "quit"}
@@ -89,18 +91,51 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None
 
 
 async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
-    """Answer the owner, line after line. The end of input ends the talk, not the life."""
-    async for line in typed_lines():
-        if line.lower() in _QUIT:
-            ended.set()
-            return
+    """Hear the owner, line after line. The end of input ends the talk, not the life."""
+    rails = app.rails
+    commands = OwnerCommands(
+        settings=rails.settings,
+        home=rails.home,
+        clock=rails.clock,
+        database=rails.database,
+        outbox=rails.outbox,
+        scheduler=app.scheduler,
+        ended=ended,
+    ).all()
+    said: asyncio.Queue[str] = asyncio.Queue()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_answer(app, terminal, said), name="answers")
+        async for line in typed_lines():
+            if line.lower() in _QUIT:
+                ended.set()
+            elif line.startswith("/"):
+                await _obey(commands, terminal, line)
+            else:
+                said.put_nowait(line)
+
+
+async def _obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
+    """A slash command works at once, also while the SOUL thinks about what was said before."""
+    try:
+        terminal.show(await commands.answer(line))
+    except SoulError as error:
+        terminal.line("error", str(error), error.remedy)
+    except Exception as error:
+        terminal.line("error", f"{line}: {type(error).__name__}: {error}")
+
+
+async def _answer(app: App, terminal: PlainConsole, said: asyncio.Queue[str]) -> None:
+    while True:
+        line = await said.get()
         terminal.line("think", "Thinking about what you said")
         try:
             answer = await app.owner.answer(line)
         except Fatal as error:
             app.scheduler.doom(error)
             return
+        except BudgetExceeded as error:
+            terminal.line("warn", str(error), error.remedy)
         except SoulError as error:
             terminal.line("error", str(error), error.remedy)
-            continue
-        terminal.say(app.rails.identity.display_name, answer or "(no words)")
+        else:
+            terminal.say(app.rails.identity.display_name, answer or "(no words)")

@@ -7,20 +7,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from common.errors import ConfigError
+from common.errors import ConfigError, SoulError
 from common.settings import load_settings
+from modules.control import Control
+from modules.database import reading
 from modules.home import Home, lock_holder
+from modules.outbox.approval import held
 
 
 def run_status(root: Path, *, as_json: bool) -> None:
     """Print it. Raises `ConfigError` when there is no home."""
     settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
-    status = read_status(home)
+    status = look(Home.at(root, settings.memory_dir))
     if as_json:
         sys.stdout.write(json.dumps(status, ensure_ascii=False, indent=2) + "\n")
         return
-    sys.stdout.write("\n".join(_lines(settings.agent_name, status)) + "\n")
+    sys.stdout.write("\n".join(status_lines(settings.agent_name, status)) + "\n")
+
+
+def look(home: Home) -> dict[str, Any]:
+    """The status file, with what the owner decides beside it: `standing` and the number of `drafts` that wait."""
+    standing = Control(home.memory).standing()
+    said = {"paused": standing.paused, "safeMode": standing.safe_mode, "reasons": list(standing.reasons)}
+    return {**read_status(home), "standing": said, "drafts": _drafts_waiting(home)}
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -37,7 +46,12 @@ def read_status(home: Home) -> dict[str, Any]:
     return {**status, "awake": pid is not None, "pid": pid}
 
 
-def _lines(name: str, status: dict[str, Any]) -> list[str]:
+def status_lines(name: str, status: dict[str, Any]) -> list[str]:
+    """The same for a terminal."""
+    return [*_life(name, status), *_owner_control(status)]
+
+
+def _life(name: str, status: dict[str, Any]) -> list[str]:
     if "counts" not in status:
         return [f"{name} is {'waking up' if status['awake'] else 'not awake, and has not lived here yet'}"]
     counts, last = status["counts"], status.get("lastDecision")
@@ -54,3 +68,19 @@ def _lines(name: str, status: dict[str, Any]) -> list[str]:
             f"  {loop['name']:<18} next {loop['nextAt'] or 'now'}  {loop['lastOutcome']}" for loop in status["loops"]
         ]
     return lines
+
+
+def _owner_control(status: dict[str, Any]) -> list[str]:
+    lines = [f"  {reason}: nothing public leaves (`soul resume`)" for reason in status["standing"]["reasons"]]
+    if status["drafts"]:
+        lines.append(f"  {status['drafts']} acts wait for your yes (`soul drafts`)")
+    return lines
+
+
+def _drafts_waiting(home: Home) -> int | None:
+    """None where the database cannot say: it is not there yet, or of another version."""
+    try:
+        with reading(home.database) as connection:
+            return len(held(connection))
+    except SoulError:
+        return None

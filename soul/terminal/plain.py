@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 import unicodedata
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import TextIO
 
 from rich.console import Console as RichConsole
@@ -52,6 +52,11 @@ class PlainConsole:
         """An answer to the owner."""
         self._print(Text(f"\n{name}: {printable(text)}\n", style="bold"))
 
+    def show(self, lines: Iterable[str]) -> None:
+        """Lines as they are, for example a list."""
+        for line in lines:
+            self._print(Text(f"  {visible(line)}"))
+
     def _print(self, text: Text) -> None:
         try:
             self._out.print(text)
@@ -62,9 +67,13 @@ class PlainConsole:
 
 def printable(text: str) -> str:
     """`text` on one line, without characters that could move the cursor or hide something."""
-    flat = " ".join(text.split())
+    return visible(" ".join(text.split()))
+
+
+def visible(line: str) -> str:
+    """`line` without those characters, its spaces as they are."""
     return "".join(
-        char for char in flat if unicodedata.category(char) not in {"Cc", "Cf", "Co", "Cs"} or char == "\u200d"
+        char for char in line if unicodedata.category(char) not in {"Cc", "Cf", "Co", "Cs"} or char == "\u200d"
     )
 
 

@@ -1,0 +1,39 @@
+"""What waits for the owner's yes before it becomes public: nothing, what reaches for strangers, or everything."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from common.settings import Approval
+from modules.etiquette.policy import addressee, named_in
+from modules.etiquette.types import Circle
+from modules.outbox.types import Draft, Verdict
+
+_NAME = "approval"
+
+
+class ApprovalRule:
+    """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox. What the owner asked for never waits."""
+
+    def __init__(self, approval: Approval, circle: Callable[[], Circle]) -> None:
+        self._approval = approval
+        self._circle = circle
+
+    def __call__(self, _: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+        return [judge(self._approval, draft, self._circle())]
+
+
+def judge(approval: Approval, draft: Draft, circle: Circle) -> Verdict:
+    """What the owner's choice says of one draft."""
+    if approval == "off":
+        return Verdict(_NAME)
+    if draft.by_owner:
+        return Verdict(_NAME, reason="the owner asked for it")
+    if approval == "drafts":
+        return Verdict(_NAME, "hold", "all that becomes public waits for the owner's yes", value=approval)
+    strangers = [who for who in (addressee(draft), *named_in(draft.text)) if who and circle.is_stranger(who)]
+    if strangers:
+        return Verdict(_NAME, "hold", f"addressed to a stranger: {', '.join(dict.fromkeys(strangers))}", value=approval)
+    return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)

@@ -1,0 +1,264 @@
+"""`soul doctor --security`: what could be safer here. Needs no network, changes nothing; the names of findings stay."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlparse
+
+from common.clock import SystemClock, parse_iso
+from common.errors import SoulError
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from modules.control import Control
+from modules.database import reading
+from modules.home import Home
+from soul.commands.findings import Finding, Level, report
+from soul.commands.leaks import leaks
+
+_YOUNG = timedelta(days=14)
+_NO_CAP_TOKENS = 100_000_000
+_GIT_TIMEOUT_S = 1.0
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_APP_PASSWORD = re.compile(r"[a-z2-7]{4}(?:-[a-z2-7]{4}){3}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the checks look at."""
+
+    settings: Settings
+    home: Home
+    redactor: Redactor
+    now: datetime
+
+
+def run_security(root: Path, *, as_json: bool) -> bool:
+    """Look, print, and return whether nothing failed."""
+    return report(examine(root), as_json=as_json)
+
+
+def examine(root: Path) -> list[Finding]:
+    """All findings, one or more per check, in the order in which one would mend them."""
+    try:
+        settings = load_settings(root)
+    except SoulError as error:
+        return [Finding("settings", "fail", str(error), error.remedy)]
+    home = Home.at(root, settings.memory_dir)
+    seen = _Seen(settings, home, Redactor(settings.secrets), SystemClock().now())
+    return [
+        Finding(item.check, item.level, seen.redactor.text(item.message), seen.redactor.text(item.remedy))
+        for check in _CHECKS
+        for item in check(seen)
+    ]
+
+
+def _rights(seen: _Seen) -> Iterator[Finding]:
+    home = seen.home
+    yield _private("env-readable", home.env, "holds the passwords and keys")
+    yield _private("memory-readable", home.memory, "holds all that it remembers")
+    yield _private("session-readable", home.session, "is as good as the password")
+    writable = [path for path in (home.root, home.soul) if _mode(path) & (stat.S_IWGRP | stat.S_IWOTH)]
+    if writable:
+        remedy = f"chmod go-w {' '.join(map(str, writable))}"
+        yield Finding("soul-md-writable-by-others", "fail", "others on this machine can change who it is", remedy)
+    else:
+        yield Finding("soul-md-writable-by-others", "ok", "only you can change SOUL.md")
+
+
+def _git(seen: _Seen) -> Iterator[Finding]:
+    name, env = "env-in-git", seen.home.env
+    if not env.exists() or not any((folder / ".git").exists() for folder in (env.parent, *env.parent.parents)):
+        yield Finding(name, "ok", ".env is in no repository")
+    elif _ask_git(env, "ls-files", "--error-unmatch"):
+        remedy = f"git rm --cached {env.name}, then change every password and key in it."
+        yield Finding(name, "fail", ".env is tracked by git: its secrets are in the history", remedy)
+    elif not _ask_git(env, "check-ignore", "-q"):
+        yield Finding(name, "warn", ".env lies in a repository that does not ignore it", "Add .env to .gitignore.")
+    else:
+        yield Finding(name, "ok", ".env is ignored by git")
+
+
+def _process(seen: _Seen) -> Iterator[Finding]:
+    settings = seen.settings
+    if os.geteuid() == 0:
+        remedy = "Let a user of its own run it."
+        yield Finding("runs-as-root", "warn", "run like this it has every right on this machine", remedy)
+    else:
+        yield Finding("runs-as-root", "ok", "it runs as an ordinary user")
+    if settings.soul_unsafe_exec:
+        remedy = "Remove SOUL_UNSAFE_EXEC from .env and install bubblewrap."
+        yield Finding("unsafe-exec", "fail", "code may run without a sandbox, with all your rights", remedy)
+    else:
+        yield Finding("unsafe-exec", "ok", "no code runs outside a sandbox")
+    if shutil.which("bwrap"):
+        yield Finding("no-sandbox", "ok", "bubblewrap is installed")
+    else:
+        remedy = "Install bubblewrap if it is meant to run code."
+        yield Finding("no-sandbox", "warn", "bubblewrap is not installed: running code is refused", remedy)
+
+
+def _network(seen: _Seen) -> Iterator[Finding]:
+    settings = seen.settings
+    if settings.soul_allow_private_net:
+        level: Level = "warn" if settings.on_loopback() else "fail"
+        remedy = "Remove SOUL_ALLOW_PRIVATE_NET from .env."
+        yield Finding("private-net", level, "it may fetch from this machine and private networks", remedy)
+    else:
+        yield Finding("private-net", "ok", "private networks are out of its reach")
+    plain = [
+        name.upper()
+        for name in ("atproto_service_url", "ai_gateway_base_url")
+        if _is_plain(str(getattr(settings, name)))
+    ]
+    if plain:
+        message = f"secrets travel unencrypted: {', '.join(plain)}"
+        yield Finding("plain-http", "fail", message, "Use https:// there.")
+    else:
+        yield Finding("plain-http", "ok", "secrets travel encrypted, or not at all")
+    password = settings.agent_bluesky_password.get_secret_value()
+    if settings.on_loopback() or _APP_PASSWORD.fullmatch(password):
+        yield Finding("main-password", "ok", "it logs in with an app password, or on this machine")
+    else:
+        remedy = "Make an app password in Bluesky's settings, and put it into AGENT_BLUESKY_PASSWORD."
+        yield Finding("main-password", "fail", "it logs in with the account's main password", remedy)
+
+
+def _owner(seen: _Seen) -> Iterator[Finding]:
+    """Offline there is only what was met so far: it shows a wrong owner as soon as one of the two has spoken."""
+    name, settings = "owner-did-mismatch", seen.settings
+    handle, did = settings.owner_bluesky_social_handle, settings.owner_bluesky_social_handle_did
+    if handle == settings.agent_bluesky_username:
+        yield Finding(name, "fail", "the SOUL would be its own owner", "Set OWNER_BLUESKY_SOCIAL_HANDLE to yours.")
+        return
+    met = _asked(seen, _LAST_MET, {"handle": handle, "did": did})
+    if met and (met[0], met[1]) != (did, handle):
+        message = f"@{met[1]} was met as {met[0]}, but .env says @{handle} is {did}"
+        yield Finding(name, "fail", message, "Correct OWNER_BLUESKY_SOCIAL_HANDLE_DID: authority is checked by it.")
+        return
+    yield Finding(
+        name, "ok", "handle and DID were met together" if met else "nothing speaks against it (`soul doctor` asks)"
+    )
+
+
+def _manners(seen: _Seen) -> Iterator[Finding]:
+    settings = seen.settings
+    if settings.soul_bot_label:
+        yield Finding("bot-label-off", "ok", "its profile says that it is a bot")
+    else:
+        remedy = "Remove SOUL_BOT_LABEL from .env: the network asks bots to say so."
+        yield Finding("bot-label-off", "warn", "its profile does not say that it is a bot", remedy)
+    if settings.operator_contact:
+        yield Finding("no-operator-contact", "ok", "people can reach you about it")
+    else:
+        remedy = "Set OPERATOR_CONTACT in .env."
+        yield Finding("no-operator-contact", "warn", "its bio does not say how to reach you", remedy)
+    name = "approval-off-young-account"
+    first = _asked(seen, "SELECT min(at) FROM journal", {})
+    born = parse_iso(first[0]) if first and first[0] else seen.now
+    if settings.soul_approval != "off" or seen.now - born >= _YOUNG:
+        yield Finding(name, "ok", f"approval is {settings.soul_approval}")
+    else:
+        message = "it has lived here for less than 14 days, and nothing waits for your yes"
+        yield Finding(name, "warn", message, "Set SOUL_APPROVAL=strangers until you know it.")
+
+
+def _cost(seen: _Seen) -> Iterator[Finding]:
+    settings = seen.settings
+    if settings.budget_usd_per_day is None:
+        remedy = "Set BUDGET_USD_PER_DAY in .env."
+        yield Finding("no-usd-cap", "warn", "no cap in dollars: only tokens are counted", remedy)
+    else:
+        yield Finding("no-usd-cap", "ok", f"at most {settings.budget_usd_per_day:g} USD a day")
+    if settings.budget_usd_per_day is None and settings.budget_tokens_per_day >= _NO_CAP_TOKENS:
+        message = f"{settings.budget_tokens_per_day:,} tokens a day are no cap"
+        yield Finding("budget-off", "fail", message, "Lower BUDGET_TOKENS_PER_DAY in .env.")
+    else:
+        yield Finding("budget-off", "ok", f"at most {settings.budget_tokens_per_day:,} tokens a day")
+
+
+def _secrets(seen: _Seen) -> Iterator[Finding]:
+    found, unread = leaks(seen.home, seen.redactor)
+    if found:
+        remedy = "Take it out of there, and change that password or key."
+        for path in found:
+            yield Finding("secret-in-files", "fail", f"{path} holds a secret, or what looks like one", remedy)
+    else:
+        rest = f" ({unread} were too large to read through)" if unread else ""
+        yield Finding("secret-in-files", "ok", f"no secret in its files{rest}")
+
+
+def _standing(seen: _Seen) -> Iterator[Finding]:
+    standing = Control(seen.home.memory).standing()
+    for name, given in (("paused", standing.paused), ("safe-mode", standing.safe_mode)):
+        if given:
+            yield Finding(name, "warn", f"nothing public leaves: {standing}", "`soul resume` ends it.")
+        else:
+            yield Finding(name, "ok", "no")
+
+
+_CHECKS: tuple[Callable[[_Seen], Iterator[Finding]], ...] = (
+    _rights,
+    _git,
+    _process,
+    _network,
+    _owner,
+    _manners,
+    _cost,
+    _secrets,
+    _standing,
+)
+_LAST_MET = """
+SELECT author_did, json_extract(payload, '$.author.handle') AS handle FROM pending_notifications
+WHERE author_did = :did OR handle = :handle ORDER BY indexed_at DESC LIMIT 1
+"""
+
+
+def _private(name: str, path: Path, what: str) -> Finding:
+    mode = _mode(path)
+    if mode & 0o077:
+        remedy = f"chmod go= {path}"
+        return Finding(
+            name, "fail", f"others on this machine can read {path.name}, which {what} (mode {mode:o})", remedy
+        )
+    return Finding(name, "ok", f"{path.name} is yours alone" if path.exists() else f"{path.name} is not there yet")
+
+
+def _mode(path: Path) -> int:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return 0
+
+
+def _is_plain(url: str) -> bool:
+    parts = urlparse(url)
+    return parts.scheme == "http" and parts.hostname not in _LOOPBACK
+
+
+def _ask_git(path: Path, *question: str) -> bool:
+    """Whether git says yes. Without git, or when it takes too long, nobody does."""
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(path.parent), *question, "--", path.name]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False)  # noqa: S603 - fixed words and a path
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _asked(seen: _Seen, query: str, values: dict[str, str]) -> tuple[str, ...] | None:
+    """The first row; None where there is none, or no database that can be read."""
+    try:
+        with reading(seen.home.database) as connection:
+            row = connection.execute(query, values).fetchone()
+    except (SoulError, sqlite3.Error):
+        return None
+    return tuple(row) if row else None

@@ -1,0 +1,80 @@
+"""`soul drafts`: what waits for the owner's yes, and the owner's answer; the SOUL may be awake meanwhile, or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.clock import SystemClock
+from common.errors import ConfigError
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from modules.console import SilentConsole
+from modules.database import Database, reading
+from modules.home import Home, lock_holder
+from modules.journal.journal import Journal
+from modules.outbox import approval
+from modules.outbox.types import Intent
+from soul.commands import DraftAction
+from soul.drafts import as_json, full_lines, list_lines
+from soul.terminal.plain import visible
+
+
+def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: str, json_wanted: bool) -> None:
+    """Show or decide. Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait."""
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    if action is not DraftAction.LIST and not ids:
+        raise ConfigError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
+    if action in {DraftAction.LIST, DraftAction.SHOW}:
+        with reading(home.database) as connection:
+            drafts = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)
+        _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW)
+        return
+    decided = asyncio.run(_decide(settings, home, action, ids, reason))
+    if json_wanted:
+        _show(decided, settings, json_wanted=True, full=False)
+        return
+    for intent in decided:
+        _say(f"{'Approved' if action is DraftAction.APPROVE else 'Rejected'} {intent.id}")
+    if action is DraftAction.APPROVE and lock_holder(home) is None:
+        _say("Nobody is awake: it leaves after the next `soul run`, unless it has lost its sense by then")
+
+
+async def _decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
+    clock = SystemClock()
+    database = await Database.beside(home.database)
+    try:
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        meant = await database.run(lambda connection: [approval.find(connection, given).id for given in ids])
+        return [await _one(journal, action, intent_id, reason, clock) for intent_id in dict.fromkeys(meant)]
+    finally:
+        await database.close()
+
+
+async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: str, clock: SystemClock) -> Intent:
+    now = clock.now()
+    if action is DraftAction.APPROVE:
+        return await journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
+    return await journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
+
+
+def _show(drafts: Sequence[Intent], settings: Settings, *, json_wanted: bool, full: bool) -> None:
+    now, timezone = SystemClock().now(), settings.soul_timezone
+    if json_wanted:
+        listed = [as_json(intent, now) for intent in drafts]
+        sys.stdout.write(json.dumps(listed, ensure_ascii=False, indent=2) + "\n")
+    elif full:
+        for intent in drafts:
+            _say(*full_lines(intent, now, timezone))
+    else:
+        _say(*list_lines(drafts, now, timezone))
+        if drafts:
+            _say("`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it")
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))

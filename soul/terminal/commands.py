@@ -1,0 +1,45 @@
+"""What the owner can type with a slash: answered by the program itself, at once and without the model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from common.errors import SoulError
+
+Handler = Callable[[str], Awaitable[Sequence[str]]]
+"""Gets what was typed after the name; answers with lines to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One of them: `usage` is its name and what follows it, for example `reject ID [reason]`."""
+
+    usage: str
+    help: str
+    run: Handler
+
+    @property
+    def name(self) -> str:
+        return self.usage.partition(" ")[0]
+
+
+class Commands:
+    """All that can be typed; `/help` lists them."""
+
+    def __init__(self, commands: Iterable[Command]) -> None:
+        own = Command("help", "this list", self._help)
+        self._commands = {command.name: command for command in (own, *commands)}
+
+    async def answer(self, line: str) -> Sequence[str]:
+        """Do what `line` (it begins with a slash) asks. Raises `SoulError` when that cannot be done."""
+        name, _, rest = line.removeprefix("/").partition(" ")
+        command = self._commands.get(name.lower())
+        if command is None:
+            raise SoulError(f"There is no /{name}", remedy="/help lists what there is.")
+        return await command.run(rest.strip())
+
+    async def _help(self, _: str) -> Sequence[str]:
+        width = max(len(command.usage) for command in self._commands.values())
+        listed = [f"  /{command.usage:<{width}}  {command.help}" for command in self._commands.values()]
+        return [*listed, "  Anything else is said to the SOUL."]

@@ -1,0 +1,122 @@
+"""The slash commands of one living SOUL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from common.clock import Clock
+from common.errors import SoulError
+from common.settings import Settings
+from modules.budget.report import lines as budget_lines
+from modules.budget.report import report_of
+from modules.budget.types import Caps
+from modules.control import Control
+from modules.database import Database
+from modules.home import Home
+from modules.journal import why
+from modules.outbox.outbox import Outbox
+from modules.scheduler.scheduler import Scheduler
+from modules.self_keeper.history import History
+from soul.commands.pause import resume, resumed_lines
+from soul.commands.status import look, status_lines
+from soul.drafts import list_lines
+from soul.terminal.commands import Command, Commands
+
+_VERSIONS_SHOWN = 5
+
+
+class OwnerCommands:
+    """What each of them does."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        home: Home,
+        clock: Clock,
+        database: Database,
+        outbox: Outbox,
+        scheduler: Scheduler,
+        ended: asyncio.Event,
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._clock = clock
+        self._database = database
+        self._outbox = outbox
+        self._scheduler = scheduler
+        self._ended = ended
+
+    def all(self) -> Commands:
+        """As the terminal knows them."""
+        return Commands(
+            [
+                Command("status", "what the SOUL is doing", self.status),
+                Command("budget", "what today has cost, and what is left", self.budget),
+                Command("drafts", "what waits for your yes", self.drafts),
+                Command("approve ID", "let a draft out; its number or the first characters of its id", self.approve),
+                Command("reject ID [reason]", "never let it out", self.reject),
+                Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
+                Command("resume", "end a pause, or safe mode", self.resume),
+                Command("why URL", "the story of a post, an act or a silence", self.why),
+                Command("self", "how SELF.md changed", self.self_history),
+                Command("quit", "end this life; nothing accepted is lost", self.quit),
+            ]
+        )
+
+    async def status(self, _: str) -> Sequence[str]:
+        return status_lines(self._settings.agent_name, await asyncio.to_thread(look, self._home))
+
+    async def budget(self, _: str) -> Sequence[str]:
+        settings, now = self._settings, self._clock.now()
+        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
+        report = await self._database.run(lambda connection: report_of(connection, caps, now, settings.soul_timezone))
+        return budget_lines(report)
+
+    async def drafts(self, _: str) -> Sequence[str]:
+        return list_lines(await self._outbox.held(), self._clock.now(), self._settings.soul_timezone)
+
+    async def approve(self, rest: str) -> Sequence[str]:
+        await self._outbox.approve(_one(rest, "approve"))
+        return []
+
+    async def reject(self, rest: str) -> Sequence[str]:
+        intent_id, _, reason = rest.partition(" ")
+        await self._outbox.reject(_one(intent_id, "reject"), reason)
+        return []
+
+    async def pause(self, rest: str) -> Sequence[str]:
+        Control(self._home.memory).pause(rest)
+        await self._scheduler.run_guarded("control")
+        return []
+
+    async def resume(self, _: str) -> Sequence[str]:
+        standing = resume(self._home)
+        await self._scheduler.run_guarded("control")
+        return [] if standing.may_act else resumed_lines(standing)
+
+    async def why(self, rest: str) -> Sequence[str]:
+        return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)
+
+    async def self_history(self, _: str) -> Sequence[str]:
+        return await asyncio.to_thread(_history_lines, self._home)
+
+    async def quit(self, _: str) -> Sequence[str]:
+        self._ended.set()
+        return []
+
+
+def _one(given: str, name: str) -> str:
+    if not given:
+        raise SoulError(f"/{name} needs to know which one", remedy="/help shows how it is written.")
+    return given
+
+
+def _history_lines(home: Home) -> list[str]:
+    with History(home).alone() as history:
+        versions, held = history.versions(), history.held()
+    lines = [f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN]]
+    if held:
+        lines.append(f"  a change waits for your yes, because {held.why}: `soul self held` shows it")
+    return lines or ["SELF.md has not changed yet"]
