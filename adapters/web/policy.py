@@ -85,6 +85,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL_V6 = IPv6Network("2000::/3")
 
 _MAX_HOST_CHARS = 253
+_MAX_PORT = 65_535
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
@@ -100,7 +101,7 @@ def refused_url(scheme: str, host: str, port: int, *, userinfo: bool) -> str:
             return "the URL names no valid host"
         if _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
             return "the URL spells an address in an odd way"
-    if port in BLOCKED_PORTS:
+    if port in BLOCKED_PORTS or port > _MAX_PORT:
         return f"port {port} is not one of the web's"
     return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 
 import httpcore
@@ -126,25 +126,25 @@ class WebTransport(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body, inflated piece by piece and counted."""
+    """The body, inflated piece by piece and counted. Who iterates again goes on where the last one stopped."""
 
     def __init__(self, answer: httpcore.Response, request: httpx.Request, encoding: str, max_bytes: int) -> None:
         self._answer = answer
         self._request = request
         self._encoding = encoding
         self._max_bytes = max_bytes
+        self._pieces = self._inflated()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._max_bytes
-        async with aclosing(self._inflated()) as pieces:
-            async for piece in pieces:
-                left -= len(piece)
-                if left < 0:
-                    raise TooLarge(f"the answer is larger than {self._max_bytes} bytes", request=self._request)
-                yield piece
+        async for piece in self._pieces:
+            self._max_bytes -= len(piece)
+            if self._max_bytes < 0:
+                raise TooLarge("the answer is too large", request=self._request)
+            yield piece
 
     async def aclose(self) -> None:
         with _speaking_httpx(self._request):
+            await self._pieces.aclose()
             await self._answer.aclose()
 
     async def _inflated(self) -> AsyncGenerator[bytes, None]:

@@ -1,0 +1,99 @@
+"""No module makes HTTP clients or sockets of its own: what is not on the list below goes out by the one transport."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = sorted(
+    path
+    for folder in ("adapters", "common", "local_tools", "modules", "soul", "town")
+    for path in (ROOT / folder).rglob("*.py")
+)
+# Modules that open connections or listen.
+OPENERS = {
+    "aiohttp", "dns", "ftplib", "http.client", "http.server", "httpx2", "imaplib", "poplib", "requests", "smtplib",
+    "socket", "socketserver", "ssl", "telnetlib", "urllib.request", "urllib3", "websockets", "xmlrpc",
+}  # fmt: skip
+IMPORTS_ALLOWED = {
+    ("adapters/web/connecting.py", "socket"),  # the resolver
+    ("adapters/web/transport.py", "ssl"),  # the certificates
+    ("town/serving.py", "socket"),  # the town's own servers
+}
+# Calls that open a connection, or make what does, and where they may stand.
+CALLS = {
+    "create_connection", "create_server", "open_connection", "open_unix_connection", "start_server",
+    "start_unix_server", "sock_connect", "connect_tcp", "AsyncHTTPTransport", "HTTPTransport", "AsyncConnectionPool",
+    "ConnectionPool", "AnyIOBackend", "AutoBackend",
+}  # fmt: skip
+CALLS_ALLOWED = {
+    ("adapters/web/connecting.py", "connect_tcp"),
+    ("adapters/web/transport.py", "AsyncConnectionPool"),
+    ("adapters/web/transport.py", "AnyIOBackend"),
+}
+CLIENTS = {"AsyncClient": "transport", "AsyncOpenAI": "http_client"}
+QUICK = {"get", "post", "put", "patch", "delete", "head", "options", "request", "stream", "Client"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def strays(name: str, source: str) -> Iterator[str]:
+    """What in a module goes out by itself."""
+    tree = ast.parse(source)
+    for module in imports(tree):
+        opener = next((o for o in OPENERS if module == o or module.startswith(f"{o}.")), None)
+        if opener and (name, opener) not in IMPORTS_ALLOWED:
+            yield f"imports {module}"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        owner = getattr(node.func.value, "id", "") if isinstance(node.func, ast.Attribute) else ""
+        given = {keyword.arg for keyword in node.keywords}
+        if called in CALLS and (name, called) not in CALLS_ALLOWED:
+            yield f"calls {called}"
+        elif owner in {"httpx", "openai", "anyio", "urllib"} and called in QUICK:
+            yield f"calls {owner}.{called}"
+        elif owner in {"httpx", "openai"} and called in CLIENTS and CLIENTS[called] not in given:
+            yield f"makes an {owner}.{called} without a {CLIENTS[called]}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_module_goes_out_by_the_transport_or_not_at_all(path: Path) -> None:
+    assert list(strays(name_of(path), path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import httpx; httpx.get('http://x')",
+        "import httpx; httpx.AsyncClient()",
+        "import httpx; httpx.Client()",
+        "import openai; openai.AsyncOpenAI(api_key='k')",
+        "import socket",
+        "from urllib import request",
+        "import urllib.request as way",
+        "from http.client import HTTPConnection",
+        "import asyncio; asyncio.open_connection('x', 1)",
+        "async def f(loop): await loop.create_connection(None, 'x', 1)",
+        "from httpx import AsyncHTTPTransport as T, AsyncHTTPTransport; AsyncHTTPTransport()",
+        "import httpx2",
+    ],
+)
+def test_this_search_finds_who_goes_out_alone(code: str) -> None:
+    assert list(strays("modules/somewhere.py", code))
