@@ -25,7 +25,6 @@ from modules.console import SilentConsole
 from modules.database import Database
 from modules.home import Home
 from modules.journal.journal import Journal
-from modules.schema import MIGRATIONS
 from modules.self_keeper.history import History, sha256
 from modules.self_keeper.keeper import SelfKeeper
 from modules.self_keeper.story import what_moved
@@ -98,12 +97,14 @@ def run_self_rollback(root: Path, version: str) -> None:
 def run_self_decide(root: Path, *, approve: bool) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
     settings, home = _at(root)
-    if approve:
+    with History(home).alone() as history:
+        waits = history.held() is not None
+    if waits and approve:
         change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.approve()))
         if change is not None:
             _report(change, "Approved: SELF.md is changed")
             return
-    elif asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.reject())) is not None:
+    elif waits and asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.reject())) is not None:
         _say("Rejected: SELF.md stays as it is")
         return
     raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
@@ -129,7 +130,7 @@ def _before(history: History, now: bytes) -> Version | None:
 
 
 async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await Database.beside(home.database)
     try:
         clock, redactor = SystemClock(), Redactor(settings.secrets)
         journal = Journal(database, SilentConsole(), clock, redactor)

@@ -33,7 +33,7 @@ from modules.schema import MIGRATIONS
 
 T = TypeVar("T")
 
-_KINDS: tuple[IntentKind, ...] = ("post", "reply", "like")
+_KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "delete")
 _READ_TIMEOUT_S = 1.0
 
 

@@ -18,12 +18,14 @@ from town.atproto.faults import Fault, FaultKind, Faults
 from town.atproto.limits import Limit, Limits
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
+from town.atproto.values import Event, Json
 from town.serving import serve
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-_WRITE = "com.atproto.repo.putRecord"
+_WRITES = "com.atproto.repo.[dp]*Record"
+_READS_TOO = "com.atproto.repo.*Record"
 Moment = Literal["in a transaction", "after a commit", "request arrived", "request answered", "any time"]
 MOMENTS: tuple[Moment, ...] = (
     "in a transaction",
@@ -32,7 +34,15 @@ MOMENTS: tuple[Moment, ...] = (
     "request answered",
     "any time",
 )
-_FAULTS: tuple[FaultKind, ...] = ("lost_request", "lost_answer", "hang", "server_error", "rate_limited")
+_FAULTS: tuple[FaultKind, ...] = (
+    "lost_request",
+    "lost_answer",
+    "hang",
+    "server_error",
+    "bad_gateway",
+    "rate_limited",
+)
+Mark = tuple[str, str]
 _PLENTY = Limit(10**9, 3600)
 UNLIMITED = Limits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
 
@@ -74,6 +84,36 @@ class Rig:
     url: str
 
 
+class Ledger:
+    """An eye-witness of one account: everything that it ever created and deleted, also what stands no more."""
+
+    def __init__(self, network: Network, did: str) -> None:
+        self.created: Counter[Mark] = Counter()
+        self.deleted: Counter[str] = Counter()
+        self.standing: dict[str, Mark] = {}
+        self._network, self._did = network, did
+        network.subscribe(self._see)
+
+    def _see(self, event: Event) -> None:
+        if event.did != self._did:
+            return
+        if event.kind == "created":
+            record = self._network.record(event.did, event.collection, event.uri.rsplit("/", 1)[1])
+            assert record is not None
+            self.standing[event.uri] = mark = _mark(record.value)
+            self.created[mark] += 1
+        elif event.kind == "deleted":
+            del self.standing[event.uri]
+            self.deleted[event.uri] += 1
+
+
+def _mark(value: Json) -> Mark:
+    """What a record was meant to be."""
+    if "subject" in value:
+        return "like", str(value["subject"]["uri"])
+    return ("reply", str(value["reply"]["parent"]["uri"])) if "reply" in value else ("post", str(value["text"]))
+
+
 @dataclass
 class Figures:
     """What happened to a process that was killed again and again."""
@@ -83,12 +123,13 @@ class Figures:
     acts: int = 0
     duplicates: int = 0
     losses: int = 0
+    uninvited: int = 0
 
     def __str__(self) -> str:
         moments = ", ".join(f"{count} {moment}" for moment, count in sorted(self.kills.items()))
         return (
             f"{self.kills.total()} SIGKILLs ({moments}) over {self.lives} lives; "
-            f"{self.acts} acts, {self.duplicates} duplicates, {self.losses} losses"
+            f"{self.acts} acts, {self.duplicates} duplicates, {self.losses} losses, {self.uninvited} uninvited"
         )
 
 
@@ -102,11 +143,11 @@ async def rig(rng: random.Random) -> AsyncIterator[Rig]:
 
 
 def disturb(faults: Faults, rng: random.Random) -> None:
-    """Now and then, let a fault befall some of the next writes; what was armed before is off."""
+    """Now and then, let a fault befall some of the next requests for records; what was armed before is off."""
     faults.clear()
     if rng.random() < 0.7:
-        kind = rng.choice(_FAULTS)
-        faults.arm(Fault(kind, _WRITE, times=2, probability=0.5, seconds=1 if kind == "rate_limited" else 3))
+        kind, methods = rng.choice(_FAULTS), rng.choice((_WRITES, _WRITES, _READS_TOO))
+        faults.arm(Fault(kind, methods, times=2, probability=0.5, seconds=1 if kind == "rate_limited" else 3))
 
 
 @dataclass

@@ -1,7 +1,12 @@
-"""Posts, replies and likes through a real outbox, killed again and again: none twice, none lost."""
+"""Posts, replies, likes and deletions through a real outbox, killed again and again: none twice, none lost.
+
+Some wait for the owner, who decides in a process of their own meanwhile: what they approve is done once, what they
+reject never.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -10,72 +15,181 @@ import sqlite3
 import sys
 from collections import Counter
 from contextlib import AsyncExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from modules.outbox.types import Draft
-from tests.crash.crash_rig import MOMENTS, Figures, Moment, Nursery, Rig, disturb, kill, nursing, rig
-from town.atproto.values import POST, Account
+from common.clock import SystemClock
+from common.redact import Redactor
+from modules.console import SilentConsole
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.outbox import approval
+from modules.outbox.types import Draft, Intent
+from tests.crash.crash_rig import MOMENTS, Figures, Ledger, Mark, Moment, Nursery, Rig, disturb, kill, nursing, rig
+from town.atproto.values import Account
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
-LIKE = "app.bsky.feed.like"
 PASSWORD = "made-up-password"
 ACTS_AT_A_TIME = 5
 LIFE_S = 2.0
 LAST_LIFE_S = 300.0
+OLD_POSTS = 5
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(LAST_LIFE_S + KILLS * 20)
-async def test_a_process_killed_at_random_sends_every_act_exactly_once(
+async def test_a_process_killed_at_random_does_every_act_exactly_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(SEED)
     figures = Figures()
-    wanted: list[Draft] = []
     async with AsyncExitStack() as stack:
         world = await stack.enter_async_context(rig(rng))
         soul = world.network.create_account("soul.test", PASSWORD)
         ada = world.network.create_account("ada.test", PASSWORD)
         nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
+        work = Work(world, rng, soul, ada, tmp_path)
         while figures.kills.total() < KILLS:
             # NOTE(self): enough to do, and never so much that it grows old, for then it would leave slowly by design.
-            while len(wanted) - _standing(world, soul).total() < ACTS_AT_A_TIME:
-                wanted.append(_new_act(world, ada, len(wanted)))
-            (tmp_path / "wanted.jsonl").write_text("".join(f"{json.dumps(asdict(draft))}\n" for draft in wanted))
+            work.refill()
             disturb(world.faults, rng)
             figures.lives += 1
             moment = rng.choice(MOMENTS)
-            if await _live_and_die(world, nursery, moment, rng):
+            async with asyncio.TaskGroup() as both:
+                both.create_task(_owner_looks_in(work, rng.uniform(0, 0.5)))
+                life = both.create_task(_live_and_die(world, nursery, moment, rng))
+            if life.result():
                 figures.kills[moment] += 1
         world.faults.clear()
-        figures.lives += 1
-        await nursery.birth()
-        assert await nursery.hear() == "awake"
-        assert await nursery.hear(LAST_LIFE_S) == "ended 0"
-        figures.acts = len(wanted)
-        standing = _standing(world, soul)
-        figures.duplicates = sum(count - 1 for count in standing.values())
-        figures.losses = sum(_mark(draft) not in standing for draft in wanted)
+        while work.unfinished():
+            await work.owner_decides()
+            figures.lives += 1
+            await nursery.birth()
+            assert await nursery.hear() == "awake"
+            assert await nursery.hear(LAST_LIFE_S) == "ended 0"
+        work.count(figures)
         with capfd.disabled():
-            sys.stdout.write(f"\n{figures}; {world.watch.requests} requests, seed {SEED}\n")
-        assert (figures.duplicates, figures.losses) == (0, 0)
-        assert standing.total() == len(wanted)
-        _rows_agree_with_the_network(tmp_path / "soul.db", world, soul)
+            sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
+        assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)
+        work.assert_rows_agree()
 
 
-def _new_act(world: Rig, ada: Account, number: int) -> Draft:
-    text, cause = f"words of act {number}", f"work:{number}"
-    if number % 3 == 0:
-        return Draft("post", "", {"text": text}, text, cause_id=cause)
-    uri, cid = world.network.post_as(ada.did, f"Question {number}")
-    ref = {"uri": uri, "cid": cid}
-    if number % 3 == 1:
-        return Draft("reply", uri, {"text": text, "parent": ref, "root": ref}, text, cause_id=cause)
-    return Draft("like", uri, ref, cause_id=cause)
+@dataclass
+class Work:
+    """What one account is to do: every act that was ever wanted, and what became of it."""
+
+    world: Rig
+    rng: random.Random
+    soul: Account
+    ada: Account
+    folder: Path
+    wanted: list[Draft] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.world.network, self.soul.did)
+        self.old = [self.world.network.post_as(self.soul.did, f"old words {number}")[0] for number in range(OLD_POSTS)]
+
+    def __str__(self) -> str:
+        kinds = Counter(draft.kind for draft in self.wanted)
+        held = [draft for draft in self.wanted if draft.hold]
+        approved = sum(_approves(draft.hold) for draft in held)
+        counted = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(kinds.items()))
+        return f"{counted}; {len(held)} waited for the owner, {approved} approved"
+
+    def refill(self) -> None:
+        while len(self.wanted) - self._settled() < ACTS_AT_A_TIME:
+            self.wanted.append(self._new_act(len(self.wanted)))
+        lines = "".join(f"{json.dumps(asdict(draft))}\n" for draft in self.wanted)
+        (self.folder / "wanted.jsonl").write_text(lines)
+
+    def _new_act(self, number: int) -> Draft:
+        text, cause = f"words of act {number}", f"work:{number}"
+        hold = self.rng.choice(["", "", "", "will be approved", "will be rejected"])
+        kind = self.rng.choice(["post", "reply", "like", "delete"])
+        asked = {draft.target for draft in self.wanted}
+        if kind == "delete" and (uris := sorted(set(self.ledger.standing) - asked - set(self.old[:2]))):
+            uri = self.rng.choice(uris)
+            return Draft("delete", uri, {"uri": uri}, cause_id=cause, hold=hold)
+        if kind in {"post", "delete"}:
+            return Draft("post", "", {"text": text}, text, cause_id=cause, hold=hold)
+        uri, cid = self.world.network.post_as(self.ada.did, f"Question {number}")
+        ref = {"uri": uri, "cid": cid}
+        if kind == "reply":
+            return Draft("reply", uri, {"text": text, "parent": ref, "root": ref}, text, cause_id=cause, hold=hold)
+        return Draft("like", uri, ref, cause_id=cause, hold=hold)
+
+    def _rows(self, what: str) -> list[sqlite3.Row]:
+        path = self.folder / "soul.db"
+        if not path.exists():
+            return []
+        with closing(sqlite3.connect(path, timeout=10)) as connection:
+            connection.row_factory = sqlite3.Row
+            try:
+                return connection.execute(f"SELECT * FROM intents WHERE {what}").fetchall()  # noqa: S608 - our own words
+            except sqlite3.OperationalError:
+                return []  # killed before it had made its tables
+
+    def _settled(self) -> int:
+        return len(self._rows("state IN ('done', 'blocked')"))
+
+    def unfinished(self) -> bool:
+        """Whether something is still to be done, also by the owner."""
+        return self._settled() < len(self.wanted)
+
+    async def owner_decides(self) -> None:
+        """The owner says yes or no to all that waits now, as a command of theirs does."""
+        if not self._rows("state = 'held'"):
+            return
+        database = await Database.beside(self.folder / "soul.db")
+        journal = Journal(database, SilentConsole(), SystemClock(), Redactor())
+        try:
+            for intent in await database.run(approval.held):
+                await journal.record_with(partial(_decide, intent))
+        finally:
+            await database.close()
+
+    def count(self, figures: Figures) -> None:
+        meant = [draft for draft in self.wanted if not draft.hold or _approves(draft.hold)]
+        never = [draft for draft in self.wanted if draft not in meant]
+        marks = {_mark(draft) for draft in meant if draft.kind != "delete"}
+        targets = {draft.target for draft in meant if draft.kind == "delete"}
+        created, deleted = self.ledger.created, self.ledger.deleted
+        figures.acts = len(meant)
+        figures.duplicates = sum(times - 1 for times in (*created.values(), *deleted.values()))
+        figures.losses = sum(mark not in created for mark in marks) + sum(
+            uri not in deleted or uri in self.ledger.standing for uri in targets
+        )
+        figures.uninvited = sum(created[_mark(draft)] for draft in never) + sum(uri not in targets for uri in deleted)
+        assert set(self.old[:2]) <= set(self.ledger.standing)
+
+    def assert_rows_agree(self) -> None:
+        states = {row["cause_id"]: row["state"] for row in self._rows("1")}
+        assert states == {
+            draft.cause_id: "blocked" if draft.hold and not _approves(draft.hold) else "done" for draft in self.wanted
+        }
+        sent = {row["result_uri"] for row in self._rows("state = 'done' AND kind <> 'delete'")}
+        assert sent | set(self.old) == set(self.ledger.standing) | set(self.ledger.deleted)
+
+
+async def _owner_looks_in(work: Work, after_s: float) -> None:
+    await asyncio.sleep(after_s)
+    await work.owner_decides()
+
+
+def _decide(intent: Intent, connection: sqlite3.Connection) -> tuple[Intent, Entry]:
+    now = SystemClock().now()
+    if _approves(intent.error or ""):
+        return approval.approve(connection, intent.id, now)
+    return approval.reject(connection, intent.id, "", now)
+
+
+def _approves(hold: str) -> bool:
+    return hold == "will be approved"
 
 
 async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
@@ -95,23 +209,5 @@ async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: rando
     return word == f"ended -{signal.SIGKILL}"
 
 
-def _mark(draft: Draft) -> tuple[str, str]:
+def _mark(draft: Draft) -> Mark:
     return draft.kind, draft.text if draft.kind == "post" else draft.target
-
-
-def _standing(world: Rig, soul: Account) -> Counter[tuple[str, str]]:
-    """What stands on the network, by what it was meant to be."""
-    posts = [record.value for record in world.network.records(soul.did, POST)]
-    likes = [record.value for record in world.network.records(soul.did, LIKE)]
-    return Counter(
-        [("reply", post["reply"]["parent"]["uri"]) if "reply" in post else ("post", post["text"]) for post in posts]
-        + [("like", like["subject"]["uri"]) for like in likes]
-    )
-
-
-def _rows_agree_with_the_network(path: Path, world: Rig, soul: Account) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT state, result_uri FROM intents").fetchall()
-    assert {state for state, _ in rows} == {"done"}
-    standing = {record.uri for name in (POST, LIKE) for record in world.network.records(soul.did, name)}
-    assert {uri for _, uri in rows} == standing
