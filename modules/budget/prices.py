@@ -74,11 +74,9 @@ def _published(model: str, base_url: str, now: datetime) -> Price | None:
     # NOTE(self): the data is a large module; who names every price should not wait for it.
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - see above
 
-    provider, _, bare = model.rpartition("/")
-    for ref, provider_id, url in (
-        (model, None, base_url),
-        (bare, provider, None) if provider else (bare, None, None),
-    ):
+    provider, slash, bare = model.partition("/")
+    named = (bare, provider, None) if slash else (model, None, None)
+    for ref, provider_id, url in ((model, None, base_url), named):
         try:
             _, info = get_snapshot().find_provider_model(ref, None, provider_id, url)
         except LookupError:

@@ -1,0 +1,64 @@
+"""The scripted model service, and a gateway with a budget at its door."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from modules.llm_gateway.gateway import LLMGateway
+from tests.modules.budget.budget_rig import MAIN, Rig, Rules, process
+from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+
+
+@pytest.fixture(scope="session")
+def budget_model_service() -> Iterator[ScriptedModel]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def model(budget_model_service: ScriptedModel) -> ScriptedModel:
+    budget_model_service.script.clear()
+    budget_model_service.requests.clear()
+    return budget_model_service
+
+
+@dataclass
+class Door:
+    """A gateway, and the rig of the budget that keeps it."""
+
+    gateway: LLMGateway
+    rig: Rig
+
+    async def ledger(self) -> list[tuple[str, int, int]]:
+        return [(row["state"], row["input_tokens"], row["output_tokens"]) for row in await self.rig.rows()]
+
+
+OpenDoor = Callable[..., AbstractAsyncContextManager[Door]]
+
+
+@pytest.fixture
+def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
+    @asynccontextmanager
+    async def opened(rules: Rules | None = None, *, url: str = "", timeout_s: float = 5) -> AsyncIterator[Door]:
+        async with process(tmp_path / "soul.db", rules or Rules()) as rig:
+            gateway = LLMGateway(
+                base_url=url or model.url,
+                api_key="made-up",
+                model=MAIN,
+                clock=rig.clock,
+                rng=Random(7),
+                console=rig.console,
+                wall=rig.budget,
+                call_timeout_s=timeout_s,
+                max_retries=1,
+            )
+            try:
+                yield Door(gateway, rig)
+            finally:
+                await gateway.aclose()
+
+    return opened

@@ -1,0 +1,206 @@
+"""Proves over real HTTP that no attempt leaves the gateway uncounted, and what each ending of an attempt counts as."""
+
+import asyncio
+import dataclasses
+import socket
+from collections.abc import Awaitable
+
+import pytest
+
+from common.errors import BudgetExceeded, SoulError, Transient
+from modules.budget.measure import input_bound
+from modules.budget.types import Caps
+from modules.llm_gateway.types import ChatResult, Message, ToolSpec, Usage
+from tests.modules.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
+from tests.modules.budget.conftest import Door, OpenDoor
+from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls, refuses, says
+
+HELLO = [Message("user", "hello")]
+TOOL = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
+BOUND = input_bound(
+    {
+        "model": MAIN,
+        "messages": [{"role": "user", "content": "hello"}],
+        "max_tokens": 1024,
+        "stream_options": {"include_usage": True},
+    }
+)
+WORST = ("reserved", BOUND, 1024)
+
+
+async def outcome(door: Door, wanted: Awaitable[ChatResult]) -> ChatResult | BaseException:
+    """What comes of `wanted` while the clock is moved on over its waits."""
+    task = asyncio.ensure_future(wanted)
+    while not task.done():
+        await asyncio.sleep(0.002)
+        if door.rig.clock._sleepers:
+            await door.rig.clock.advance(10)
+    return (await asyncio.gather(task, return_exceptions=True))[0]
+
+
+async def asked(model: ScriptedModel, times: int) -> None:
+    """Once so many requests have reached the service."""
+    for _ in range(2000):
+        if len(model.requests) >= times:
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(model.requests)
+
+
+async def test_while_the_model_thinks_its_worst_case_is_counted_and_the_answer_replaces_it(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door() as door:
+        model.plays(dataclasses.replace(says("Good morning."), hang_s=0.3))
+        task = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO, purpose="greeting", importance="mention"))
+        await asked(model, 1)
+        assert await door.ledger() == [WORST]
+        result = await task
+        (row,) = await door.rig.rows()
+        assert (row["purpose"], row["importance"], row["model"]) == ("greeting", "mention", MAIN)
+        assert await door.ledger() == [("settled", 10, 5)]
+        assert result.cost_usd == result.usage.cost_usd == PRICES[MAIN].cost(10, 5) / 1e6
+        assert (result.usage.step, result.usage.model) == ("normal", MAIN)
+
+
+@pytest.mark.parametrize("broken", [refuses(500), refuses(503), refuses(408), Reply(chunks=says("half").chunks[:1])])
+async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
+    open_door: OpenDoor, model: ScriptedModel, broken: Reply
+) -> None:
+    async with open_door() as door:
+        model.plays(broken, says("there"))
+        result = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        assert await door.ledger() == [WORST, ("settled", 10, 5)]
+        assert isinstance(result, ChatResult)
+        both = PRICES[MAIN].cost(BOUND, 1024) + PRICES[MAIN].cost(10, 5)
+        assert result.cost_usd == pytest.approx(both / 1e6)
+        assert (result.attempts, result.usage.input_tokens) == (2, 10)
+
+
+async def test_an_attempt_that_times_out_stays_counted_in_full(open_door: OpenDoor, model: ScriptedModel) -> None:
+    async with open_door(timeout_s=0.3) as door:
+        model.plays(dataclasses.replace(says("late"), hang_s=1), dataclasses.replace(says("late"), hang_s=1))
+        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), Transient)
+        assert await door.ledger() == [WORST, WORST]
+
+
+async def test_a_caller_that_gives_up_leaves_the_call_counted_in_full(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door() as door:
+        model.plays(dataclasses.replace(says("late"), hang_s=0.5))
+        task = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO))
+        await asked(model, 1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert await door.ledger() == [WORST]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 429])
+async def test_a_request_that_the_service_refuses_at_once_costs_nothing(
+    open_door: OpenDoor, model: ScriptedModel, status: int
+) -> None:
+    async with open_door() as door:
+        model.plays(refuses(status), refuses(status))
+        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), SoulError)
+        assert set(await door.ledger()) == {("settled", 0, 0)}
+
+
+async def test_a_service_that_is_not_there_costs_nothing(open_door: OpenDoor) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        url = f"http://127.0.0.1:{gone.getsockname()[1]}/v1"
+    async with open_door(url=url) as door:
+        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), Transient)
+        assert await door.ledger() == [("settled", 0, 0)] * 2
+
+
+async def test_a_refusal_of_a_parameter_is_free_and_the_adapted_request_is_counted_anew(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door() as door:
+        model.plays(refuses(400, "Unsupported parameter: use max_completion_tokens"), says("hi"))
+        await door.gateway.chat_with_tools(HELLO)
+        assert await door.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
+
+
+async def test_an_answer_without_usage_is_counted_by_its_bytes_reasoning_included(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    said = says("äöü", usage=False)
+    thought = {**said.chunks[0], "choices": [{"index": 0, "delta": {"reasoning_content": "h" * 100}}]}
+    async with open_door() as door:
+        model.plays(dataclasses.replace(said, chunks=(thought, *said.chunks)))
+        await door.gateway.chat_with_tools(HELLO)
+        ((state, sent, answered),) = await door.ledger()
+        assert (state, sent) == ("settled", BOUND)
+        assert 106 <= answered <= 106 + 16
+
+
+async def test_tool_calls_without_usage_are_counted_too(open_door: OpenDoor, model: ScriptedModel) -> None:
+    said = calls(("like", '{"uri": "at://somewhere"}'))
+    async with open_door() as door:
+        model.plays(dataclasses.replace(said, chunks=said.chunks[:-1]))
+        await door.gateway.chat_with_tools(HELLO, tools=[TOOL])
+        ((_, _, answered),) = await door.ledger()
+        assert 29 <= answered <= 29 + 16 + 32
+
+
+async def test_reasoning_that_a_service_counts_only_in_the_total_is_counted(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    said = says("hi")
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 500}
+    async with open_door() as door:
+        model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
+        assert (await door.gateway.chat_with_tools(HELLO)).usage.output_tokens == 490
+        assert await door.ledger() == [("settled", 10, 490)]
+
+
+@pytest.mark.parametrize("lie", [-5, 10**30, "many", None, float("nan")])
+async def test_a_count_that_is_no_count_is_not_believed(open_door: OpenDoor, model: ScriptedModel, lie: object) -> None:
+    said = says("hi")
+    usage = {"prompt_tokens": lie, "completion_tokens": lie, "total_tokens": lie}
+    async with open_door() as door:
+        model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
+        await door.gateway.chat_with_tools(HELLO)
+        ((state, sent, answered),) = await door.ledger()
+        assert (state, sent) == ("settled", BOUND)
+        assert 2 <= answered <= 2 + 16
+
+
+async def test_the_second_try_with_a_larger_limit_is_reserved_on_its_own(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door() as door:
+        model.plays(says("", finish="length"), dataclasses.replace(says("whole"), hang_s=0.3))
+        task = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO))
+        await asked(model, 2)
+        assert await door.ledger() == [("settled", 10, 5), ("reserved", BOUND, 4096)]
+        assert (await task).text == "whole"
+
+
+async def test_what_leaves_is_the_shortened_request_and_nothing_leaves_once_nothing_fits(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door(Rules(Caps(BOUND + 300))) as door:
+        model.plays(refuses(500), says("never asked for"))
+        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), BudgetExceeded)
+        assert [wire["max_tokens"] for wire in model.requests] == [300]
+        assert await door.ledger() == [("reserved", BOUND, 300)]
+
+
+async def test_the_cheaper_model_is_really_asked(open_door: OpenDoor, model: ScriptedModel) -> None:
+    async with open_door(Rules(cheap_model=CHEAP)) as door:
+        rig = door.rig
+        await rig.budget.settle(await rig.ask(request()), Usage(71_000, 1), 1)
+        model.plays(says("cheaply"))
+        result = await door.gateway.chat_with_tools(HELLO)
+        assert model.requests[0]["model"] == CHEAP
+        assert (result.usage.model, result.usage.step) == (CHEAP, "cheaper")
+
+
+async def test_a_plain_chat_passes_the_wall_with_its_importance(open_door: OpenDoor, model: ScriptedModel) -> None:
+    async with open_door(Rules(Caps(0))) as door:
+        with pytest.raises(BudgetExceeded, match="does not fit"):
+            await door.gateway.chat(HELLO, importance="owner")
+        assert model.requests == []
