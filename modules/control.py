@@ -87,6 +87,11 @@ class Control:
         standing = self.standing()
         return None if standing.may_act else Wait(str(standing), _ASK_AGAIN_S)
 
+    def held_back(self) -> str:
+        """Why a write must not leave, or "": the last word, when what was let out waits once more on its way."""
+        standing = self.standing()
+        return "" if standing.may_act else str(standing)
+
     def _sign(self, name: str) -> str | None:
         try:
             with (self._memory / name).open(encoding="utf-8", errors="replace") as file:

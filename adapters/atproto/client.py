@@ -32,6 +32,7 @@ class Atproto(Writer):
         min_spacing_s: the least number of seconds between two requests.
         languages: what the posts are written in, at most three.
         read_timeout_s: how long the service may be silent while it answers.
+        held_back: asked right before each write leaves: why it must not, or "".
         transport: makes what the requests travel by, one for each client inside; None: the SDK's own way.
 
     """
@@ -47,6 +48,7 @@ class Atproto(Writer):
         min_spacing_s: float,
         languages: tuple[str, ...] = ("en",),
         read_timeout_s: float = ATPROTO_READ_TIMEOUT_S,
+        held_back: Callable[[], str] = str,
         transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
     ) -> None:
         from adapters.atproto.xrpc import Xrpc  # noqa: PLC0415 - loads the SDK, which takes a second
@@ -59,6 +61,7 @@ class Atproto(Writer):
             clock=clock,
             min_spacing_s=min_spacing_s,
             read_timeout_s=read_timeout_s,
+            held_back=held_back,
             transport=transport,
         )
         super().__init__(xrpc, clock, languages)

@@ -1,14 +1,15 @@
 """The chokepoint: every request but login and refresh leaves through here, one at a time.
 
-Per request: the budget gate, the spacing, the sending under a deadline; then, at most once each, a renewed session
-when the token was refused, and the wait that the service asked for when we were too fast. A refused request was not
-performed, so sending it again is safe for writes too.
+Per request: the budget gate, the spacing, for a write the word of whoever may hold it back, and the sending under a
+deadline; then, at most once each, a renewed session when the token was refused, and the wait that the service asked
+for when we were too fast. A refused request was not performed, so sending it again is safe for writes too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 import httpx
@@ -25,6 +26,8 @@ from common.constants import (
 from common.result import Err
 
 logger = logging.getLogger(__name__)
+
+_WRITES = "/com.atproto.repo."
 
 
 class Renewal(Protocol):
@@ -72,6 +75,7 @@ class SpacedRequest(TimedRequest):
         budget: RateBudget,
         clock: Clock,
         spacing_s: float,
+        held_back: Callable[[], str],
         read_timeout_s: float,
         **httpx_options: object,
     ) -> None:
@@ -80,6 +84,7 @@ class SpacedRequest(TimedRequest):
         self._budget = budget
         self._clock = clock
         self._spacing_s = spacing_s
+        self._held_back = held_back
         self._turn = asyncio.Lock()
         self._not_before = 0.0
 
@@ -109,6 +114,8 @@ class SpacedRequest(TimedRequest):
                 raise Failure(refusal)
             if (wait := self._not_before - self._clock.monotonic()) > 0:
                 await self._clock.sleep(wait)
+            if _WRITES in url and method == "POST" and (why := self._held_back()):
+                raise Failure(Err(why, kind="transient"))
             self._not_before = self._clock.monotonic() + self._spacing_s
             return await super()._send_request(method, url, **kwargs)
 

@@ -36,6 +36,7 @@ class Xrpc:
         clock: Clock,
         min_spacing_s: float,
         read_timeout_s: float,
+        held_back: Callable[[], str],
         transport: Callable[[], httpx.AsyncBaseTransport] | None,
     ) -> None:
         self._clock = clock
@@ -59,6 +60,7 @@ class Xrpc:
             budget=self.budget,
             clock=clock,
             spacing_s=min_spacing_s,
+            held_back=held_back,
             read_timeout_s=read_timeout_s,
             transport=transport and transport(),
             event_hooks={"response": [self._see_date, self._see_budget]},
