@@ -54,7 +54,8 @@ class History:
 
         """
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
             handle = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
         except OSError as error:
             raise storage_error(self._folder, error) from error
