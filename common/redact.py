@@ -1,26 +1,64 @@
-"""Takes secrets out of text: the real values this process holds, in every plain encoding, and known key shapes."""
+"""Takes secrets out of text: the values this process holds, however they are dressed up, and known shapes of keys.
+
+A value is found plain, reversed, in ROT13, in hex, decimal, percent and base64 (at every alignment), in pieces, in
+look-alike letters, and with anything but letters and digits strewn in between: all of it is compared by its skeleton.
+"""
 
 from __future__ import annotations
 
 import base64
+import bisect
+import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
+
+from common.text.lookalikes import skeleton
 
 MASK = "[redacted]"
 MIN_SECRET_LENGTH = 6
 
-_KEY_SHAPES = re.compile(
-    r"""
-      \bsk-[A-Za-z0-9_-]{16,}                      # model service keys
-    | \bgh[pousr]_[A-Za-z0-9]{20,}                 # GitHub tokens
-    | \bgithub_pat_[A-Za-z0-9_]{20,}
-    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*   # JWTs
-    | \b(?=[a-z-]*[0-9])[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}\b   # Bluesky app passwords
-    | (?<=[Bb]earer\ )[A-Za-z0-9._~+/=-]{16,}
-    """,
-    re.VERBOSE,
+_MIN_SKELETON = 8  # a shorter one would be met by chance, across the words of ordinary prose
+_MIN_SKELETON_OF_WORDS = 10  # as would one that is only letters
+_WHOLE_BELOW = 24  # a secret this long is also known by its pieces
+_PIECE, _STEP = 12, 6
+_MOST_ROUNDS = 8
+
+_WORD = r"[A-Za-z0-9_-]"
+# NOTE(self): beside each shape stands what every key of it contains; looking for that first is what makes it quick.
+_KEY_SHAPES = tuple(
+    (sign, re.compile(shape, re.DOTALL))
+    for sign, shape in (
+        ("sk-", rf"\bsk-(?=[A-Za-z_-]*[0-9]){_WORD}{{16,}}"),  # model services
+        *((sign, rf"\b{sign}-[A-Za-z0-9-]{{20,}}") for sign in ("xai", "pplx", "tskey")),
+        *((sign, rf"\b{sign}_[A-Za-z0-9]{{24,}}") for sign in ("gsk", "vck", "r8", "hf", "lin_api", "dop_v1", "npm")),
+        ("k_", r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),  # Stripe
+        ("gh", r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
+        ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
+        ("glpat-", rf"\bglpat-{_WORD}{{20,}}"),
+        ("pypi-AgE", rf"\bpypi-AgE{_WORD}{{30,}}"),
+        ("IA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),  # AWS
+        ("AIza", rf"\bAIza{_WORD}{{35}}"),  # Google, as the next two
+        ("GOCSPX-", rf"\bGOCSPX-{_WORD}{{20,}}"),
+        ("ya29.", rf"\bya29\.{_WORD}{{20,}}"),
+        ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),  # Slack, as the next two
+        ("xapp-", r"\bxapp-[A-Za-z0-9-]{10,}"),
+        ("hooks.slack.com", r"\bhooks\.slack\.com/services/[A-Za-z0-9/]{20,}"),
+        ("SG.", rf"\bSG\.{_WORD}{{16,}}\.{_WORD}{{16,}}"),  # SendGrid
+        (":AA", rf"\b[0-9]{{8,10}}:AA{_WORD}{{32,}}"),  # Telegram
+        ("eyJ", rf"\beyJ{_WORD}{{8,}}\.{_WORD}{{8,}}\.{_WORD}*"),  # JWT
+        ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z -]*|\Z)"),
+        ("://", r"(?<=://)[^\s/:@]{1,100}:[^\s/:@]{3,100}(?=@)"),  # a password inside an address
+        ("earer ", r"(?<=earer )(?=[^\s0-9]*[0-9])[A-Za-z0-9._~+/=-]{16,}"),
+        ("ion: Bearer ", r"(?<=ion: Bearer )[A-Za-z0-9._~+/=-]{16,}"),
+        ("-", r"\b(?=[a-z-]*[2-7])(?=[2-7-]*[a-z])[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b(?!-)(?<!-.{19})"),  # app passwords
+    )
+)
+_ESCAPE = re.compile(
+    r"(?:%|\\x|\\u00|U\+00|&\#x)(?P<hex>[0-9a-f]{2});?|(?:=|0x)(?P<byte>[0-9a-f]{2})(?![0-9a-f])"
+    r"|&\#0*(?P<decimal>[0-9]{1,3});",
+    re.IGNORECASE,
 )
 
 
@@ -28,22 +66,31 @@ class Redactor:
     """Knows the secrets of this process. Build one from the settings; it never shows them."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {form for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for form in _encodings(secret)}
-        ordered = sorted(forms, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE) if ordered else None
+        known = {secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH}
+        forms = sorted({form for secret in known for form in _encodings(secret)}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, forms)), re.IGNORECASE) if forms else None
+        self._skeletons = sorted({bones for secret in known for bones in _skeletons(secret)}, key=len, reverse=True)
 
     def __repr__(self) -> str:
         return "Redactor(…)"
 
     def finds(self, text: str) -> bool:
         """Whether a secret, or what looks like one, stands in `text`."""
-        return bool((self._known and self._known.search(text)) or _KEY_SHAPES.search(text))
+        if self._known and self._known.search(text):
+            return True
+        if any(sign in text and shape.search(text) for sign, shape in _KEY_SHAPES):
+            return True
+        if not self._skeletons:
+            return False
+        return any(wanted in bones for bones in map(skeleton, _views(text)) for wanted in self._skeletons)
 
     def text(self, text: str) -> str:
         """`text` with each secret replaced by a mask."""
-        if self._known:
-            text = self._known.sub(MASK, text)
-        return _KEY_SHAPES.sub(MASK, text)
+        for _ in range(_MOST_ROUNDS):
+            if not self.finds(text):
+                return text
+            text = self._masked(text)
+        return MASK
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
         """A JSON-like value with each string in it redacted."""
@@ -55,8 +102,68 @@ class Redactor:
             return [self.value(item) for item in value]
         return value
 
+    def finds_in(self, value: Any) -> bool:  # noqa: ANN401 - any JSON-like value
+        """Whether a secret stands in any string of a JSON-like value."""
+        if isinstance(value, str):
+            return self.finds(value)
+        if isinstance(value, dict):
+            return any(self.finds(str(key)) or self.finds_in(item) for key, item in value.items())
+        return isinstance(value, list | tuple) and any(map(self.finds_in, value))
+
+    def _masked(self, text: str) -> str:
+        if self._known:
+            text = self._known.sub(MASK, text)
+        for _, shape in _KEY_SHAPES:
+            text = shape.sub(MASK, text)
+        spans = [span for units in _units(text) for span in self._found(units)]
+        kept, end = [], 0
+        for first, last in sorted(spans):
+            if last > end:
+                kept += [text[end : max(first, end)], MASK if first >= end else ""]
+                end = last
+        return "".join([*kept, text[end:]])
+
+    def _found(self, units: list[tuple[str, int, int]]) -> Iterator[tuple[int, int]]:
+        """Where skeletons stand in the text that was taken apart into `units`."""
+        bones = "".join(bare for bare, _, _ in units)
+        starts = [0]
+        for bare, _, _ in units:
+            starts.append(starts[-1] + len(bare))
+        for wanted in self._skeletons:
+            at = bones.find(wanted)
+            while at >= 0:
+                first = units[bisect.bisect_right(starts, at) - 1]
+                last = units[bisect.bisect_right(starts, at + len(wanted) - 1) - 1]
+                yield first[1], last[2]
+                at = bones.find(wanted, at + len(wanted))
+
+
+def _views(text: str) -> Iterator[str]:
+    """`text` as it stands, and as it reads once escapes such as `%41` and `0x41` are resolved."""
+    yield text
+    if _ESCAPE.search(text):
+        yield _ESCAPE.sub(_resolved, text)
+
+
+def _units(text: str) -> Iterator[list[tuple[str, int, int]]]:
+    """Both views, taken apart: the skeleton of each character or escape, and where it begins and ends in `text`."""
+    plain = [(skeleton(char), place, place + 1) for place, char in enumerate(text)]
+    yield plain
+    resolved, end = [], 0
+    for escape in _ESCAPE.finditer(text):
+        resolved += plain[end : escape.start()]
+        resolved.append((skeleton(_resolved(escape)), escape.start(), escape.end()))
+        end = escape.end()
+    if end:
+        yield resolved + plain[end:]
+
+
+def _resolved(escape: re.Match[str]) -> str:
+    return chr(int(escape["decimal"]) if escape["decimal"] else int(escape["hex"] or escape["byte"], 16))
+
 
 def _encodings(secret: str) -> set[str]:
+    """Those in which a secret is masked as a whole, down to the last sign."""
     raw = secret.encode()
     return {
         secret,
@@ -65,3 +172,21 @@ def _encodings(secret: str) -> set[str]:
         base64.b64encode(raw).decode().rstrip("="),
         base64.urlsafe_b64encode(raw).decode().rstrip("="),
     }
+
+
+def _skeletons(secret: str) -> set[str]:
+    pieces = [secret]
+    if len(secret) >= _WHOLE_BELOW:
+        pieces += [secret[at : at + _PIECE] for at in range(0, len(secret) - _PIECE + 1, _STEP)]
+    said = {skeleton(word) for piece in pieces for word in (piece, piece[::-1], codecs.encode(piece, "rot13"))}
+    said = {bones for bones in said if len(bones) >= (_MIN_SKELETON_OF_WORDS if bones.isalpha() else _MIN_SKELETON)}
+    coded = {skeleton(code) for piece in pieces for code in _codes(piece.encode())}
+    return said | {bones for bones in coded if len(bones) >= _MIN_SKELETON}
+
+
+def _codes(raw: bytes) -> Iterator[str]:
+    yield raw.hex()
+    yield "".join(map(str, raw))
+    for before in range(3):
+        code = base64.b64encode(bytes(before) + raw).decode()
+        yield code[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]

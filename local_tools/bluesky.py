@@ -7,14 +7,15 @@ import json
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import FeedItem, StrongRef
+from adapters.atproto.types import Actor, FeedItem, Page, StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
-from common.result import Err
+from common.result import ApiResult, Err
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.strings import normalize_post_text
 from local_tools.bluesky_inputs import (
@@ -33,9 +34,12 @@ from modules.bluesky.expression_policy import check_invitation
 from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.publish import Publisher, text_problem
 from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
-from modules.foreign_text import Framer
+from modules.foreign_text import Framer, clean_value, one_line
 from modules.skills import Skills
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Effect, Provenance, Tool, ToolResult, Turn
+
+_FOLLOWS = "app.bsky.graph.follow/"
+_ERROR_LENGTH = 300
 
 
 class BlueskyTools:
@@ -56,7 +60,9 @@ class BlueskyTools:
                 subject.revised = True
                 problem = check.suggestion or "readers have nothing to answer"
                 return ToolResult(self._revision(text, problem), is_error=True)
-        published = await self._publisher.post(text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn))
+        published = await self._publisher.post(
+            text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn), by_owner=_by_owner(turn), hold=turn.hold
+        )
         return _answer(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
@@ -69,7 +75,13 @@ class BlueskyTools:
         if f"@{self._atproto.handle}" in text.lower():
             return ToolResult(f"Error: @{self._atproto.handle} is you; speak to the person who wrote", is_error=True)
         published = await self._publisher.reply(
-            text, target, root=thread.root if thread else None, cause_id=turn.cause_id, urgent=_urgent(turn)
+            text,
+            target,
+            root=thread.root if thread else None,
+            cause_id=turn.cause_id,
+            urgent=_urgent(turn),
+            by_owner=_by_owner(turn),
+            hold=turn.hold,
         )
         if published.status == "liked_instead":
             data = {"act": "liked", "reason": published.reason, "intent_id": published.intent_id}
@@ -90,12 +102,19 @@ class BlueskyTools:
             if not args.closing_message.strip():
                 return ToolResult("Error: closing_type message needs closing_message", is_error=True)
             said = await self._publisher.reply(
-                args.closing_message, target, root=thread.root, cause_id=turn.cause_id, urgent=thread.is_owner
+                args.closing_message,
+                target,
+                root=thread.root,
+                cause_id=turn.cause_id,
+                urgent=thread.is_owner,
+                by_owner=_by_owner(turn),
             )
-            like = None if said.status == "accepted" else target
+            like = None if said.status in {"accepted", "held"} else target
         else:
             like = target
-        left = await self._publisher.conclude(thread.root, args.reason, like=like, cause_id=turn.cause_id)
+        left = await self._publisher.conclude(
+            thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=_by_owner(turn)
+        )
         data = {"act": "left", "reason": args.reason, "intent_id": left.intent_id or None}
         return ToolResult("You left the conversation.", ends_turn=True, data=data)
 
@@ -106,10 +125,18 @@ class BlueskyTools:
         return ToolResult("You stayed silent.", ends_turn=True, data=data)
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
-        return _answer(await self._publisher.follow(args.did, cause_id=turn.cause_id), "followed", ends=False)
+        published = await self._publisher.follow(
+            args.did, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
+        )
+        return _answer(published, "followed", ends=False)
 
     async def unfollow(self, args: UriInput, turn: Turn) -> ToolResult:
-        return _answer(await self._publisher.delete(args.follow_uri, cause_id=turn.cause_id), "unfollowed", ends=False)
+        if _FOLLOWS not in args.follow_uri:
+            return ToolResult(f"Error: a follow record's uri contains {_FOLLOWS}", is_error=True)
+        published = await self._publisher.delete(
+            args.follow_uri, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
+        )
+        return _answer(published, "unfollowed", ends=False)
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_timeline(limit=args.limit)
@@ -121,22 +148,27 @@ class BlueskyTools:
             return self._read(page)
         keys = ("uri", "cid", "reason", "text", "indexed_at")
         return self._read(
-            [
-                {"author": item.author.handle, **{key: getattr(item, key) for key in keys}}
-                for item in page.data.notifications
-            ]
+            [{**_named(item.author), **{key: getattr(item, key) for key in keys}} for item in page.data.notifications]
         )
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
+        if problem := _unreachable(args.actor, turn):
+            return ToolResult(problem, is_error=True)
         profile = await self._atproto.get_profile(args.actor)
         return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
-        page = await self._atproto.get_followers(args.actor, limit=args.limit)
-        return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
+        return await self._actors(self._atproto.get_followers, args, turn)
 
     async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
-        page = await self._atproto.get_follows(args.actor, limit=args.limit)
+        return await self._actors(self._atproto.get_follows, args, turn)
+
+    async def _actors(
+        self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
+    ) -> ToolResult:
+        if problem := _unreachable(args.actor, turn):
+            return ToolResult(problem, is_error=True)
+        page = await get(args.actor, limit=args.limit)
         return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
 
     async def _on_subject(
@@ -149,15 +181,16 @@ class BlueskyTools:
         target = _target(args.post_uri, args.post_cid, turn)
         if isinstance(target, str):
             return ToolResult(target, is_error=True)
-        return _answer(await act(target, cause_id=turn.cause_id), name, ends=isinstance(turn.subject, ThreadTurn))
+        published = await act(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
+        return _answer(published, name, ends=isinstance(turn.subject, ThreadTurn))
 
     def _read(self, result: Err | object) -> ToolResult:
         """What was read, as JSON inside a frame: it is other people's words."""
         if isinstance(result, Err):
-            return ToolResult(f"Error: {result.error}", is_error=True)
-        text = json.dumps(result, ensure_ascii=False)
+            return ToolResult(f"Error: {one_line(result.error, _ERROR_LENGTH)}", is_error=True)
+        text = json.dumps(clean_value(result), ensure_ascii=False)
         framed = Framer(self._skills, self._rng).frame("reading", author="several", uri="Bluesky", text=text)
-        return ToolResult(framed)
+        return ToolResult(framed, provenance=Provenance.STRANGER if result else None)
 
     def _revision(self, draft: str, problem: str) -> str:
         return self._skills.render(
@@ -180,25 +213,31 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         handler: Any,  # noqa: ANN401 - each handler takes its own input model
         needs: Provenance,
         *,
+        effect: Effect = "act",
         subject: type | None = None,
     ) -> Tool:
-        return Tool(name, description, model, "social", needs, handler, subject=subject)
+        holdable = effect == "act" and subject is None
+        return Tool(
+            name, description, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable
+        )
 
+    look = partial(tool, effect="look")
+    in_thread = partial(tool, subject=ThreadTurn)
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
         tool("bluesky_post", "Publish a post of your own.", PostInput, tools.post, own),
         tool("bluesky_reply", "Reply to a post, in public.", ReplyInput, tools.reply, anyone),
         tool("bluesky_like", "Like a post: warm, and starts nothing new.", SubjectInput, tools.like, anyone),
         tool("bluesky_repost", "Show a post to your followers.", SubjectInput, tools.repost, own),
-        tool("graceful_exit", "Leave this conversation kindly.", ExitInput, tools.exit, anyone, subject=ThreadTurn),
-        tool("stay_silent", "Do nothing, and say why.", SilenceInput, tools.silence, anyone, subject=ThreadTurn),
+        in_thread("graceful_exit", "Leave this conversation kindly.", ExitInput, tools.exit, anyone),
+        in_thread("stay_silent", "Do nothing, and say why.", SilenceInput, tools.silence, anyone),
         tool("bluesky_follow", "Follow an account.", DidInput, tools.follow, owner),
         tool("bluesky_unfollow", "Stop following an account.", UriInput, tools.unfollow, owner),
-        tool("bluesky_get_timeline", "Read your timeline.", LimitInput, tools.timeline, owner),
-        tool("bluesky_get_notifications", "Read your notifications.", LimitInput, tools.notifications, owner),
-        tool("bluesky_get_profile", "Read an account's profile.", ActorInput, tools.profile, anyone),
-        tool("bluesky_get_followers", "List who follows an account.", ActorListInput, tools.followers, anyone),
-        tool("bluesky_get_follows", "List whom an account follows.", ActorListInput, tools.follows, anyone),
+        look("bluesky_get_timeline", "Read your timeline.", LimitInput, tools.timeline, owner),
+        look("bluesky_get_notifications", "Read your notifications.", LimitInput, tools.notifications, owner),
+        look("bluesky_get_profile", "Read an account's profile.", ActorInput, tools.profile, anyone),
+        look("bluesky_get_followers", "List who follows an account.", ActorListInput, tools.followers, anyone),
+        look("bluesky_get_follows", "List whom an account follows.", ActorListInput, tools.follows, anyone),
     )
 
 
@@ -242,12 +281,36 @@ def _urgent(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
+def _by_owner(turn: Turn) -> bool:
+    """Whether nobody but the owner has a word in it."""
+    return turn.provenance is Provenance.OWNER
+
+
+def _unreachable(actor: str, turn: Turn) -> str:
+    """Why `actor` may not be looked up, or "".
+
+    A handle is looked up at an address that its holder owns: among others' words, a made-up one could carry away what
+    the turn has seen.
+    """
+    if _by_owner(turn) or actor.startswith("did:plc:"):
+        return ""
+    return "Error: in this turn an account is named by its did, such as did:plc:…"
+
+
 def _answer(published: Published, act: str, *, ends: bool) -> ToolResult:
-    if published.status == "blocked":
-        return ToolResult(f"BLOCKED: {published.reason}", is_error=True)
-    content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
     data = {"act": act, "reason": "", "intent_id": published.intent_id, "uri": published.uri}
+    if published.status == "blocked":
+        data |= {"act": "silent", "reason": published.reason}
+        return ToolResult(f"BLOCKED: {published.reason}", is_error=True, ends_turn=published.ends, data=data)
+    if published.status == "held":
+        data["reason"] = f"waits for the owner's yes: {published.reason}"
+        return ToolResult("HELD: it waits for your owner's yes.", ends_turn=ends, data=data)
+    content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
     return ToolResult(content, ends_turn=ends, data=data)
+
+
+def _named(author: Actor) -> dict[str, object]:
+    return {"author": author.handle, "author_did": author.did}
 
 
 def _brief(item: FeedItem) -> dict[str, object]:
@@ -255,7 +318,7 @@ def _brief(item: FeedItem) -> dict[str, object]:
     return {
         "uri": post.uri,
         "cid": post.cid,
-        "author": post.author.handle,
+        **_named(post.author),
         "text": post.text,
         "likes": post.like_count,
         "replies": post.reply_count,

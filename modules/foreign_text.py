@@ -1,36 +1,88 @@
-"""Other people's words on their way to the model: cleaned, and framed so that they cannot pass for anything else."""
+"""Text that crosses between the model and other people: cleaned both ways, and framed on its way in.
+
+Cleaning takes out what nobody sees and what a model may read as the end of our words. What people write with stays:
+emoji of several parts, flags, right-to-left scripts, and the joiners that some scripts are spelled with.
+"""
 
 from __future__ import annotations
 
 import random
 import re
-import unicodedata
+from typing import Any
 
+import regex
+
+from common.text.lookalikes import shape
 from modules.skills import Skills
 
-# NOTE(self): chat-template tokens of the usual model families; a model may read them as the end of our words.
-_TEMPLATE_TOKEN = re.compile(
-    r"<[|\uff5c][^|\uff5c<>\n]{1,40}[|\uff5c]>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>"
-    r"|</?(?:tool_calls?|function_calls?|think|thinking|antml:[^<>\n]{1,40})>",
-    re.IGNORECASE,
+_JOINING = (
+    r"\p{Arabic}\p{Syriac}\p{Nko}\p{Mongolian}\p{Phags_Pa}\p{Adlam}\p{Hanifi_Rohingya}\p{Devanagari}\p{Bengali}\p{Gurmukhi}"
+    r"\p{Gujarati}\p{Oriya}\p{Tamil}\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Balinese}"
+    r"\p{Javanese}\p{ccc=9}"
 )
-_FRAME = re.compile(r"</?(?:post|conversation|reading)-[^>\n]{0,80}>?", re.IGNORECASE)
+_HIDDEN = regex.compile(
+    rf"""
+    (?P<seen> \U0001F3F4 (?:
+          \U000E0067\U000E0062 (?: \U000E0065\U000E006E\U000E0067    # England
+                                 | \U000E0073\U000E0063\U000E0074    # Scotland
+                                 | \U000E0077\U000E006C\U000E0073 )  # Wales
+          \U000E007F )
+      | (?<=[\p{{Extended_Pictographic}}\p{{Emoji_Modifier}}\uFE0F]) \u200D (?=\p{{Extended_Pictographic}})
+      | (?<=[{_JOINING}])
+        [\u200C\u200D] (?!\p{{Default_Ignorable_Code_Point}})
+      | (?<=\p{{Emoji}}) [\uFE0E\uFE0F]
+      | (?<=\p{{Han}}) [\uFE00-\uFE02\U000E0100-\U000E010F]
+      | (?<=\p{{Mongolian}}) [\u180B-\u180F]
+    )
+    | [[\p{{Default_Ignorable_Code_Point}}\p{{Cc}}\p{{Cf}}\p{{Cs}}\u2800]--[\n\t\p{{Prepended_Concatenation_Mark}}]]
+    """,
+    regex.VERBOSE | regex.VERSION1,
+)
+_LINE_BREAK = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+# NOTE(self): the marks by which the usual model families tell who speaks, in the spelling that `shape` gives them; a
+# model may read them as the end of our words. Then our own frames, also half of one.
+_MARK = re.compile(
+    r"""
+      < [ ]? \|+ [ ]? [\w .:/+-]{1,40} [ ]? \|+ [ ]? >
+    | <<[ ]?/?sys[ ]?>>
+    | \[ [ ]? /? (?: inst | system_prompt | available_tools | tool_calls | tool_results | tool_content | think
+        | gmask ) [ ]? \]
+    | < [ ]? /? (?: s | bos | eos | pad | unk | sop | eop | (?:start|end)_of_(?:turn|image|text) | unused\d{1,4}
+        | fim_[a-z]{3,9} | think(?:ing)? | tools | tool_(?:call|response|result)s?
+        | function_(?:call|result)s? | (?:antml:)?(?:invoke|parameter)\b[^<>\n]{0,80} | antml:[^<>\n]{1,80} ) [ ]? >
+    | < [ ]? /? [ ]? (?:post|conversation|reading) [ ]? - (?: [^<>\n]{0,120} > | [0-9a-f]* )
+    | < [ ]? /? [ ]? [a-z_]{2,20} [ ]? - [ ]? [0-9a-f]{6,16} (?![0-9a-z_]) (?: [^<>\n]{0,160} > )?
+    """,
+    re.VERBOSE,
+)
+_BRACKETS = re.compile(r"[<>\[\]|]")
+_MOST_ROUNDS = 6
 _ATTRIBUTE_LENGTH = 300
 _QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
-_KEEP = {"\n", "\t"}
-_JOINERS = {"\u200d", "\ufe0f"}  # they build emoji
 
 
 def clean(text: str) -> str:
-    """`text` without control and zero-width characters, chat-template tokens and our own frames."""
-    visible = "".join(
-        char for char in text if char in _KEEP or char in _JOINERS or unicodedata.category(char) not in {"Cc", "Cf"}
-    )
-    before = ""
-    while before != visible:
-        before = visible
-        visible = _FRAME.sub("", _TEMPLATE_TOKEN.sub("", visible))
-    return visible.strip()
+    """`text` without what is hidden, the marks of chat templates, and our own frames."""
+    text = _LINE_BREAK.sub("\n", text)
+    for _ in range(_MOST_ROUNDS):
+        cleaned = _without_marks(_HIDDEN.sub(lambda match: match["seen"] or "", text)).strip()
+        if cleaned == text:
+            return text
+        text = cleaned
+    # NOTE(self): marks within marks within marks: nobody writes so by chance, and without brackets there is no mark.
+    return clean(_cut(text, _BRACKETS))
+
+
+def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
+    """A JSON-like value with each string in it cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): clean_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_value(item) for item in value]
+    return value
 
 
 class Framer:
@@ -41,7 +93,7 @@ class Framer:
         self._boundary = f"{rng.getrandbits(48):012x}"
 
     def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
-        """A block of kind `post` or `conversation`."""
+        """A block of kind `post`, `conversation` or `reading`."""
         return self._skills.render(
             "core",
             "Foreign Text",
@@ -53,11 +105,25 @@ class Framer:
         )
 
 
+def one_line(text: str, length: int = 64) -> str:
+    """Foreign text that stands inside a sentence of ours, such as a display name: cleaned, on one line, short."""
+    return " ".join(clean(text).split())[:length]
+
+
 def _attribute(text: str) -> str:
     """Foreign text inside the frame's own quotes: it can neither end them nor the tag."""
     return one_line(text, _ATTRIBUTE_LENGTH).translate(_QUOTES)
 
 
-def one_line(text: str, length: int = 64) -> str:
-    """Foreign text that stands inside a sentence of ours, such as a display name: cleaned, on one line, short."""
-    return " ".join(clean(text).split())[:length]
+def _without_marks(text: str) -> str:
+    return _cut(text, _MARK)
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> str:
+    """`text` without what `pattern` finds in its shape."""
+    plain = shape(text)
+    kept, end = [], 0
+    for match in pattern.finditer(plain):
+        kept.append(text[end : match.start()])
+        end = match.end()
+    return "".join([*kept, text[end:]]) if kept else text

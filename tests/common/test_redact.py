@@ -1,8 +1,15 @@
 """Secrets never leave: not plain, not encoded, not as a key of unknown origin."""
 
+# ruff: noqa: RUF001 - look-alike characters are part of what is tested here
+
 from __future__ import annotations
 
 import base64
+import codecs
+import random
+import timeit
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -13,6 +20,147 @@ from common.redact import MASK, MIN_SECRET_LENGTH, Redactor
 
 SECRET = "correct horse/battery+staple"
 RAW = SECRET.encode()
+ROOT = Path(__file__).parents[2]
+
+ORDINARY = [
+    "A perfectly ordinary sentence about task-oriented work.",
+    "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jt5tsfznls2r",
+    "https://bsky.app/profile/someone.bsky.social/post/3jt5tsfznls2r",
+    "bafyreib2rxk3rybk3aobmv5cjuql3bm2twh4jo5uxgxqknbqmyxxlpyq4u",
+    "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+    "did:plc:z72i7hdynmk6r22z27h6tvur and did:web:example.com",
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8, id 123e4567-e89b-12d3-a456-426614174000",
+    "https://www.youtube.com/watch?v=dQw4w9WgXcQ&list=PLFgquLnL59alCl_2TQvOiD5Vgm1hCaGSI&index=2",
+    "https://example.com/2024/05/06/best-ever-code-2024?utm_source=bluesky&utm_medium=social&ref=%2Fhome%20page",
+    "World cups: 1990-1994-1998-2002. Phone: +49 30 1234 5678. ISBN 978-3-16-148410-0.",
+    "well-made-longer-words make good-will-last-long",
+    "The bearer responsibilities of this post are counterproductive; Bearer acknowledgements too.",
+    "I gave my password to nobody, and I forgot the key to the shed. Which secret would you keep?",
+    "Price: $19.99=20, 50%25 off &#39;today&#39; 0x1F600 and =3D",
+    "Привет! Как дела? Сегодня дождь. 日本語のテキストも大丈夫です。 مرحبا بالعالم 👩🏽‍💻🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "sk- is no key, nor is gh_ or AKIA or a risk-taking-person-in-town; eyJust kidding.",
+    "[redacted]",
+    "",
+]
+
+
+def ordinary_texts() -> Iterator[str]:
+    """Whatever is at hand: the examples, every line of the project's own prose, and the posts of the town."""
+    yield from ORDINARY
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("skills/*/SKILL.md"), *ROOT.glob("town/**/*.md")]:
+        text = path.read_text(encoding="utf-8")
+        yield text
+        yield from text.splitlines()
+    for path in ROOT.glob("town/**/*.y*ml"):
+        yield from path.read_text(encoding="utf-8").splitlines()
+
+
+def spaced(secret: str) -> str:
+    return " ".join(secret)
+
+
+def dotted(secret: str) -> str:
+    return ". ".join(secret)
+
+
+def zero_width(secret: str) -> str:
+    return "\u200b".join(secret)
+
+
+def with_emoji(secret: str) -> str:
+    return "🌧".join(secret)
+
+
+def in_lines(secret: str) -> str:
+    return "\n- ".join(secret)
+
+
+def upside(secret: str) -> str:
+    return secret[::-1]
+
+
+def rot13(secret: str) -> str:
+    return codecs.encode(secret, "rot13")
+
+
+def look_alike(secret: str) -> str:
+    return secret.translate(str.maketrans("aceopxyABEHKMT", "асеорхуАВЕНКМТ"))
+
+
+def full_width(secret: str) -> str:
+    return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in secret)
+
+
+def bold(secret: str) -> str:
+    return "".join(chr(ord(char) - 97 + 0x1D41A) if "a" <= char <= "z" else char for char in secret)
+
+
+def accented(secret: str) -> str:
+    return "".join(f"{char}\u0301" for char in secret)
+
+
+def spelled_hex(secret: str) -> str:
+    return secret.encode().hex(":").upper()
+
+
+def c_hex(secret: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in secret.encode())
+
+
+def listed_hex(secret: str) -> str:
+    return ", ".join(f"0x{byte:02X}" for byte in secret.encode())
+
+
+def half_percent(secret: str) -> str:
+    return "".join(f"%{ord(char):02x}" if place % 2 else char for place, char in enumerate(secret))
+
+
+def entities(secret: str) -> str:
+    return "".join(f"&#{ord(char)};" for char in secret)
+
+
+def decimal(secret: str) -> str:
+    return " ".join(str(byte) for byte in secret.encode())
+
+
+def base64_of_a_sentence(secret: str) -> str:
+    return base64.b64encode(f"it is {secret}!".encode()).decode()
+
+
+def base64_shifted(secret: str) -> str:
+    return base64.urlsafe_b64encode(f"ok, {secret}".encode()).decode()
+
+
+def base64_in_groups(secret: str) -> str:
+    code = base64.b64encode(f".{secret}".encode()).decode()
+    return " ".join(code[at : at + 4] for at in range(0, len(code), 4))
+
+
+DISGUISES: list[Callable[[str], str]] = [
+    str,
+    str.upper,
+    spaced,
+    dotted,
+    zero_width,
+    with_emoji,
+    in_lines,
+    upside,
+    rot13,
+    look_alike,
+    full_width,
+    bold,
+    accented,
+    spelled_hex,
+    c_hex,
+    listed_hex,
+    half_percent,
+    entities,
+    decimal,
+    base64_of_a_sentence,
+    base64_shifted,
+    base64_in_groups,
+]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +192,20 @@ def test_a_known_secret_is_masked_in_every_plain_encoding(form: str) -> None:
         "ghp_" + "x" * 36,
         "github_pat_" + "x" * 40,
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
-        "abcd-1234-efgh-5678",
+        "abcd-2345-efgh-6723",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIza" + "Sy0-" * 9,
+        "xoxb-1234567890-abcdefghij",
+        "https://hooks.slack.com/services/T0000/B0000/" + "x" * 24,
+        "sk_live_" + "4eC39HqLyjWD" * 2,
+        "npm_" + "a1B2c3" * 6,
+        "hf_" + "a1B2c3" * 6,
+        "glpat-" + "a1B2c3" * 4,
+        "SG." + "a1B2c3" * 4 + "." + "d4E5f6" * 4,
+        "123456789:AA" + "Hd4-" * 9,
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\naC1rZXk=\n-----END OPENSSH PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\ncut off in the mid",
+        "postgres://soul:hunter2!@db.example/soul",
         "Authorization: Bearer abcdefghijklmnopqrst",
     ],
 )
@@ -54,20 +215,43 @@ def test_what_looks_like_a_key_is_masked_even_if_nobody_told_us(key: str) -> Non
     assert not Redactor().finds(Redactor().text(key))
 
 
-@pytest.mark.parametrize(
-    "harmless",
-    [
-        "A perfectly ordinary sentence about task-oriented work.",
-        "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jt5tsfznls2r",
-        "https://bsky.app/profile/someone.bsky.social/post/3jt5tsfznls2r",
-        "well-made-longer-words",
-        "",
-    ],
-)
-def test_ordinary_text_passes_untouched(harmless: str) -> None:
-    redactor = Redactor([SECRET])
-    assert not redactor.finds(harmless)
-    assert redactor.text(harmless) == harmless
+def test_ordinary_text_passes_untouched() -> None:
+    redactor = Redactor([SECRET, "town-password-1", "kqwe-2z3x-c4vb-5n6m", "sk-" + "q7W2" * 12])
+    flagged = [text for text in ordinary_texts() if redactor.finds(text) or redactor.text(text) != text]
+    assert flagged == []
+
+
+@given(st.lists(st.sampled_from(ORDINARY), min_size=1, max_size=8).map(" ".join))
+def test_ordinary_text_passes_however_it_is_put_together(text: str) -> None:
+    assert not Redactor([SECRET, "abcd-2345-efgh-6723"]).finds(text)
+
+
+@pytest.mark.parametrize("secret", [SECRET, "town-password-1", "abcd-2345-efgh-6723", "sk-" + "q7W2" * 12])
+@pytest.mark.parametrize("disguise", DISGUISES, ids=lambda disguise: disguise.__name__)
+def test_a_known_secret_is_found_in_every_disguise(disguise: Callable[[str], str], secret: str) -> None:
+    redactor = Redactor([secret])
+    said = f"Sure, here you are: {disguise(secret)} (as you wished)"
+    assert redactor.finds(said)
+    cleaned = redactor.text(said)
+    assert not redactor.finds(cleaned)
+    assert cleaned.startswith("Sure, here you are: ")
+    assert cleaned.endswith(" (as you wished)")
+
+
+def test_a_long_secret_is_found_by_a_part_of_it_too() -> None:
+    secret = "".join(random.Random(3).choices("abcdefghjkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", k=60))
+    redactor = Redactor([secret])
+    for at in range(60 - 18):
+        assert redactor.finds(f"the next part is {secret[at : at + 18]}.")
+        assert redactor.finds(f"the next part is {secret[at : at + 18].encode().hex(' ')}.")
+
+
+@pytest.mark.parametrize(("length", "limit_ms"), [(300, 1), (20_000, 20)])
+def test_looking_for_secrets_costs_next_to_nothing(length: int, limit_ms: float) -> None:
+    redactor = Redactor(["abcd-2345-efgh-6723", "sk-proj-" + "q7W2" * 38])
+    text = (" ".join(ORDINARY) * 20)[:length]
+    redactor.finds(text)
+    assert min(timeit.repeat(lambda: redactor.text(text), number=1, repeat=20)) * 1000 < limit_ms
 
 
 def test_short_values_are_no_secrets_lest_every_word_be_masked() -> None:

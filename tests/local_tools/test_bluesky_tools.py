@@ -74,6 +74,46 @@ async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(world: Worl
     assert world.texts("rowan") == []
 
 
+async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(world: World) -> None:
+    uri, cid = world.network.post_as(world.account("kit"), "@rowan.test follow me, all of you!")
+    mixed = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
+    wishes = {
+        "bluesky_post": {"text": "Slate."},
+        "bluesky_reply": {"text": "Slate, mostly.", "post_uri": uri, "post_cid": cid},
+        "bluesky_like": {"post_uri": uri, "post_cid": cid},
+        "bluesky_repost": {"post_uri": uri, "post_cid": cid},
+        "bluesky_follow": {"did": world.account("kit")},
+        "bluesky_unfollow": {"follow_uri": f"at://{world.account('rowan')}/app.bsky.graph.follow/3jt5tsfznls2r"},
+    }
+    async with awake(world.make_home("rowan")) as life:
+        executor = life.app.thinker.executor
+        acts = {tool.name for tool in executor.registry.available(mixed) if tool.effect == "act"}
+        assert {name for name in acts if name.startswith("bluesky")} == set(wishes)
+        for name, arguments in wishes.items():
+            result = await executor.execute(ToolCall("1", name, arguments), mixed)
+            assert result.content == "HELD: it waits for your owner's yes."
+        await life.send()
+        assert await life.app.rails.outbox.counts() == {"held": len(wishes)}
+    assert world.texts("rowan") == []
+    assert world.likers(uri) == []
+
+
+async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_did(world: World) -> None:
+    kit = world.account("kit")
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        assert (await use(life, "bluesky_get_notifications")).provenance is None
+        world.network.post_as(kit, "@rowan.test hello")
+        found = await use(life, "bluesky_get_notifications")
+        assert found.provenance is Provenance.STRANGER
+        assert read(found)[0]["author_did"] == kit
+        mixed = Turn("owner", Provenance.STRANGER, origin=Provenance.OWNER)
+        execute = life.app.thinker.executor.execute
+        carried = await execute(ToolCall("1", "bluesky_get_profile", {"actor": "all-it-saw.kit.test"}), mixed)
+        assert carried.is_error
+        assert read(await execute(ToolCall("1", "bluesky_get_profile", {"actor": kit}), mixed))["handle"] == "kit.test"
+
+
 async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
     kit = world.account("kit")
     async with awake(world.make_home("rowan")) as life:
@@ -87,11 +127,13 @@ async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
 
 
 async def test_only_own_records_can_be_deleted(world: World) -> None:
-    uri, _ = world.network.post_as(world.account("kit"), "Mine.")
     async with awake(world.make_home("rowan")) as life:
-        result = await use(life, "bluesky_unfollow", follow_uri=uri)
-    assert result.is_error
-    assert "your own" in result.content
+        theirs = f"at://{world.account('kit')}/app.bsky.graph.follow/3jt5tsfznls2r"
+        assert "your own" in (await use(life, "bluesky_unfollow", follow_uri=theirs)).content
+        uri, _ = world.network.post_as(world.account("rowan"), "Mine.")
+        assert (await use(life, "bluesky_unfollow", follow_uri=uri)).is_error
+        await life.send()
+    assert world.texts("rowan") == ["Mine."]
 
 
 async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(world: World) -> None:
