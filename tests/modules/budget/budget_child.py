@@ -1,0 +1,38 @@
+"""A process that asks the model, to be killed in the middle: `python budget_child.py DATABASE URL`."""
+
+import asyncio
+import sys
+from pathlib import Path
+from random import Random
+
+from common.clock import SystemClock
+from common.redact import Redactor
+from modules.budget.budget import Budget
+from modules.budget.types import Caps
+from modules.console import SilentConsole
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.types import Message
+from modules.schema import MIGRATIONS
+
+
+async def main(path: Path, url: str) -> None:
+    clock, console = SystemClock(), SilentConsole()
+    database = await Database.open(path, MIGRATIONS)
+    budget = Budget(
+        database=database,
+        clock=clock,
+        journal=Journal(database, console, clock, Redactor(())),
+        caps=Caps(50_000),
+        prices={},
+        model="maker/large",
+        timezone="UTC",
+    )
+    gateway = LLMGateway(
+        base_url=url, api_key="made-up", model="maker/large", clock=clock, rng=Random(1), console=console, wall=budget
+    )
+    await gateway.chat([Message("user", "hello")], purpose="killed", importance="own")
+
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
