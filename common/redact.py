@@ -17,6 +17,7 @@ from urllib.parse import quote
 from common.text.lookalikes import skeleton
 
 MASK = "[redacted]"
+LEAK = "it would give away a secret"
 MIN_SECRET_LENGTH = 6
 
 _MIN_SKELETON = 8  # a shorter one would be met by chance, across the words of ordinary prose

@@ -38,7 +38,8 @@ Stopped = Literal[
 class Thought:
     """What a stretch of thinking came to.
 
-    `text` is the model's last words; `usage` the sum over all rounds; `provenance` the least trusted words in it.
+    `text` is the model's last words, without secrets; `usage` the sum over all rounds; `provenance` the least trusted
+    words in it.
     """
 
     text: str
@@ -127,7 +128,7 @@ class _Session:
                 return "interrupted"
             raise
         self.rounds += 1
-        self.text = result.text or self.text
+        self.text = self.executor.redactor.text(result.text) or self.text
         self.usage += result.usage
         if not result.tool_calls:
             return self._without_calls(result.text)

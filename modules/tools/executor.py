@@ -13,7 +13,8 @@ from dataclasses import replace
 from pydantic import BaseModel, ValidationError
 
 from common.errors import Fatal, SoulError
-from common.redact import Redactor
+from common.redact import LEAK, Redactor
+from modules.console import Console
 from modules.foreign_text import one_line
 from modules.llm_gateway.types import ToolCall
 from modules.tools.policy import explain, why_held, without_empty_options
@@ -29,7 +30,8 @@ class Executor:
     Args:
         registry: says which tools exist.
         on_call: hears every call with its result; `result.data["traceback"]` is there when a handler broke.
-        redactor: takes secrets out of what the model is told.
+        redactor: takes secrets out of what the model is told; a call that holds one is refused.
+        console: where the owner is told of such a call.
 
     """
 
@@ -38,15 +40,17 @@ class Executor:
         registry: Registry,
         on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None,
         redactor: Redactor | None = None,
+        console: Console | None = None,
     ) -> None:
         self.registry = registry
+        self.redactor = redactor or Redactor()
         self._on_call = on_call
-        self._redactor = redactor or Redactor()
+        self._console = console
 
     async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
         """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
         result = await self._result(call, turn, only)
-        result = replace(result, content=self._redactor.text(result.content))
+        result = replace(result, content=self.redactor.text(result.content))
         if self._on_call:
             self._on_call(call, result, turn)
         return result
@@ -59,6 +63,10 @@ class Executor:
             if self.registry.get(call.name) is not None:
                 return _error(f"Blocked: {call.name} is not available in this turn. Available: {names}.")
             return _error(f"Error: there is no tool named {call.name!r}. Available: {names}.")
+        if self.redactor.finds_in(call.input):
+            if self._console:
+                self._console.line("error", f"Refused {call.name}: {LEAK}", turn.cause_id or turn.loop)
+            return _error(f"BLOCKED: {LEAK}. Never write keys or passwords.")
         if call.malformed:
             return _error(f"Error: {call.name} was not called: {call.malformed}. Send one JSON object.")
         try:

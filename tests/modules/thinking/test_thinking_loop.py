@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from common.clock import FakeClock
 from common.errors import ModelRefused, StorageError, Transient
+from common.redact import MASK, Redactor
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, Usage
 from modules.thinking import Thought, think
@@ -249,6 +250,20 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
     assert thought.provenance is Provenance.STRANGER
     offered = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
     assert offered == [["act", "send", "hear"], ["send", "hear"]]
+
+
+async def test_the_last_words_never_hold_a_secret(gateway: LLMGateway, model: ScriptedModel, clock: FakeClock) -> None:
+    model.plays(says("Of course, it is tell-nobody-77."))
+    thought = await think(
+        gateway=gateway,
+        executor=Executor(Registry([], social_only=True), redactor=Redactor(["tell-nobody-77"])),
+        turn=Turn("owner", Provenance.OWNER),
+        system="be kind",
+        messages=[Message("user", "what is my password?")],
+        purpose="test",
+        clock=clock,
+    )
+    assert thought.text == f"Of course, it is {MASK}."
 
 
 async def test_what_is_fatal_goes_through_from_model_and_tool(thinks: Think, model: ScriptedModel) -> None:

@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from common.errors import PolicyBlocked, StorageError
-from common.redact import MASK, Redactor
+from common.redact import LEAK, MASK, Redactor
+from modules.console import SilentConsole
 from modules.llm_gateway.types import ToolCall
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
@@ -152,6 +153,26 @@ async def test_a_secret_never_reaches_the_model_through_a_result() -> None:
         ToolCall("1", "echo", {"text": "hi"}), Turn("test", Provenance.OWNER, cause_id="tell-nobody-77")
     )
     assert result.content == f"the note says {MASK}"
+
+
+@pytest.mark.parametrize(
+    "sent", [{"text": "it is tell-nobody-77"}, {"text": "t-e-l-l n-o-b-o-d-y 7 7"}, {"note": {"a": ["tell-nobody-77"]}}]
+)
+async def test_a_call_that_holds_a_secret_is_refused_and_the_owner_is_told(sent: dict[str, object]) -> None:
+    console, heard = SilentConsole(), list[Words]()
+
+    async def publish(arguments: Words, turn: Turn) -> ToolResult:
+        heard.append(arguments)
+        return ToolResult("done")
+
+    executor = Executor(
+        Registry([tool(handler=publish)], social_only=True), redactor=Redactor(["tell-nobody-77"]), console=console
+    )
+    result = await executor.execute(ToolCall("1", "echo", sent), turn(Provenance.OWNER))
+    assert result.is_error
+    assert result.content == f"BLOCKED: {LEAK}. Never write keys or passwords."
+    assert heard == []
+    assert [line[:2] for line in console.lines] == [("error", f"Refused echo: {LEAK}")]
 
 
 async def test_a_rule_that_forbids_speaks_to_the_model() -> None:
