@@ -304,7 +304,7 @@ def _answer(published: Published, act: str, *, ends: bool) -> ToolResult:
         return ToolResult(f"BLOCKED: {published.reason}", is_error=True, ends_turn=published.ends, data=data)
     if published.status == "held":
         data["reason"] = f"waits for the owner's yes: {published.reason}"
-        return ToolResult("HELD: it waits for your owner's yes.", ends_turn=ends, data=data)
+        return ToolResult("HELD: it waits for your owner's yes. Do not try again.", ends_turn=ends, data=data)
     content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
     return ToolResult(content, ends_turn=ends, data=data)
 
