@@ -20,7 +20,8 @@ NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow
 
 _BY_OWNER = "the owner asked for it"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
-_NO_LETTERS = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+# NOTE(self): emoji bring combining signs of their own.
+_NO_LETTERS = regex.compile(r"(?:[^\p{L}\p{M}\p{N}]|[\p{Variation_Selector}\p{Me}])+")
 _NO_DIGITS = regex.compile(r"[\p{N}\s]+")
 
 

@@ -113,7 +113,7 @@ LOOP_PAIR_HARD = Manner("loop-pair-hard", 12, "turns", DAY_S, _OURS, "After so m
 REPOST_SENSE = Manner(
     "repost-sense",
     1,
-    "replies",
+    "reply",
     DAY_S,
     _OURS,
     "A near-identical text by the same author (deleted and posted again, say) is answered once.",
