@@ -1,0 +1,195 @@
+"""Starts a program, limits it before its first instruction, reads what it says, and sees to its end.
+
+It all happens in the calling thread, which must be one of its own: the kernel ends the sandbox when the thread that
+started it ends, and so when the SOUL is killed. Nothing of a run outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from common.errors import SoulError
+from modules.hands.policy import bare
+from modules.hands.types import Ended, Limits, Ran
+from modules.hands.watch import TICK_S, Watch
+
+_CHUNK = 65_536
+_LAST_WORDS_S = 1.0
+_DEATH_S = 10.0
+_NICE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A run that has begun: `process` is what we started, `root` the first process of the tree, held by `handle`."""
+
+    process: subprocess.Popen[bytes]
+    root: int
+    handle: int
+
+    def kill(self) -> None:
+        """End all of it."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def start_sandboxed(
+    line: Callable[[int, int], Sequence[str]], env: Mapping[str, str], limits: Mapping[int, int]
+) -> Child:
+    """Start bubblewrap, limit the first process inside, then let the command begin.
+
+    Args:
+        line: the command line, given where bubblewrap tells its pid, and where it waits.
+        env: what both bubblewrap and the command see: the inside can read the environment of its first process.
+        limits: values of `resource.RLIMIT_*`.
+
+    Raises:
+        SoulError: bubblewrap does not work here.
+
+    """
+    told, tell = os.pipe()
+    wait, go = os.pipe()
+    with os.fdopen(told, "rb") as info, os.fdopen(go, "wb", buffering=0) as begin:
+        try:
+            process = _popen(line(tell, wait), env, pass_fds=(tell, wait))
+        finally:
+            os.close(tell)
+            os.close(wait)
+        try:
+            root = int(json.loads(info.read())["child-pid"])
+            handle = os.pidfd_open(root)
+        except (ValueError, LookupError, OSError):
+            process.kill()
+            said = process.communicate()[1].decode(errors="replace").strip()
+            raise SoulError(
+                f"bubblewrap does not work here: {said or 'it said nothing'}",
+                remedy="It needs version 0.8 and unprivileged user namespaces; `soul doctor` tries it.",
+            ) from None
+        _limit(root, limits)
+        begin.write(b"\n")
+    return Child(process, root, handle)
+
+
+def start_bare(command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int]) -> Child:
+    """Start a command without a sandbox, limited all the same."""
+    process = _popen(bare(command), env, cwd=work_dir, stdin=subprocess.PIPE)
+    handle = os.pidfd_open(process.pid)
+    _limit(process.pid, limits)
+    assert process.stdin  # noqa: S101 - asked for above
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    return Child(process, process.pid, handle)
+
+
+def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> Ran:
+    """Read and watch until the command ends, or is ended by a limit or by `stop`."""
+    began = time.monotonic()
+    process = child.process
+    assert process.stdout  # noqa: S101 - both are pipes
+    assert process.stderr  # noqa: S101
+    heard = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    out, err = heard.values()
+    exited = os.pidfd_open(process.pid)
+    ended: Ended | None = None
+    try:
+        with selectors.DefaultSelector() as ears:
+            for pipe in (*heard, exited):
+                ears.register(pipe, selectors.EVENT_READ)
+            ticked = began
+            while ended is None:
+                if _listen(ears, heard, exited, limits.output_bytes, TICK_S):
+                    ended = "exited"
+                elif stop.is_set() or time.monotonic() - began > limits.wall_s:
+                    ended = "timeout"
+                elif time.monotonic() - ticked >= TICK_S:
+                    ended = watch.over(child.root)
+                    ticked = time.monotonic()
+            child.kill()
+            ears.unregister(exited)
+            last = time.monotonic() + _LAST_WORDS_S
+            while ears.get_map() and time.monotonic() < last:
+                _listen(ears, heard, exited, limits.output_bytes, TICK_S)
+        code = process.wait(_DEATH_S)
+    finally:
+        child.kill()
+        _wait_for_death(child.handle)
+        for handle in (exited, child.handle):
+            os.close(handle)
+        process.stdout.close()
+        process.stderr.close()
+    return Ran(
+        returncode=code if code >= 0 else 128 - code,
+        stdout=_text(out, limits),
+        stderr=_text(err, limits),
+        ended=ended,
+        seconds=time.monotonic() - began,
+        truncated=max(len(out), len(err)) > limits.output_bytes,
+    )
+
+
+def _popen(
+    line: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    cwd: Path = Path("/"),
+    stdin: int = subprocess.DEVNULL,
+    pass_fds: tuple[int, ...] = (),
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - it is what this module is for; no shell reads the line
+        line,
+        env=env,
+        cwd=cwd,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=pass_fds,
+        start_new_session=True,
+    )
+
+
+def _limit(pid: int, limits: Mapping[int, int]) -> None:
+    """Limit a process that has not begun. It also stands back for others, and is the first to go for want of memory."""
+    os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+    Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+    for kind, value in limits.items():
+        _, hard = resource.prlimit(pid, kind)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.prlimit(pid, kind, (most, most))
+
+
+def _listen(
+    ears: selectors.BaseSelector, heard: Mapping[int, bytearray], exited: int, most: int, seconds: float
+) -> bool:
+    """Hear what there is; whether the command has ended. One byte beyond `most` is kept, as a sign of more."""
+    over = False
+    for key, _ in ears.select(seconds):
+        if key.fd == exited:
+            over = True
+        elif said := os.read(key.fd, _CHUNK):
+            heard[key.fd].extend(said[: most + 1 - len(heard[key.fd])])
+        else:
+            ears.unregister(key.fd)
+    return over
+
+
+def _wait_for_death(handle: int) -> None:
+    with selectors.DefaultSelector() as ears:
+        ears.register(handle, selectors.EVENT_READ)
+        ears.select(_DEATH_S)
+
+
+def _text(heard: bytearray, limits: Limits) -> str:
+    return bytes(heard[: limits.output_bytes]).decode(errors="replace")

@@ -1,0 +1,54 @@
+"""What a run may take, and what comes back of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from common.constants import EXEC_TIMEOUT_S
+
+MIB = 1024 * 1024
+
+Ended = Literal[
+    "exited",  # by itself, with the return code that it chose or the signal that it died of
+    "timeout",  # the wall time was over
+    "memory",  # all processes together held too much
+    "processes",  # there were too many
+    "disk",  # the work folder grew too much, or the disk was nearly full
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may take. Times in seconds, sizes in bytes."""
+
+    wall_s: float = EXEC_TIMEOUT_S
+    cpu_s: int = 120  # of each process
+    memory_bytes: int = 1024 * MIB  # of all processes together
+    address_space_bytes: int = 4096 * MIB  # of each process
+    processes: int = 256
+    open_files: int = 1024
+    file_bytes: int = 256 * MIB  # of each file
+    disk_bytes: int = 512 * MIB  # by which the work folder may grow
+    tmp_bytes: int = 128 * MIB  # of the /tmp inside, which is memory
+    output_bytes: int = MIB  # of stdout and of stderr, each
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run. `returncode` is a shell's: 128 and the signal's number for what died of one.
+
+    `truncated` says that more was written than is shown; `warning` is for the owner's eyes.
+    """
+
+    returncode: int
+    stdout: str
+    stderr: str
+    ended: Ended
+    seconds: float
+    truncated: bool = False
+    warning: str = ""
+
+    @property
+    def success(self) -> bool:
+        return self.ended == "exited" and self.returncode == 0
