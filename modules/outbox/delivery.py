@@ -130,7 +130,7 @@ class Delivery:
         if intent.state == "pending":
             free_since = self._kept.get(intent.id, self._started)
             pace = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=free_since)
-            pause = max(pause, pace)
+            pause = max(pause, pace, _wait_for_target(connection, intent))
         if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
             return wait.seconds
         return pause
@@ -254,6 +254,12 @@ class Delivery:
 def _waited(intent: Intent) -> str:
     why = f"; last: {intent.error}" if intent.error else ""
     return f"waited from {intent.created_at} until {intent.expires_at}{why}"
+
+
+def _wait_for_target(connection: sqlite3.Connection, intent: Intent) -> float:
+    """What is still on its way is deleted after it has come to its end: else it could arrive later."""
+    target = store.at_address(connection, intent.target) if intent.kind == "delete" else None
+    return policy.RETRY_BASE_S if target is not None and target.state in {"pending", "sending"} else 0.0
 
 
 def _asked_gate(gate: Gate, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:

@@ -59,6 +59,11 @@ def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
     return next(iter(_select(connection, "id = ?", intent_id)), None)
 
 
+def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
+    """The intent whose record stands, or would stand, at `uri`: no other has its record key."""
+    return next(iter(_select(connection, "rkey = ?", uri.rpartition("/")[2])), None)
+
+
 def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
     """All in `state`, newest first."""
     return _select(connection, "state = ?", state)

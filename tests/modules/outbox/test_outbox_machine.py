@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import tempfile
 from collections import Counter
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
@@ -13,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from common.errors import Fatal
-from modules.outbox.types import Draft, Intent
+from common.errors import Fatal, NotWaiting
+from modules.outbox.types import Draft, Intent, Wait
 from tests.modules.outbox.outbox_house import Fault, House, RecordService, like, post, reply
 
 TARGETS = st.sampled_from([f"at://did:plc:ada/app.bsky.feed.post/{number}" for number in range(3)])
@@ -30,19 +33,37 @@ class Lives(RuleBasedStateMachine):
         self.stack = contextlib.AsyncExitStack()
         self.runner = asyncio.Runner()
         self.accepted: dict[str, Intent] = {}
+        self.approved: set[str] = set()
+        self.rejected: set[str] = set()
+        self.shut = False
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
 
         async def wake() -> House:
             service = await self.stack.enter_async_context(RecordService().serving())
-            house = House(Path(folder) / "soul.db", service)
+            house = House(Path(folder) / "soul.db", service, gates=(self._gate,))
             await house.wake()
             return house
 
         self.house = self.runner.run(wake())
 
-    @rule(uri=TARGETS, words=WORDS, urgent=st.booleans())
-    def answer(self, uri: str, words: str, *, urgent: bool) -> None:
-        self._submit(reply(uri, words, urgent=urgent))
+    @rule(uri=TARGETS, words=WORDS, urgent=st.booleans(), hold=st.sampled_from(["", "", "the owner must see it"]))
+    def answer(self, uri: str, words: str, hold: str, *, urgent: bool) -> None:
+        self._submit(replace(reply(uri, words, urgent=urgent), hold=hold))
+
+    @rule(yes=st.booleans())
+    def decide(self, *, yes: bool) -> None:
+        async def first() -> Intent | None:
+            if not await self.house.outbox.held():
+                return None
+            return await (self.house.outbox.approve("1") if yes else self.house.outbox.reject("1"))
+
+        with contextlib.suppress(NotWaiting):
+            if (decided := self.runner.run(first())) is not None:
+                (self.approved if yes else self.rejected).add(decided.id)
+
+    @rule()
+    def shut_or_open_the_gate(self) -> None:
+        self.shut = not self.shut
 
     @rule(words=WORDS)
     def write(self, words: str) -> None:
@@ -107,26 +128,32 @@ class Lives(RuleBasedStateMachine):
 
     def _every_intent_comes_to_its_end(self) -> None:
         self.house.service.faults.clear()
-        self.house.service.down = False
-        while {"pending", "sending"} & set(self.runner.run(self.house.outbox.counts())):
+        self.house.service.down = self.shut = False
+        while {"held", "pending", "sending"} & set(self.runner.run(self.house.outbox.counts())):
             self._deliver()
             self.runner.run(self.house.clock.advance(900))
         for intent in self.accepted.values():
             final = self.runner.run(self.house.outbox.get(intent.id))
             assert final is not None
-            assert final.state in {"done", "failed", "expired"}
+            assert final.state in ({"blocked"} if intent.id in self.rejected else {"done", "failed", "expired"})
+            assert final.state != "done" or intent.state != "held" or intent.id in self.approved
             assert (intent.rkey in self.house.service.records) == (final.state == "done")
             assert final.state == "done" or final.error
 
     def _submit(self, draft: Draft) -> None:
         submitted = self.runner.run(self.house.outbox.submit(draft))
-        assert submitted.accepted != bool(submitted.reason)
+        assert submitted.accepted != (bool(submitted.reason) and not submitted.held)
         if submitted.accepted:
             self.accepted[submitted.intent.id] = submitted.intent
 
     def _deliver(self) -> None:
+        before = len(self.house.service.writes)
         with contextlib.suppress(Fatal):
             self.runner.run(self.house.outbox.deliver_due())
+        assert not self.shut or len(self.house.service.writes) == before
+
+    def _gate(self, _: sqlite3.Connection, __: Intent, ___: datetime) -> Wait | None:
+        return Wait("shut", 5) if self.shut else None
 
     async def _close(self) -> None:
         await self.house.sleep()
