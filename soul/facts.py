@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from adapters.atproto.client import Atproto
@@ -11,9 +13,12 @@ from common.clock import Clock, iso
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.expression import Expression
 from modules.bluesky.state import PendingPosts
+from modules.budget.types import Amount, Report
+from modules.control import Standing
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.outbox.outbox import Outbox
+from modules.outbox.types import Intent
 
 _DECISIONS_SHOWN = 10
 _ALIVE = "('pending', 'sending', 'done')"
@@ -29,7 +34,7 @@ SELECT (SELECT count(*) FROM intents WHERE kind = 'post' AND state IN {_ALIVE}),
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Asks the rails."""
+    """Asks the rails. `model_budget` and `standing` say how the day's budget and the signs against acting stand."""
 
     database: Database
     journal: Journal
@@ -39,11 +44,15 @@ class Facts:
     conversations: Conversations
     expression: Expression
     clock: Clock
+    model_budget: Callable[[], Awaitable[Report]] | None = None
+    standing: Callable[[], Standing] = Standing
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the rails, in its camelCase."""
         counts = await self.database.run(_count)
         budget = self.atproto.rate_limit_status()
+        report = await self.model_budget() if self.model_budget else None
+        standing = self.standing()
         decisions = [
             {
                 "at": stored.at,
@@ -63,20 +72,56 @@ class Facts:
             "pendingIntents": counts[4],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
+            "modelBudget": self._model_budget(report) if report else None,
+            "standing": {
+                "paused": standing.paused,
+                "safeMode": standing.safe_mode,
+                "reasons": list(standing.reasons),
+            },
+            "drafts": [_draft(intent) for intent in await self.outbox.held()],
+        }
+
+    def _model_budget(self, report: Report) -> dict[str, Any]:
+        return {
+            "step": report.step,
+            "tokens": _amount(report.tokens),
+            "usd": _amount(report.usd) if report.usd else None,
+            "resetsAt": iso(self.clock.now() + timedelta(seconds=report.resets_in_s)),
         }
 
 
 def spoken_situation(facts: dict[str, Any]) -> str:
     """The same as one line of prose, for the heartbeat and the owner's turns."""
     counts = facts["counts"]
-    budget = facts["budget"]
+    budget, model_budget, held = facts["budget"], facts["modelBudget"], len(facts["drafts"])
+    tokens = model_budget and model_budget["tokens"]
     return (
         f"{counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
         f"{counts['silences']} silences; "
-        f"{facts['pendingNotifications']} posts waiting to be met, {facts['pendingIntents']} acts on their way out; "
+        f"{facts['pendingNotifications']} posts waiting to be met, {facts['pendingIntents']} acts on their way out, "
+        f"{held} waiting for the owner's yes; "
         f"next thought {facts['nextExpressionAt'] or 'not planned'}; "
         f"Bluesky budget {budget['remaining']}/{budget['limit']}"
+        + (f"; tokens of today {tokens['used']:.0f}/{tokens['cap']:.0f}" if tokens else "")
+        + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
     )
+
+
+def _amount(amount: Amount) -> dict[str, float | None]:
+    """What is reserved counts as used: it may yet be, and the wall stands where it stands."""
+    return {"used": amount.used + amount.reserved, "cap": amount.cap}
+
+
+def _draft(intent: Intent) -> dict[str, Any]:
+    return {
+        "id": intent.id,
+        "kind": intent.kind,
+        "text": str(intent.body.get("text", "")),
+        "target": intent.target,
+        "why": intent.error or "",
+        "createdAt": intent.created_at,
+        "expiresAt": intent.expires_at,
+    }
 
 
 def _count(connection: sqlite3.Connection) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from town.mind.scripted import ScriptedMind
 from town.mind.service import model_app
 from town.mind.types import Mind
 from town.page.app import page_app
+from town.page.controls import Controls
 from town.page.residents import ResidentStatus, read_status
 from town.residents import RESIDENTS, VISITOR_AVATAR, Resident
 from town.serving import serve
@@ -49,6 +50,7 @@ class Town:
 async def open_town(
     *,
     homes: Path,
+    controls: Controls,
     port: int = 0,
     mind: Literal["scripted"] | GatewayMind = "scripted",
     residents: Sequence[Resident] = RESIDENTS,
@@ -58,6 +60,7 @@ async def open_town(
 
     Args:
         homes: the folder in which each resident's home lies, under its name; their status files are read there.
+        controls: the owner's hand on the residents, for the page.
         port: where the page is served; 0 takes a free one.
         mind: who answers for the residents' model.
         residents: who lives here.
@@ -89,6 +92,7 @@ async def open_town(
         owner.did,
         about=thinking.about,
         avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
+        controls=controls,
     )
     async with AsyncExitStack() as stack:
         page_url = await stack.enter_async_context(serve(page, port=port))

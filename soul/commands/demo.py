@@ -20,14 +20,28 @@ from common.errors import ConfigError, Fatal
 from common.files import write_atomic
 from common.settings import load_settings
 from modules.home import Home
+from soul.commands.demo_controls import HomeControls
 from soul.commands.init import fill_env
 from soul.resources import template
 from town.mind.gateway import GatewayMind
-from town.residents import Resident
+from town.residents import RESIDENTS, Resident
 from town.town import Town, open_town
 
 _STOP_GRACE_S = 8.0
-_OWN_VARIABLES = ("AGENT_", "OWNER_", "ATPROTO_", "AI_GATEWAY_", "SOUL_", "MEMORY_DIR", "POST_LANGUAGES")
+_OWN_VARIABLES = (
+    "AGENT_",
+    "OWNER_",
+    "ATPROTO_",
+    "AI_GATEWAY_",
+    "BUDGET_",
+    "MODEL_PRICES",
+    "OPERATOR_CONTACT",
+    "SOUL_",
+    "MEMORY_DIR",
+    "POST_LANGUAGES",
+)
+_TOKENS_PER_DAY = 150_000
+_CAUTIOUS = "odile"
 
 
 def run_demo(*, minutes: float, speed: float, port: int, mind: str, home: Path) -> None:
@@ -55,7 +69,11 @@ async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scrip
         loop.add_signal_handler(signum, ended.set)
     with tempfile.TemporaryDirectory(prefix="soul-demo-") as temporary:
         folder = Path(temporary)
-        async with open_town(port=port, mind=mind, homes=folder) as town, _neighbours() as neighbours:
+        controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
+        async with (
+            open_town(port=port, mind=mind, homes=folder, controls=controls) as town,
+            _neighbours() as neighbours,
+        ):
             for resident in town.residents:
                 make_home(folder / resident.name, resident, town, speed)
                 neighbours.append(await _start(folder / resident.name))
@@ -67,9 +85,14 @@ async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scrip
 
 
 def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
-    """A home as `soul init` would make it, with the resident's own SOUL.md and SELF.md."""
+    """A home as `soul init` would make it, with the resident's own SOUL.md and SELF.md.
+
+    One of the residents knows nobody yet and asks before it speaks to strangers: a visitor sees drafts to approve.
+    """
     home = Home.at(root)
     account = town.accounts[resident.name]
+    cautious = resident.name == _CAUTIOUS
+    peers = [other.handle for other in town.residents if other != resident and not cautious]
     answers: Mapping[str, str] = {
         "AGENT_NAME": resident.name,
         "OWNER_BLUESKY_SOCIAL_HANDLE": town.owner.handle,
@@ -80,6 +103,10 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
         "AI_GATEWAY_API_KEY": town.model_key,
         "AI_GATEWAY_BASE_URL": town.model_url,
         "AI_GATEWAY_MODEL": town.model,
+        "BUDGET_TOKENS_PER_DAY": str(_TOKENS_PER_DAY),
+        "SOUL_PEERS": ",".join(peers),
+        "SOUL_APPROVAL": "strangers" if cautious else "off",
+        "SOUL_ALLOW_PRIVATE_NET": "on",
         "SOUL_SPEED": f"{speed:g}",
     }
     write_atomic(home.env, fill_env(template(".env.example"), dict(answers)), mode=0o600)

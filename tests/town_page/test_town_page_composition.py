@@ -9,12 +9,15 @@ import pytest
 from openai import AsyncOpenAI
 
 from common.errors import ConfigError
+from soul.commands.demo_controls import HomeControls
 from town.mind.gateway import GatewayMind
 from town.town import open_town
 
+NOBODY = HomeControls({})
+
 
 async def test_the_town_opens_with_accounts_a_model_and_a_page(tmp_path: Path) -> None:
-    async with open_town(homes=tmp_path) as town, httpx.AsyncClient() as http:
+    async with open_town(homes=tmp_path, controls=NOBODY) as town, httpx.AsyncClient() as http:
         assert [resident.name for resident in town.residents] == ["maren", "tobias", "odile"]
         for resident in town.residents:
             account = town.accounts[resident.name]
@@ -33,7 +36,7 @@ async def test_the_town_opens_with_accounts_a_model_and_a_page(tmp_path: Path) -
 
 
 async def test_what_the_visitor_writes_is_the_owners_word(tmp_path: Path) -> None:
-    async with open_town(homes=tmp_path) as town, httpx.AsyncClient() as http:
+    async with open_town(homes=tmp_path, controls=NOBODY) as town, httpx.AsyncClient() as http:
         headers = {"origin": town.page_url}
         await http.post(f"{town.page_url}/api/posts", json={"text": "@maren.test hello"}, headers=headers)
         assert town.network.posts()[0].author.did == town.owner.did
@@ -41,14 +44,14 @@ async def test_what_the_visitor_writes_is_the_owners_word(tmp_path: Path) -> Non
 
 async def test_another_model_can_think_for_the_town_and_the_page_says_so(tmp_path: Path) -> None:
     mind = GatewayMind(base_url="http://127.0.0.1:9/v1", api_key="k", model="some/model")
-    async with open_town(homes=tmp_path, mind=mind) as town, httpx.AsyncClient() as http:
+    async with open_town(homes=tmp_path, controls=NOBODY, mind=mind) as town, httpx.AsyncClient() as http:
         assert town.model == "some/model"
         assert "some/model" in (await http.get(f"{town.page_url}/api/town")).json()["about"]
 
 
 async def test_a_taken_port_is_said_before_anything_else(tmp_path: Path) -> None:
-    async with open_town(homes=tmp_path) as town:
+    async with open_town(homes=tmp_path, controls=NOBODY) as town:
         port = httpx.URL(town.page_url).port or 0
         with pytest.raises(ConfigError, match="in use"):
-            async with open_town(homes=tmp_path, port=port):
+            async with open_town(homes=tmp_path, controls=NOBODY, port=port):
                 raise AssertionError("opened twice")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from common.clock import iso
-from tests.town_page.conftest import Square
+from tests.town_page.conftest import STORY, Square
 from town.page.residents import read_status
 from town.residents import RESIDENTS
 
@@ -149,13 +149,70 @@ FOREIGN = (
 )
 
 
-async def test_a_foreign_website_cannot_post_through_the_browser(square: Square) -> None:
+DOORS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/api/posts", {"text": "hi"}),
+    ("/api/drafts", {"handle": "odile.test", "id": "cafe01", "yes": True}),
+    ("/api/pause", {"handle": "odile.test", "paused": True}),
+)
+
+
+async def test_a_foreign_website_cannot_act_through_the_browser(square: Square) -> None:
     async with httpx.AsyncClient(base_url=square.url) as http:
         for headers in FOREIGN:
             whole = {"origin": square.url, "content-type": "application/json"} | headers
-            answer = await http.post("/api/posts", content=b'{"text": "hi"}', headers=whole)
-            assert answer.status_code == 403, headers
+            for door, body in DOORS:
+                answer = await http.post(door, content=json.dumps(body), headers=whole)
+                assert answer.status_code == 403, (door, headers)
     assert square.network.posts() == []
+    assert square.hand.decided == []
+    assert square.hand.paused == []
+
+
+async def test_nothing_acts_on_being_looked_at(http: httpx.AsyncClient, square: Square) -> None:
+    for door, body in DOORS:
+        assert (await http.get(door, params=body)).status_code == 405
+    assert square.hand.decided == []
+
+
+# The owner's hand
+
+
+async def test_a_yes_a_no_and_a_pause_reach_the_resident_they_are_meant_for(
+    http: httpx.AsyncClient, square: Square
+) -> None:
+    for door, body in DOORS[1:]:
+        assert (await http.post(door, json=body)).status_code == 204
+    await http.post("/api/drafts", json={"handle": "odile.test", "id": "cafe02", "yes": False})
+    assert square.hand.decided == [("odile.test", "cafe01", True), ("odile.test", "cafe02", False)]
+    assert square.hand.paused == [("odile.test", True)]
+
+
+async def test_what_cannot_be_done_is_said_in_words(http: httpx.AsyncClient, square: Square) -> None:
+    square.hand.trouble = "cafe01 does not wait any more"
+    for door, body in DOORS[1:]:
+        answer = await http.post(door, json=body)
+        assert (answer.status_code, answer.json()["error"]) == (400, square.hand.trouble)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], {"handle": "x", "id": "y"}, {"handle": "x", "id": "y", "yes": "true"}, {"handle": 1, "id": "y"}]
+)
+async def test_half_an_answer_decides_nothing(http: httpx.AsyncClient, square: Square, body: Any) -> None:
+    assert (await http.post("/api/drafts", json=body)).status_code == 400
+    assert square.hand.decided == []
+
+
+async def test_a_story_is_told_and_the_lack_of_one_too(http: httpx.AsyncClient, square: Square) -> None:
+    square.hand.stories["at://x/y/1"] = STORY
+    told = (await http.get("/api/why", params={"handle": "maren.test", "uri": "at://x/y/1"})).json()
+    assert (told["title"], told["ending"], len(told["steps"])) == (STORY.title, STORY.ending, 5)
+    assert told["steps"][0] == {
+        "at": "2026-01-05T12:00:00.000Z",
+        "text": "@you.test mentioned it",
+        "details": ["“Will it rain?”"],
+    }
+    unknown = await http.get("/api/why", params={"handle": "maren.test", "uri": "at://x/y/2"})
+    assert (unknown.status_code, unknown.json()) == (404, {"error": "at://x/y/2 was never seen"})
 
 
 async def test_a_rebound_name_reaches_nothing(http: httpx.AsyncClient) -> None:

@@ -1,4 +1,4 @@
-"""The page's server: files, one stream of events, and one door for what "you" write.
+"""The page's server: files, one stream of events, and a few doors: what "you" write, ask, allow and stop.
 
 Loopback only. A foreign website can neither read it (no CORS, checked Host, so no rebinding either) nor post through
 the browser (JSON only, and the Origin must be ours). Nothing is kept here: the network holds the posts.
@@ -7,8 +7,9 @@ the browser (JSON only, and the Origin must be ours). Nothing is kept here: the 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -22,8 +23,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from common.errors import SoulError
 from town.atproto.network import Network
 from town.atproto.values import Event, XrpcError
+from town.page.controls import Controls
 from town.page.residents import ResidentStatus
 from town.page.view import feed, people
 
@@ -50,6 +53,7 @@ def page_app(
     *,
     about: str,
     avatars: Mapping[str, str],
+    controls: Controls,
 ) -> Starlette:
     """The application; put it on loopback with `town.serving.serve`.
 
@@ -59,9 +63,10 @@ def page_app(
         say_as: the did under which the box writes.
         about: one line on what mind the residents have.
         avatars: SVG pictures by handle.
+        controls: the owner's hand on the residents.
 
     """
-    page = _Page(network, residents_status, say_as, about, avatars)
+    page = _Page(network, residents_status, say_as, about=about, avatars=avatars, controls=controls)
     return Starlette(
         routes=[
             Route("/", page.file),
@@ -70,6 +75,9 @@ def page_app(
             Route("/api/town", page.town),
             Route("/api/events", page.events),
             Route("/api/posts", page.say, methods=["POST"]),
+            Route("/api/why", page.why),
+            Route("/api/drafts", page.decide, methods=["POST"]),
+            Route("/api/pause", page.pause, methods=["POST"]),
         ],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False),
@@ -84,14 +92,17 @@ class _Page:
         network: Network,
         residents_status: Callable[[], Sequence[ResidentStatus]],
         say_as: str,
+        *,
         about: str,
         avatars: Mapping[str, str],
+        controls: Controls,
     ) -> None:
         self._network = network
         self._residents_status = residents_status
         self._say_as = say_as
         self._about = about
         self._avatars = avatars
+        self._controls = controls
         self._files = {
             file.name: (file.read_bytes(), _TYPES[file.name[file.name.rindex(".") :]])
             for file in (files("town.page") / "static").iterdir()
@@ -109,11 +120,13 @@ class _Page:
     async def town(self, _request: Request) -> Response:
         """What does not change while the page is open."""
         you = self._network.actor(self._say_as)
+        residents = await run_in_threadpool(self._residents_status)
         return JSONResponse(
             {
                 "about": self._about,
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
                 "avatars": sorted(self._avatars),
+                "residents": [resident.handle for resident in residents],
             }
         )
 
@@ -146,15 +159,9 @@ class _Page:
 
     async def say(self, request: Request) -> Response:
         """`{"text": …, "replyTo": uri or null}` as "you"."""
-        if not _is_ours(request):
-            return _refuse(403, "Only this page may write here.")
-        content = await request.body()
-        try:
-            body = json.loads(content) if len(content) <= _MAX_BODY_BYTES else None
-        except ValueError:
-            body = None
-        if not isinstance(body, dict) or not isinstance(body.get("text"), str):
-            return _refuse(400, "That could not be read.")
+        body = await _asked(request, text=str)
+        if isinstance(body, Response):
+            return body
         text, reply_to = body["text"].strip(), body.get("replyTo")
         if not text:
             return _refuse(400, "There is nothing in it yet.")
@@ -164,6 +171,29 @@ class _Page:
             gone = error.name == "NotFound"
             return _refuse(400, "The post you answer is gone." if gone else "At most 300 characters fit into a post.")
         return JSONResponse({"uri": uri}, status_code=201)
+
+    async def why(self, request: Request) -> Response:
+        """The story of the post `uri` by the resident `handle`."""
+        query = request.query_params
+        try:
+            told = await self._controls.why(query.get("handle", ""), query.get("uri", ""))
+        except SoulError as error:
+            return _refuse(404, str(error))
+        return JSONResponse(dataclasses.asdict(told))
+
+    async def decide(self, request: Request) -> Response:
+        """`{"handle": …, "id": …, "yes": true or false}`."""
+        body = await _asked(request, handle=str, id=str, yes=bool)
+        if isinstance(body, Response):
+            return body
+        return await _done(self._controls.decide(body["handle"], body["id"], yes=body["yes"]))
+
+    async def pause(self, request: Request) -> Response:
+        """`{"handle": …, "paused": true or false}`."""
+        body = await _asked(request, handle=str, paused=bool)
+        if isinstance(body, Response):
+            return body
+        return await _done(self._controls.pause(body["handle"], paused=body["paused"]))
 
 
 class _SafeHeaders:
@@ -187,6 +217,28 @@ def _is_ours(request: Request) -> bool:
     """Whether the page itself sends this: JSON (no simple form), and from our own origin."""
     is_json = request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
     return is_json and request.headers.get("origin") == f"{request.url.scheme}://{request.headers['host']}"
+
+
+async def _asked(request: Request, **fields: type) -> dict[str, Any] | Response:
+    """The JSON that the page sent, with these fields in it; or the refusal."""
+    if not _is_ours(request):
+        return _refuse(403, "Only this page may write here.")
+    content = await request.body()
+    try:
+        body = json.loads(content) if len(content) <= _MAX_BODY_BYTES else None
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), kind) for name, kind in fields.items()):
+        return _refuse(400, "That could not be read.")
+    return body
+
+
+async def _done(act: Awaitable[None]) -> Response:
+    try:
+        await act
+    except SoulError as error:
+        return _refuse(400, str(error))
+    return Response(status_code=204)
 
 
 def _event(name: str, data: Any) -> str:  # noqa: ANN401 - JSON

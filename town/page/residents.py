@@ -28,6 +28,9 @@ _SHOWN = (
     "pendingIntents",
     "nextExpressionAt",
     "budget",
+    "modelBudget",
+    "standing",
+    "drafts",
 )
 
 

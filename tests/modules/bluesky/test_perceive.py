@@ -104,7 +104,7 @@ def post_of_yesterday(world: World, text: str) -> str:
     }
     made_at = iso(SystemClock().now() - timedelta(hours=30))
     record = {"text": text, "facets": [facet], "createdAt": made_at}
-    return world.network.create(world.account("sam"), "app.bsky.feed.post", record).uri
+    return world.network.create(world.account("sam"), "app.bsky.feed.post", record).record.uri
 
 
 async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world: World) -> None:

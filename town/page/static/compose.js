@@ -1,8 +1,10 @@
 // The box in which "you" write: a new post, or a reply.
 
+import { send as ask } from "./ask.js";
 import { el } from "./dom.js";
 
 const MAX = 300;
+const LOST = "The town cannot be reached. Your words are still here; try again in a moment.";
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const length = (text) => [...segments.segment(text)].length;
 let number = 0;
@@ -52,7 +54,7 @@ export function box({ label, hint = "", replyTo, names, done, cancel }) {
     event.preventDefault();
     if (send.disabled) return;
     send.disabled = true;
-    const error = await post(field.value, replyTo);
+    const error = await ask("/api/posts", { text: field.value, replyTo }, LOST);
     problem.hidden = !error;
     problem.textContent = error;
     if (!error) {
@@ -68,17 +70,4 @@ export function box({ label, hint = "", replyTo, names, done, cancel }) {
   });
   refresh();
   return { form, field, refresh, mention };
-}
-
-async function post(text, replyTo) {
-  try {
-    const answer = await fetch("/api/posts", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ text, replyTo }),
-    });
-    return answer.ok ? "" : (await answer.json()).error;
-  } catch {
-    return "The town cannot be reached. Your words are still here; try again in a moment.";
-  }
 }

@@ -2,17 +2,20 @@
 
 import { HEART, ago, arrange, el, face, icon, listed, setText } from "./dom.js";
 import { box } from "./compose.js";
+import { disclosure } from "./story.js";
 
 const MENTION = /(@[a-z0-9-]+(?:\.[a-z0-9-]+)+)/gi;
 
 export class Feed {
-  constructor(root, { you, names, news }) {
+  constructor(root, { you, residents, names, news }) {
     this.root = root;
+    this.residents = new Set(residents);
     this.you = you;
     this.names = names;
     this.news = news;
     this.threads = new Map();
     this.posts = new Map();
+    this.authors = new Map();
     this.first = true;
     this.reply = null;
   }
@@ -51,6 +54,10 @@ export class Feed {
     }
     const last = thread.posts.length - 1;
     const named = new Map(thread.posts.map((post) => [post.uri, this.nameOf(post.author)]));
+    thread.posts.forEach((post) => {
+      this.authors.set(post.uri, this.nameOf(post.author));
+      this.authors.set(post.author.did, this.nameOf(post.author));
+    });
     const posts = thread.posts.map((post, place) => {
       const jumps = place > 0 && post.parent !== thread.posts[place - 1].uri;
       return this.post(post, place === last, fresh, jumps ? named.get(post.parent) : "");
@@ -88,6 +95,7 @@ export class Feed {
     const time = el("time", { datetime: post.at, title: new Date(post.at).toLocaleString() }, ago(post.at));
     const words = post.text.split(MENTION)
       .map((part, place) => (place % 2 ? el("span", { class: "mention" }, part) : part));
+    const asked = this.residents.has(post.author.handle) ? disclosure(post, name) : null;
     const node = el("div", { class: `post${this.first ? "" : " new"}`, "data-uri": post.uri },
       face(post.author),
       el("div", { class: "by" }, el("strong", {}, name), el("span", { class: "handle" }, `@${post.author.handle}`), time),
@@ -95,7 +103,9 @@ export class Feed {
       el("p", { class: "text" }, ...words),
       el("div", { class: "acts" },
         el("button", { type: "button", "aria-label": `Reply to ${name}`, onclick: () => this.answer(post, node, name) }, "Reply"),
-        el("span", { class: "liked", hidden: true }, icon(HEART), el("span"))));
+        asked?.button,
+        el("span", { class: "liked", hidden: true }, icon(HEART), el("span"))),
+      asked?.panel);
     return node;
   }
 
@@ -112,6 +122,11 @@ export class Feed {
     this.reply.field.focus();
   }
 
+  // The name of a post's author, or of who has a did; "" if they were never on the page.
+  author(name) {
+    return this.authors.get(name) ?? "";
+  }
+
   // Scrolls to a post and marks it; false if it is not on the page.
   point(uri) {
     const node = this.posts.get(uri);
@@ -123,6 +138,6 @@ export class Feed {
   }
 
   tick() {
-    for (const time of this.root.querySelectorAll("time")) setText(time, ago(time.dateTime));
+    for (const time of this.root.querySelectorAll(".by time")) setText(time, ago(time.dateTime));
   }
 }

@@ -1,6 +1,7 @@
 // Joins the parts: one stream of events in, one box out.
 
 import { setAvatars, setText } from "./dom.js";
+import { Drafts } from "./drafts.js";
 import { Feed } from "./feed.js";
 import { People } from "./people.js";
 import { box } from "./compose.js";
@@ -13,8 +14,11 @@ setText(about, `${about.textContent} ${town.about}`);
 let residents = [];
 const names = () => residents;
 const news = document.getElementById("news");
-const feed = new Feed(document.getElementById("feed"), { you: town.you, names, news: (text) => setText(news, text) });
-const people = new People(document.getElementById("people"), { point: (uri) => feed.point(uri) });
+const feed = new Feed(document.getElementById("feed"), {
+  you: town.you, residents: town.residents, names, news: (text) => setText(news, text) });
+const helpers = { point: (uri) => feed.point(uri), author: (uri) => feed.author(uri), news: (text) => setText(news, text) };
+const people = new People(document.getElementById("people"), helpers);
+const drafts = new Drafts(document.getElementById("drafts"), helpers);
 const write = box({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
 document.getElementById("write").append(write.form);
 
@@ -27,6 +31,7 @@ events.addEventListener("people", (event) => {
   const before = residents.length;
   residents = JSON.parse(event.data);
   people.show(residents);
+  drafts.show(residents);
   if (residents.length !== before) write.refresh();
 });
 setInterval(() => { feed.tick(); people.tick(); }, 1000);

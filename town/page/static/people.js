@@ -1,6 +1,7 @@
 // Who lives here, and what each is doing now.
 
 import { ago, arrange, el, face, icon, setText, until } from "./dom.js";
+import { Tend } from "./tend.js";
 
 const CHEVRON = "M8.5 5l7 7-7 7-1.5-1.500L12.5 12 7 6.500z";
 const DOING = {
@@ -13,9 +14,10 @@ const COUNTS = [["posts", "posts"], ["replies", "replies"], ["likes", "likes"], 
 const WIDE = matchMedia("(min-width: 60rem)");
 
 export class People {
-  constructor(root, { point }) {
+  // `point` shows a post, `news` speaks to screen readers.
+  constructor(root, helpers) {
     this.root = root;
-    this.point = point;
+    this.helpers = helpers;
     this.cards = new Map();
   }
 
@@ -27,18 +29,22 @@ export class People {
   card(person) {
     let card = this.cards.get(person.handle);
     if (!card) {
-      card = { node: el("li"), doing: el("span"), box: el("div", { class: "life" }), person };
+      card = { node: el("li"), doing: el("span"), mark: el("span", { class: "mark" }), box: el("div", { class: "life" }),
+        tend: new Tend(person, this.helpers), person };
       card.details = el("details", { class: "person", open: WIDE.matches },
         el("summary", {}, face(person),
-          el("span", { class: "who" }, el("h3", {}, person.name), el("span", { class: "handle" }, `@${person.handle}`)),
+          el("span", { class: "who" }, el("h3", {}, person.name), el("span", { class: "handle" }, `@${person.handle}`), card.mark),
           icon(CHEVRON, "chevron"), el("span", { class: "doing" }, card.doing)),
-        card.box);
+        el("div", { class: "inside" }, card.tend.node, card.box));
       card.node.append(card.details);
       this.cards.set(person.handle, card);
     }
     card.person = person;
     card.details.classList.toggle("awake", person.awake);
     card.details.classList.toggle("asleep", !person.awake);
+    card.tend.show(person);
+    setText(card.mark, badge(person));
+    card.mark.hidden = !badge(person);
     card.next = el("ul", { class: "next" });
     card.box.replaceChildren(...this.life(person, card.next));
     return card.node;
@@ -60,7 +66,7 @@ export class People {
 
   decision({ at, summary, reason, triggerUri }) {
     const link = triggerUri ? el("a", { href: "#feed", onclick: (event) => {
-      if (this.point(triggerUri)) event.preventDefault();
+      if (this.helpers.point(triggerUri)) event.preventDefault();
     } }, "show post") : null;
     return el("div", { class: "decision" },
       el("p", {}, summary, " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
@@ -75,6 +81,11 @@ export class People {
   }
 }
 
+function badge({ awake, life: { standing } }) {
+  if (!awake || !standing) return "";
+  return standing.safeMode ? "safe mode" : standing.paused ? "paused" : "";
+}
+
 function coming({ life }) {
   const reading = (life.loops ?? []).find((loop) => loop.name === "awareness")?.nextAt;
   return [["Reads its mentions", reading], ["Thinks of a post", life.nextExpressionAt]]
@@ -84,6 +95,7 @@ function coming({ life }) {
 function say(person) {
   if (!person.awake) return "Not awake";
   const { mode } = person.life;
+  if (badge(person)) return "Only listening";
   if (mode && mode !== "idle") return DOING[mode] ?? `Busy: ${mode}`;
   const thought = person.life.nextExpressionAt;
   if (!thought) return "Listening";

@@ -1,0 +1,66 @@
+// What waits for your yes, of all residents together. Nodes stay while they are in use, so that neither focus nor a
+// click is lost when the town tells something new.
+
+import { send } from "./ask.js";
+import { arrange, el, face, setText } from "./dom.js";
+
+const KINDS = { reply: "a reply", post: "a post", like: "a like", repost: "a repost", follow: "a follow", delete: "a deletion" };
+const SHOWN = 3;
+const DID = /did:[a-z]+:[\w.-]+/g;
+
+export class Drafts {
+  // `author` names who wrote a post or has a did, `point` shows it, `news` speaks to screen readers.
+  constructor(root, { author, point, news }) {
+    Object.assign(this, { root, author, point, news });
+    this.nodes = new Map();
+    this.heading = el("h2", { id: "drafts-title", tabindex: -1 }, "Waits for your yes");
+    this.list = el("ul", { class: "drafts" });
+    this.more = el("p", { class: "more" });
+    root.replaceChildren(this.heading, this.list, this.more);
+  }
+
+  show(people) {
+    const all = people.flatMap((person) => (person.awake ? person.life.drafts ?? [] : []).map((draft) => ({ person, draft })))
+      .sort((a, b) => Date.parse(a.draft.createdAt) - Date.parse(b.draft.createdAt));
+    const shown = all.slice(0, SHOWN);
+    const kept = new Set(shown.map(({ draft }) => draft.id));
+    const gone = [...this.nodes].filter(([id]) => !kept.has(id));
+    const focused = gone.some(([, node]) => node.contains(document.activeElement));
+    gone.forEach(([id]) => this.nodes.delete(id));
+    arrange(this.list, shown.map(({ person, draft }) => this.draft(person, draft)));
+    setText(this.more, all.length > SHOWN ? `and ${all.length - SHOWN} more after these` : "");
+    this.root.hidden = all.length === 0;
+    if (focused && all.length) this.heading.focus();
+  }
+
+  draft(person, draft) {
+    let node = this.nodes.get(draft.id);
+    if (node) return node;
+    const whom = this.author(draft.target);
+    const what = `${KINDS[draft.kind] ?? draft.kind}${whom ? ` to ${whom === "You" ? "you" : whom}` : ""}`;
+    const link = whom ? el("a", { href: "#feed", onclick: (event) => {
+      if (this.point(draft.target)) event.preventDefault();
+    } }, "show post") : null;
+    const problem = el("p", { class: "problem", role: "alert", hidden: true });
+    const choose = (yes, label, style) => el("button", { type: "button", class: style,
+      "aria-label": `${label}: ${what} by ${person.name}`, onclick: () => this.decide(person, draft, yes, buttons, problem) }, label);
+    const buttons = [choose(true, "Yes, send it", "main-button"), choose(false, "No", "quiet-button")];
+    node = el("li", {}, face(person),
+      el("div", {},
+        el("p", {}, el("strong", {}, person.name), ` has ${what} ready `, ...(link ? [link] : [])),
+        draft.text ? el("p", { class: "text" }, draft.text) : null,
+        el("p", { class: "waits" }, `It waits: ${draft.why.replace(DID, (did) => this.author(did) || did)}`),
+        el("div", { class: "choice" }, ...buttons), problem));
+    this.nodes.set(draft.id, node);
+    return node;
+  }
+
+  async decide(person, draft, yes, buttons, problem) {
+    buttons.forEach((button) => { button.disabled = true; });
+    const error = await send("/api/drafts", { handle: person.handle, id: draft.id, yes });
+    problem.hidden = !error;
+    setText(problem, error);
+    buttons.forEach((button) => { button.disabled = !error; });
+    if (!error) this.news(yes ? "Approved: it leaves at its turn" : "Rejected: it stays unsaid");
+  }
+}
