@@ -1,0 +1,65 @@
+"""Right before a write leaves, somebody may still hold it back; reading goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from adapters.atproto.client import Atproto
+from common.clock import FakeClock
+from tests.adapters.atproto.atproto_house import House, err, ok
+from town.atproto.faults import Fault
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PUT = "com.atproto.repo.putRecord"
+RKEY = "3jzfcijpj2z2a"
+
+
+def client(house: House, folder: Path, clock: FakeClock, reasons: list[str]) -> Atproto:
+    made = Atproto(
+        service_url=house.url,
+        identifier="alice.test",
+        password="alice-pass",
+        session_path=folder / "held-back.json",
+        clock=clock,
+        min_spacing_s=0,
+        held_back=lambda: "; ".join(reasons),
+    )
+    house.clients.append(made)
+    return made
+
+
+async def test_what_is_held_back_does_not_leave_and_nothing_else_is(house: House, tmp_path: Path) -> None:
+    reasons = ["paused"]
+    alice = client(house, tmp_path, house.clock, reasons)
+    ok(await alice.authenticate())
+    refused = err(await alice.create_post("not now", rkey=RKEY, created_at=house.clock.now()))
+    assert (refused.error, refused.kind) == ("paused", "transient")
+    assert house.network.posts() == []
+    ok(await alice.get_timeline())
+    ok(await alice.update_seen_notifications())
+    reasons.clear()
+    ok(await alice.create_post("now", rkey=RKEY, created_at=house.clock.now()))
+    assert [post.text for post in house.network.posts()] == ["now"]
+
+
+async def test_a_write_that_the_service_made_wait_is_held_back_when_its_time_comes(
+    house: House, tmp_path: Path
+) -> None:
+    reasons: list[str] = []
+    alice = client(house, tmp_path, house.clock, reasons)
+    ok(await alice.authenticate())
+    house.faults.arm(Fault("rate_limited", PUT, seconds=120))
+    writing = asyncio.create_task(alice.create_post("later", rkey=RKEY, created_at=house.clock.now()))
+    for _ in range(50):
+        await asyncio.sleep(0.01)
+    reasons.append("paused meanwhile")
+    while not writing.done():
+        await house.clock.advance(30)
+        await asyncio.sleep(0.01)
+    refused = err(await writing)
+    assert (refused.error, refused.kind) == ("paused meanwhile", "transient")
+    assert house.network.posts() == []
