@@ -200,7 +200,7 @@ class AwarenessLoop:
             Entry(
                 "decision",
                 self.name,
-                _LINES[handled.act].format(author),
+                _LINES.get(handled.act, "Met @{}").format(author),
                 line="social",
                 reason=handled.reason,
                 trigger_uri=item.notification.uri,

@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from common.clock import SystemClock
 from common.errors import ConfigError, SoulError
 from common.settings import load_settings
 from modules.control import Control
 from modules.database import reading
 from modules.home import Home, lock_holder
 from modules.outbox.approval import held
+from soul.drafts import as_json
 
 
 def run_status(root: Path, *, as_json: bool) -> None:
@@ -26,10 +28,10 @@ def run_status(root: Path, *, as_json: bool) -> None:
 
 
 def look(home: Home) -> dict[str, Any]:
-    """The status file, with what the owner decides beside it: `standing` and the number of `drafts` that wait."""
+    """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake."""
     standing = Control(home.memory).standing()
     said = {"paused": standing.paused, "safeMode": standing.safe_mode, "reasons": list(standing.reasons)}
-    return {**read_status(home), "standing": said, "drafts": _drafts_waiting(home)}
+    return {**read_status(home), "standing": said, "drafts": _drafts(home)}
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -73,14 +75,14 @@ def _life(name: str, status: dict[str, Any]) -> list[str]:
 def _owner_control(status: dict[str, Any]) -> list[str]:
     lines = [f"  {reason}: nothing public leaves (`soul resume`)" for reason in status["standing"]["reasons"]]
     if status["drafts"]:
-        lines.append(f"  {status['drafts']} acts wait for your yes (`soul drafts`)")
+        lines.append(f"  {len(status['drafts'])} acts wait for your yes (`soul drafts`)")
     return lines
 
 
-def _drafts_waiting(home: Home) -> int | None:
-    """None where the database cannot say: it is not there yet, or of another version."""
+def _drafts(home: Home) -> list[dict[str, Any]]:
+    """None of them where the database cannot say: it is not there yet, or of another version."""
     try:
         with reading(home.database) as connection:
-            return len(held(connection))
+            return [as_json(intent, SystemClock().now()) for intent in held(connection)]
     except SoulError:
-        return None
+        return []
