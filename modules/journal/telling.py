@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -182,17 +182,29 @@ def _way(act: Act, cause: str) -> Iterator[Step]:
         yield Step(act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)])))
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
-        details = [*(about if place == 0 else []), _short(movement.reason), *map(_rule, movement.rules)]
+        details = [*(about if place == 0 else []), _short(movement.reason), *_rules(movement.rules)]
         yield Step(movement.at, _short(head), tuple(filter(None, details)))
 
 
-def _rule(rule: RuleSaid) -> str:
-    counted = "" if rule.value is None else f" ({_number(rule.value)}"
-    if counted:
-        counted += ")" if rule.limit is None else f" of {_number(rule.limit)})"
-    said = {"pass": "lets it pass", "hold": "wants your yes", "block": "blocks it"}.get(rule.says, rule.says)
-    reason = f": {_short(rule.reason)}" if rule.reason else ""
-    return f"Rule {rule.rule} {said}{reason}{counted}"
+def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
+    """Each rule that stood in the way with its reason, and in one line those that did not."""
+    for rule in rules:
+        if rule.says != "pass":
+            verb = "blocks it" if rule.says == "block" else "wants your yes"
+            yield f"Rule {rule.rule} {verb}: {_short(rule.reason)}{_counted(rule)}"
+    passed = [
+        f"{rule.rule}{f' ({_short(rule.reason)})' if rule.reason else _counted(rule)}"
+        for rule in rules
+        if rule.says == "pass"
+    ]
+    if passed:
+        yield f"Rules that let it pass: {', '.join(passed)}"
+
+
+def _counted(rule: RuleSaid) -> str:
+    if rule.value is None:
+        return ""
+    return f" ({_number(rule.value)})" if rule.limit is None else f" ({_number(rule.value)} of {_number(rule.limit)})"
 
 
 def _number(value: str | float) -> str:

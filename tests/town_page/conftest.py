@@ -64,7 +64,11 @@ STORY = Told(
                 "It called bluesky_reply",
             ),
         ),
-        ToldStep("2026-01-05T12:00:02.000Z", "Queued reply", ("Rule consent lets it pass: they are the owner",)),
+        ToldStep(
+            "2026-01-05T12:00:02.000Z",
+            "Queued reply",
+            ("Rules that let it pass: consent (they are the owner), points-per-hour (12 of 4,000)",),
+        ),
         ToldStep("2026-01-05T12:00:03.000Z", "Decided: Replying to @you.test", ("Because: question asked",)),
         ToldStep("", "Sent reply"),
     ),

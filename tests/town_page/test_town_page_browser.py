@@ -339,9 +339,8 @@ async def test_nothing_is_wider_than_the_screen_in_either_light(
     await expect(page.locator(".story h4")).to_be_visible()
     await page.get_by_role("button", name="Reply to Maren").click()
     assert await page.evaluate("document.documentElement.scrollWidth") == width
-    small = await page.evaluate(
-        "[...document.querySelectorAll('button, summary')].filter(b => b.checkVisibility() && b.getBoundingClientRect().height < 24).length"
-    )
+    small = await page.evaluate("""() => [...document.querySelectorAll('button, summary')]
+        .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24).length""")
     assert small == 0
     await context.close()
     assert watched.complaints == []

@@ -28,10 +28,9 @@ async def test_the_rules_at_the_door_are_told_with_value_and_limit(desk: Desk) -
         (
             "“Hello”",
             "a key",
-            "Rule points lets it pass (12 of 4,000)",
-            "Rule consent lets it pass: they mentioned it",
             "Rule strangers wants your yes: addressed to a stranger (7 of 6)",
             "Rule secrets blocks it: a key (sk-…)",
+            "Rules that let it pass: points (12 of 4,000), consent (they mentioned it)",
         ),
     )
 

@@ -1,0 +1,72 @@
+"""The hand on the page reaches real homes: it tells why, decides drafts and pauses beside the living SOUL."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import SoulError
+from modules.control import Control
+from modules.outbox.types import Draft
+from soul.commands.demo_controls import HomeControls
+from tests.living import Life, World, awake
+
+QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
+
+
+async def hold(life: Life, text: str) -> str:
+    submitted = await life.app.rails.outbox.submit(Draft("post", "", {"text": text}, text=text, hold="as you wished"))
+    assert submitted.held
+    return submitted.intent.id
+
+
+async def test_it_tells_why_in_plain_words(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, QUESTION)
+    controls = HomeControls({"rowan.test": home})
+    async with awake(home) as life:
+        await life.look()
+        told = await controls.why("rowan.test", theirs)
+    assert told.title == "Why it replied to @kit.test"
+    assert told.steps[0].text == "@kit.test mentioned it"
+    assert told.steps[0].details == (f"“{QUESTION}”",), "no bare address"
+    assert any("Because: question asked" in step.details for step in told.steps)
+
+
+async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(world: World) -> None:
+    home = world.make_home("rowan")
+    controls = HomeControls({"rowan.test": home})
+    async with awake(home) as life:
+        yes, no = await hold(life, "A tin roof sings."), await hold(life, "A slate roof listens.")
+        assert [one["id"] for one in (await life.app.facts.gather())["drafts"]] == [yes, no]
+        await controls.decide("rowan.test", yes, yes=True)
+        await controls.decide("rowan.test", no, yes=False)
+        await life.send()
+        with pytest.raises(SoulError, match="does not wait any more"):
+            await controls.decide("rowan.test", no, yes=True)
+        told = await controls.why("rowan.test", no)
+        assert (await life.app.facts.gather())["drafts"] == []
+    assert world.texts("rowan") == ["A tin roof sings."]
+    assert told.title == "Why its post was blocked"
+    assert any("the owner said no" in " ".join(step.details) for step in told.steps)
+
+
+async def test_a_pause_is_given_and_taken_back(world: World) -> None:
+    home = world.make_home("rowan")
+    controls = HomeControls({"rowan.test": home})
+    await controls.pause("rowan.test", paused=True)
+    assert Control(home.memory).standing().paused
+    await controls.pause("rowan.test", paused=False)
+    assert Control(home.memory).standing().may_act
+
+
+async def test_what_speaks_against_going_on_beside_the_pause_is_said(world: World) -> None:
+    home = world.make_home("rowan")
+    Control(home.memory).heed_record("I am away")
+    with pytest.raises(SoulError, match="I am away"):
+        await HomeControls({"rowan.test": home}).pause("rowan.test", paused=False)
+
+
+async def test_who_does_not_live_here_is_nobody(world: World) -> None:
+    controls = HomeControls({})
+    with pytest.raises(SoulError, match="Nobody"):
+        await controls.why("../rowan", "at://x/y/1")
