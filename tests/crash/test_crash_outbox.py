@@ -112,8 +112,8 @@ class Work:
         hold = self.rng.choice(["", "", "", "will be approved", "will be rejected"])
         kind = self.rng.choice(["post", "reply", "like", "delete"])
         asked = {draft.target for draft in self.wanted}
-        if kind == "delete" and (uris := sorted(set(self.ledger.standing) - asked - set(self.old[:2]))):
-            uri = self.rng.choice(uris)
+        if kind == "delete" and (uris := [uri for uri in self.ledger.standing if uri not in {*asked, *self.old[:2]}]):
+            uri = self.rng.choice([uris[-1], self.rng.choice(uris)])  # the newest may still be without its answer
             return Draft("delete", uri, {"uri": uri}, cause_id=cause, hold=hold)
         if kind in {"post", "delete"}:
             return Draft("post", "", {"text": text}, text, cause_id=cause, hold=hold)

@@ -1,0 +1,82 @@
+"""Proves that what is taken back stays taken back, however late or lost the act itself was on its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from common.result import ApiResult, Ok
+from modules.outbox.types import Draft, Intent, Sent
+from tests.modules.outbox.outbox_house import DID, Fault, House, RecordService, post, reply
+
+
+@dataclass
+class Eraser:
+    """Deletes at the record service, by the record key at the end of the target."""
+
+    service: RecordService
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        self.service.records.pop(_key(intent.target), None)
+        return Ok(Sent())
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        return Ok(None if _key(intent.target) in self.service.records else Sent())
+
+
+def _key(uri: str) -> str:
+    return uri.rsplit("/", 1)[1]
+
+
+def take_back(intent: Intent) -> Draft:
+    uri = f"at://{DID}/app.bsky.feed.post/{intent.rkey}"
+    return Draft("delete", uri, {"uri": uri}, cause_id="owner")
+
+
+@pytest.fixture
+async def house(house: House) -> House:
+    house.couriers["delete"] = Eraser(house.service)
+    await house.restart()
+    return house
+
+
+async def _state(house: House, intent: Intent) -> str:
+    now = await house.outbox.get(intent.id)
+    assert now is not None
+    return now.state
+
+
+async def test_what_has_not_left_yet_and_is_taken_back_never_leaves(house: House) -> None:
+    await house.outbox.submit(post("the first"))
+    await house.outbox.deliver_due()
+    waiting = (await house.outbox.submit(post("the second, behind the pace"))).intent
+    back = (await house.outbox.submit(take_back(waiting))).intent
+    await house.drain(3 * 3600, step_s=60)
+    assert (await _state(house, waiting), await _state(house, back)) == ("blocked", "done")
+    assert waiting.rkey not in house.service.writes
+
+
+async def test_what_waits_for_the_owner_and_is_taken_back_waits_no_more(house: House) -> None:
+    held = (await house.outbox.submit(Draft("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
+    await house.outbox.submit(take_back(held))
+    assert (await _state(house, held), await house.outbox.held()) == ("blocked", [])
+
+
+@pytest.mark.parametrize("fault", ["lost_answer", "lost_request", "busy"])
+async def test_what_is_on_the_road_is_taken_back_when_it_has_come_to_its_end(house: House, fault: Fault) -> None:
+    house.service.faults.append(fault)
+    lost = (await house.outbox.submit(reply("at://x/y/1", "hasty words"))).intent
+    await house.outbox.deliver_due()
+    back = (await house.outbox.submit(take_back(lost))).intent
+    await house.drain(3600)
+    assert (await _state(house, lost), await _state(house, back)) == ("done", "done")
+    assert house.service.records == {}
+
+
+async def test_taking_back_what_is_done_waits_for_nothing(house: House) -> None:
+    done = (await house.outbox.submit(reply("at://x/y/1", "hasty words"))).intent
+    await house.outbox.deliver_due()
+    await house.outbox.submit(take_back(done))
+    await house.drain(60)
+    assert house.service.records == {}
