@@ -228,13 +228,14 @@ class Budget:
 
     def _entry(self, standing: _Standing) -> Entry:
         step, spent = standing.step, standing.spent
+        usd = None if self._caps.micro_usd is None else spent.micro_usd / MICRO
         return Entry(
             "life",
             "budget",
             announcement(step, cheap_model=self._cheap_model),
             line="sys" if step == "normal" else "warn",
             reason=f"{amounts_in_words(spent, self._caps)}; the next day begins in {self._wait_in_words()}",
-            data={"day": standing.day, "step": step, "tokens": spent.tokens, "usd": spent.micro_usd / MICRO},
+            data={"day": standing.day, "step": step, "tokens": spent.tokens, "usd": usd},
         )
 
     def _refusal(self, standing: _Standing, importance: Importance) -> BudgetExceeded:

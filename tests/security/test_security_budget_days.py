@@ -100,7 +100,7 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.just(Restart()),
     st.builds(Jump, st.integers(-2 * DAY_S, 2 * DAY_S)),
 )
-_COSTS = st.sampled_from([Fraction(0), Fraction(1, 7), Fraction(5, 4), Fraction(30)])
+_COSTS = st.sampled_from([Fraction(0), Fraction(1, 7), Fraction(5, 4), Fraction(8), Fraction(30)])
 _PRICES = st.fixed_dictionaries(
     {MAIN: st.builds(Price, _COSTS, _COSTS, _COSTS), CHEAP: st.builds(Price, _COSTS, _COSTS)}
 )
@@ -109,7 +109,7 @@ _RULES = st.builds(
     caps=st.builds(
         Caps,
         st.sampled_from([0, 1, 1500, 3000]) | st.integers(2_000, 100_000),
-        st.none() | st.sampled_from([0, 1]) | st.integers(1_000, 300_000),
+        st.none() | st.sampled_from([0, 1]) | st.integers(1_000, 60_000) | st.integers(1_000, 300_000),
     ),
     prices=_PRICES,
     cheap_model=st.sampled_from(["", CHEAP]),

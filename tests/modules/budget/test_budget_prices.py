@@ -1,5 +1,6 @@
 """Proves where a price comes from: the owner first, then what is published; never too low, never from the network."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -15,8 +16,10 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GATEWAY = "https://ai-gateway.vercel.sh/v1"
 
 
-def price(model: str, base_url: str = GATEWAY, **overrides: tuple[float, float]) -> Price | None:
-    return known_prices([model], overrides, base_url=base_url, now=NOW).get(model)
+def price(
+    model: str, base_url: str = GATEWAY, overrides: Mapping[str, tuple[float, float]] | None = None
+) -> Price | None:
+    return known_prices([model], overrides or {}, base_url=base_url, now=NOW).get(model)
 
 
 @pytest.mark.parametrize(
@@ -60,17 +63,17 @@ def test_what_no_limit_bounds_counts_as_unknown() -> None:
 
 @pytest.mark.parametrize("key", ["openai/gpt-5.2", "gpt-5.2"])
 def test_the_owners_price_wins_by_full_name_and_by_bare_name(key: str) -> None:
-    assert price("openai/gpt-5.2", **{key: (0.15, 0.6)}) == Price(Fraction(3, 20), Fraction(3, 5))
+    assert price("openai/gpt-5.2", overrides={key: (0.15, 0.6)}) == Price(Fraction(3, 20), Fraction(3, 5))
 
 
 def test_the_owner_may_say_that_a_model_is_free() -> None:
-    assert price("my-own", **{"my-own": (0.0, 0.0)}) == Price(Fraction(0), Fraction(0))
+    assert price("my-own", overrides={"my-own": (0.0, 0.0)}) == Price(Fraction(0), Fraction(0))
 
 
 @pytest.mark.parametrize("pair", [(float("nan"), 1.0), (1.0, float("inf")), (-1.0, 1.0)])
 def test_a_price_that_is_no_price_is_named(pair: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="MODEL_PRICES"):
-        price("my-own", **{"my-own": pair})
+        price("my-own", overrides={"my-own": pair})
 
 
 def test_only_models_in_use_are_looked_up_and_empty_names_are_none() -> None:

@@ -9,6 +9,7 @@ from common.clock import FakeClock
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult
+from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
 
 
@@ -52,6 +53,7 @@ async def gateway(
         rng=Random(7),
         console=console,
         on_usage=lambda result, purpose: used.append((result, purpose)),
+        wall=NoWall(),
         call_timeout_s=5,
     )
     yield door

@@ -14,6 +14,7 @@ from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult, Message, NamedTool, ToolSpec, Usage
+from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls, refuses, says
 
 T = TypeVar("T")
@@ -292,6 +293,7 @@ def _door(url: str, clock: FakeClock, *, call_timeout_s: float = 5, max_retries:
         clock=clock,
         rng=Random(7),
         console=SilentConsole(),
+        wall=NoWall(),
         call_timeout_s=call_timeout_s,
         max_retries=max_retries,
     )

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
+import httpx
 import pytest
 
 from modules.llm_gateway.policy import (
@@ -14,6 +15,7 @@ from modules.llm_gateway.policy import (
     one_line,
     retry_after_ms,
     truncate_tool_result,
+    was_refused,
 )
 from modules.llm_gateway.stream import BrokenStream
 
@@ -138,3 +140,33 @@ def test_a_long_tool_result_is_cut_with_a_notice_and_a_short_one_is_left_alone()
     assert cut.startswith("abc\n\n[TRUNCATED:")
     assert "6 characters" in cut
     assert "first 3" in cut
+
+
+@pytest.mark.parametrize(
+    ("status", "refused"),
+    [(400, True), (401, True), (404, True), (422, True), (429, True)]
+    + [(status, False) for status in (200, 302, 408, 409, 424, 499, 500, 502, 503, 529)],
+)
+def test_only_a_refusal_at_once_is_sure_to_have_cost_nothing(status: int, *, refused: bool) -> None:
+    assert was_refused(Exception("no"), status) is refused
+
+
+@pytest.mark.parametrize(
+    ("cause", "refused"),
+    [
+        (httpx.ConnectError("nobody there"), True),
+        (httpx.ConnectTimeout("nobody there"), True),
+        (httpx.PoolTimeout("no free connection"), True),
+        (httpx.ReadTimeout("slow"), False),
+        (httpx.RemoteProtocolError("cut off"), False),
+        (TimeoutError("slow"), False),
+        (BrokenStream("half an answer"), False),
+    ],
+)
+def test_a_request_that_never_left_cost_nothing_and_one_that_may_have_arrived_might(
+    cause: Exception, *, refused: bool
+) -> None:
+    wrapped = APIConnectionError("Connection error.")
+    wrapped.__cause__ = cause
+    assert was_refused(wrapped, None) is refused
+    assert was_refused(cause, None) is refused
