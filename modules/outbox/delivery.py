@@ -39,6 +39,14 @@ T = TypeVar("T")
 BROKEN_GATE_WAIT_S = 60.0
 
 
+class _Overtaken(Exception):
+    """Between its choice and its departure an intent became something else, for example taken back."""
+
+    def __init__(self, intent: Intent) -> None:
+        super().__init__(intent.id)
+        self.intent = intent
+
+
 class Delivery:
     """Moves accepted intents towards their end, one step at a time."""
 
@@ -195,7 +203,10 @@ class Delivery:
 
     async def _send(self, intent: Intent, now: datetime) -> Intent:
         out = replace(intent, state="sending", not_before=None, departed_at=intent.departed_at or iso(now))
-        await self._write(out, story.sending(intent), sent_at=now)
+        try:
+            await self._write(out, story.sending(intent), sent_at=now, was=intent)
+        except _Overtaken as overtaken:
+            return overtaken.intent
         result = await self._asked(self._couriers[out.kind].send(out), on_bug="unknown_outcome")
         if isinstance(result, Err):
             return await self._failed(out, result, policy.after_send(out, result))
@@ -226,10 +237,14 @@ class Delivery:
         after = replace(intent, state=state, not_before=None, error=reason)
         return await self._write(after, story.ended(after))
 
-    async def _write(self, intent: Intent, entry: Entry, *, sent_at: datetime | None = None) -> Intent:
+    async def _write(
+        self, intent: Intent, entry: Entry, *, sent_at: datetime | None = None, was: Intent | None = None
+    ) -> Intent:
         self._kept.pop(intent.id, None)
 
         def move(connection: sqlite3.Connection) -> tuple[Intent, Entry]:
+            if was is not None and (found := store.get(connection, was.id)) is not None and found.state != was.state:
+                raise _Overtaken(found)
             store.update(connection, intent, sent_at=sent_at)
             if intent.state == "done" and intent.dedup_key:
                 pair = (intent.dedup_key, intent.result_uri or "")

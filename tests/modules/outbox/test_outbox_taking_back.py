@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -80,3 +81,11 @@ async def test_taking_back_what_is_done_waits_for_nothing(house: House) -> None:
     await house.outbox.submit(take_back(done))
     await house.drain(60)
     assert house.service.records == {}
+
+
+async def test_what_is_taken_back_in_the_very_moment_of_leaving_never_leaves(house: House) -> None:
+    leaving = (await house.outbox.submit(post("hasty words"))).intent
+    await asyncio.gather(house.outbox.deliver_due(), house.outbox.submit(take_back(leaving)))
+    await house.drain(3600, step_s=60)
+    assert await _state(house, leaving) == "blocked"
+    assert leaving.rkey not in house.service.writes
