@@ -15,14 +15,14 @@ from modules.etiquette import rules
 from modules.etiquette.types import Notice
 
 _WAITS = "state IN ('pending', 'sending')"
-_LEAVES = "state IN ('pending', 'sending', 'done')"
-_MAY_LEAVE = "state IN ('held', 'pending', 'sending', 'done')"
+# NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
+_MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
 _COST = f"CASE kind WHEN 'delete' THEN {rules.COST_DELETE.limit} ELSE {rules.COST_CREATE.limit} END"
 # NOTE(self): all tries of an act count as if made with its last: rather too many within the window than too few.
 _DEPARTURES = f"""
     SELECT sent_at AS moment, (1 + attempts + deferrals) * {_COST} AS points FROM intents
-    WHERE sent_at > :since AND sent_at < :until
-    UNION ALL SELECT at, points FROM other_writes WHERE at > :since AND at < :until
+    WHERE sent_at >= :since AND sent_at < :until
+    UNION ALL SELECT at, points FROM other_writes WHERE at >= :since AND at < :until
 """  # noqa: S608 - constants
 # NOTE(self): an act that has not left yet will stand after all that was said until now.
 _LATER = "9999"
@@ -67,7 +67,7 @@ def points_waiting(connection: sqlite3.Connection) -> float:
 def replied_to(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[tuple[datetime, str]]:
     """Targets of the replies that left within the window, with the moment, oldest first."""
     rows = connection.execute(
-        "SELECT sent_at, target FROM intents WHERE sent_at > :since AND sent_at < :until AND kind = 'reply'"
+        "SELECT sent_at, target FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'reply'"
         " ORDER BY sent_at",
         _window(now, window),
     )
@@ -83,8 +83,9 @@ def waiting_replies(connection: sqlite3.Connection) -> list[str]:
 def reply_texts(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[str]:
     """The texts of the replies that left within the window, or may still leave."""
     rows = connection.execute(
-        "SELECT json_extract(body, '$.text') FROM intents WHERE kind = 'reply'"  # noqa: S608 - constants
-        f" AND {_MAY_LEAVE} AND coalesce(sent_at, '{_LATER}') > ?",
+        "SELECT json_extract(body, '$.text') FROM intents WHERE kind = 'reply' AND sent_at >= ?"  # noqa: S608 - constants
+        f" AND {_MAY_LEAVE} UNION ALL SELECT json_extract(body, '$.text') FROM intents WHERE kind = 'reply'"
+        " AND state IN ('held', 'pending') AND +sent_at IS NULL",
         (iso(now - window),),
     )
     return [str(row[0] or "") for row in rows]
@@ -94,7 +95,9 @@ def thread_turns(connection: sqlite3.Connection, root_uri: str) -> Iterator[tupl
     """Everybody's turns in a thread, as far as they reached us, oldest first: who ("" for us), labelled as a bot."""
     yield from _turns(
         connection,
-        "json_extract(body, '$.root.uri') = :root",
+        "json_extract(body, '$.root.uri') = :root AND created_at >= coalesce("
+        "(SELECT strftime('%Y-%m-%d', min(received_at), '-1 day') FROM pending_notifications WHERE root_uri = :root),"
+        " '')",
         "root_uri = :root",
         {"root": root_uri},
     )
@@ -126,7 +129,7 @@ def _turns(
 ) -> Iterator[tuple[str, bool]]:
     query = f"""
         SELECT coalesce(departed_at, '{_LATER}') AS moment, '' AS said, '' AS who, 1 AS is_bot FROM intents
-        WHERE kind = 'reply' AND {_LEAVES} AND {ours}
+        WHERE kind = 'reply' AND {_MAY_LEAVE} AND {ours}
         UNION ALL
         SELECT received_at, indexed_at, author_did, coalesce(json_extract(payload, '$.author.is_bot'), 0)
         FROM pending_notifications WHERE {theirs}
@@ -137,7 +140,10 @@ def _turns(
 
 
 def _window(now: datetime, window: timedelta) -> dict[str, str]:
-    """The window behind us; and as far ahead, in case that the clock was set back."""
+    """The window behind us; and as far ahead, in case that the clock was set back.
+
+    Rows know whole milliseconds only: what may lie within the window counts.
+    """
     return {"since": iso(now - window), "until": iso(now + window)}
 
 

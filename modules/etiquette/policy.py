@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 import regex
 from rapidfuzz import fuzz
@@ -18,6 +19,7 @@ from modules.outbox.types import Draft, IntentKind, Verdict
 
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
+_TICK_S = 0.001
 _BY_OWNER = "the owner asked for it"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
 # NOTE(self): emoji bring combining signs of their own.
@@ -112,6 +114,7 @@ def why_exempt(draft: Draft, circle: Circle) -> str:
     return "they are the owner" if addressee(draft) in circle.owner else ""
 
 
+@lru_cache(maxsize=4096)
 def letters(text: str, *, digits: bool) -> str:
     """Words alone, for comparison: no handles, links, case, punctuation or emoji, and digits only if asked for.
 
@@ -144,13 +147,16 @@ def automated_run(posts: Sequence[Post], own_did: str, is_bot: Callable[[Actor],
 
 
 def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: timedelta, now: datetime) -> float:
-    """In how many seconds `excess` of what was spent, oldest first, lies further back than the window."""
+    """In how many seconds `excess` of what was spent, oldest first, lies further back than the window.
+
+    Moments are whole milliseconds, rounded down.
+    """
     freed, moment = 0.0, now
     for moment, amount in spent:  # noqa: B007 - the one that frees enough
         freed += amount
         if freed >= excess:
             break
-    return max(0.001, (moment + window - now).total_seconds())
+    return max(0.0, (moment + window - now).total_seconds()) + _TICK_S
 
 
 def outlook(verdicts: Iterable[Verdict], *, speed: float) -> Outlook:

@@ -78,7 +78,7 @@ async def test_at_ten_times_the_speed_the_windows_are_a_tenth(tmp_path: Path) ->
         heard = await house.hear("ada")
         await house.spend(FULL)
         assert await house.blocked_by(like(heard.uri)) == {"points-per-hour"}
-        await house.clock.advance(HOUR / 10)
+        await house.clock.advance(HOUR / 10 + 1)
         assert await house.blocked_by(like(heard.uri)) == set()
 
 
@@ -96,7 +96,7 @@ async def test_the_same_words_leave_twice_a_day(house: House, text: str, *, same
     assert await house.answer(await house.hear("cy"), "Slate remembers the rain.")
     assert await house.answer(await house.hear("dee"), "slate remembers, the rain 7")
     assert await house.blocked_by(reply_to(await house.hear("bea"), text)) == ({"same-reply"} if same else set())
-    await house.clock.advance(DAY)
+    await house.clock.advance(DAY + 1)
     assert await house.blocked_by(reply_to(await house.hear("bea"), text)) == set()
 
 
@@ -117,7 +117,7 @@ async def test_a_young_account_replies_to_few_strangers_an_hour(
         replied = [await house.answer(await house.hear(f"p{number}")) for number in range(limit + 3)]
         assert replied == [True] * limit + [False] * 3
         assert await house.answer(await house.hear("p0", "And on tin, then?"))
-        await house.clock.advance(HOUR)
+        await house.clock.advance(HOUR + 1)
         assert await house.answer(await house.hear("late"))
 
 

@@ -72,7 +72,7 @@ async def test_the_pair_is_counted_wherever_it_meets_within_a_day(house: House) 
     assert await runs(house, last) == (2, 6)
     fresh = await house.hear("bot", "a wholly different matter", is_bot=True)
     assert await house.blocked_by(reply_to(fresh)) == {"loop-pair-soft"}
-    await house.clock.advance(DAY)
+    await house.clock.advance(DAY + 1)
     fresh = await house.hear("bot", "and yet another thing to say", is_bot=True)
     assert await runs(house, fresh) == (1, 1)
 
@@ -193,7 +193,7 @@ async def test_a_near_identical_text_of_the_same_author_is_answered_once(
     assert await house.blocked_by(like(again.uri)) == set()
     assert (await house.etiquette.before_reply(again, [])).act == ("like" if alike else "free")
     assert await house.blocked_by(reply_to(await house.hear("bea", second))) == set()
-    await house.clock.advance(DAY)
+    await house.clock.advance(DAY + 1)
     assert await house.blocked_by(reply_to(again)) == set()
 
 
