@@ -192,13 +192,13 @@ def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
         if rule.says != "pass":
             verb = "blocks it" if rule.says == "block" else "wants your yes"
             yield f"Rule {rule.rule} {verb}: {_short(rule.reason)}{_counted(rule)}"
-    passed = [
-        f"{rule.rule}{f' ({_short(rule.reason)})' if rule.reason else _counted(rule)}"
-        for rule in rules
-        if rule.says == "pass"
-    ]
+    passed: dict[str, list[str]] = {}
+    for rule in rules:
+        if rule.says == "pass":
+            passed.setdefault(_short(rule.reason) or _counted(rule).strip(" ()"), []).append(rule.rule)
     if passed:
-        yield f"Rules that let it pass: {', '.join(passed)}"
+        groups = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in passed.items())
+        yield f"Rules that let it pass: {'; '.join(groups)}"
 
 
 def _counted(rule: RuleSaid) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 import tempfile
@@ -40,8 +41,10 @@ _OWN_VARIABLES = (
     "MEMORY_DIR",
     "POST_LANGUAGES",
 )
-_TOKENS_PER_DAY = 150_000
+_TOKENS_PER_DAY = 200_000
 _CAUTIOUS = "odile"
+_PASSER_BY = "kit.test"
+_QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
 
 
 def run_demo(*, minutes: float, speed: float, port: int, mind: str, home: Path) -> None:
@@ -77,6 +80,7 @@ async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scrip
             for resident in town.residents:
                 make_home(folder / resident.name, resident, town, speed)
                 neighbours.append(await _start(folder / resident.name))
+            _pass_by(town)
             names = ", ".join(resident.display_name for resident in town.residents)
             _tell(f"The town is awake: {names}.", f"Watch them, and say something: {town.page_url}")
             _tell("Ctrl-C ends it." if minutes <= 0 else f"It ends by itself in {minutes:g} minutes.")
@@ -87,12 +91,11 @@ async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scrip
 def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
     """A home as `soul init` would make it, with the resident's own SOUL.md and SELF.md.
 
-    One of the residents knows nobody yet and asks before it speaks to strangers: a visitor sees drafts to approve.
+    One of the residents asks its owner before it speaks to strangers.
     """
     home = Home.at(root)
     account = town.accounts[resident.name]
-    cautious = resident.name == _CAUTIOUS
-    peers = [other.handle for other in town.residents if other != resident and not cautious]
+    peers = [other.handle for other in town.residents if other != resident]
     answers: Mapping[str, str] = {
         "AGENT_NAME": resident.name,
         "OWNER_BLUESKY_SOCIAL_HANDLE": town.owner.handle,
@@ -105,7 +108,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
         "AI_GATEWAY_MODEL": town.model,
         "BUDGET_TOKENS_PER_DAY": str(_TOKENS_PER_DAY),
         "SOUL_PEERS": ",".join(peers),
-        "SOUL_APPROVAL": "strangers" if cautious else "off",
+        "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",
         "SOUL_ALLOW_PRIVATE_NET": "on",
         "SOUL_SPEED": f"{speed:g}",
     }
@@ -113,6 +116,14 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
     write_atomic(home.soul, resident.soul)
     write_atomic(home.self_md, resident.self_md)
     return home
+
+
+def _pass_by(town: Town) -> None:
+    """A stranger asks the one resident who does not answer strangers by itself: the visitor has something to decide."""
+    stranger = town.network.create_account(
+        _PASSER_BY, secrets.token_urlsafe(16), display_name="Kit", description="Passing through: one line of the demo."
+    )
+    town.network.post_as(stranger.did, _QUESTION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,15 +51,30 @@ async def demo(folder: Path, *more: str) -> AsyncIterator[tuple[asyncio.subproce
             await asyncio.wait_for(process.wait(), 20)
 
 
-async def feed(http: httpx.AsyncClient) -> list[list[dict[str, Any]]]:
-    """The threads that the page shows now."""
+async def told(http: httpx.AsyncClient, wanted: str) -> list[dict[str, Any]]:
+    """What the page is told now: `feed` or `people`."""
     async with http.stream("GET", "/api/events") as events:
         name = ""
         async for line in events.aiter_lines():
             name = line.removeprefix("event: ") if line.startswith("event: ") else name
-            if name == "feed" and line.startswith("data: "):
-                return [thread["posts"] for thread in json.loads(line.removeprefix("data: "))]
+            if name == wanted and line.startswith("data: "):
+                return list(json.loads(line.removeprefix("data: ")))
     return []
+
+
+async def feed(http: httpx.AsyncClient) -> list[list[dict[str, Any]]]:
+    """The threads that the page shows now."""
+    return [thread["posts"] for thread in await told(http, "feed")]
+
+
+async def tended(http: httpx.AsyncClient) -> set[str]:
+    """What there is for the owner's hand: who spends of a budget, and whose drafts wait."""
+    shown: set[str] = set()
+    for person in await told(http, "people"):
+        budget, drafts = person["life"].get("modelBudget"), person["life"].get("drafts")
+        shown |= {f"budget of {person['handle']}"} if budget and budget["tokens"]["used"] > 0 else set()
+        shown |= {f"draft by {person['handle']}"} if drafts else set()
+    return shown
 
 
 def living(folder: Path) -> list[int]:
@@ -85,7 +100,8 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
 
 
 async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Path) -> None:
-    wanted = {f"post by {resident.handle}" for resident in RESIDENTS} | {"exchange", "answer"}
+    wanted = {f"{what} {resident.handle}" for resident in RESIDENTS for what in ("post by", "budget of")}
+    wanted |= {"exchange", "answer", "draft by odile.test"}
     began = time.monotonic()
     async with demo(tmp_path) as (process, url):
         async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as http:
@@ -94,7 +110,14 @@ async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answe
             while not wanted <= shown:
                 assert time.monotonic() - began < SHOWN_WITHIN_S, wanted - shown
                 await asyncio.sleep(1)
-                shown = seen(await feed(http))
+                shown = seen(await feed(http)) | await tended(http)
+            for posts in await feed(http):
+                for post in posts:
+                    if post["author"]["handle"] in {resident.handle for resident in RESIDENTS}:
+                        asked = {"handle": post["author"]["handle"], "uri": post["uri"]}
+                        story = (await http.get("/api/why", params=asked)).raise_for_status().json()
+                        assert story["title"].startswith("Why it ")
+                        assert any("thought it over" in step["text"] for step in story["steps"])
         pids = living(tmp_path)
         assert len(pids) == len(RESIDENTS)
         process.send_signal(signal.SIGINT)

@@ -12,6 +12,7 @@ THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.b
 RULES = [
     {"rule": "points", "says": "pass", "reason": "", "value": 12, "limit": 4000},
     {"rule": "consent", "says": "pass", "reason": "they mentioned it", "value": None, "limit": None},
+    {"rule": "loops", "says": "pass", "reason": "they mentioned it", "value": 2, "limit": 6},
     {"rule": "strangers", "says": "hold", "reason": "addressed to a stranger", "value": 7, "limit": 6},
     {"rule": "secrets", "says": "block", "reason": "a key", "value": "sk-…", "limit": None, "later": "unknown"},
 ]
@@ -30,7 +31,7 @@ async def test_the_rules_at_the_door_are_told_with_value_and_limit(desk: Desk) -
             "a key",
             "Rule strangers wants your yes: addressed to a stranger (7 of 6)",
             "Rule secrets blocks it: a key (sk-…)",
-            "Rules that let it pass: points (12 of 4,000), consent (they mentioned it)",
+            "Rules that let it pass: points (12 of 4,000); consent, loops (they mentioned it)",
         ),
     )
 

@@ -1,0 +1,80 @@
+"""The status file says what the day's budget, the signs against acting and the owner's drafts come to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from common.clock import SystemClock, parse_iso
+from modules.budget.budget import Budget
+from modules.budget.types import Caps
+from modules.control import Control
+from modules.outbox.types import Draft
+from soul.facts import Facts, spoken_situation
+from tests.living import Life, World, awake
+
+
+def tended(life: Life, control: Control, *, usd: float | None) -> Facts:
+    """The facts with a budget and signs of this test's own; nothing costs anything."""
+    rails = life.app.rails
+    budget = Budget(
+        database=rails.database,
+        clock=SystemClock(),
+        journal=rails.journal,
+        caps=Caps.per_day(1000, usd),
+        prices={},
+        model="" if usd else "test-mind",
+    )
+    return dataclasses.replace(life.app.facts, model_budget=budget.report, standing=control.standing)
+
+
+async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World) -> None:
+    home = world.make_home("rowan")
+    control = Control(home.memory)
+    async with awake(home) as life:
+        facts = tended(life, control, usd=2.5)
+        before = await facts.gather()
+        submitted = await life.app.rails.outbox.submit(
+            Draft("post", "", {"text": "Tin sings."}, text="Tin sings.", hold="as you wished")
+        )
+        control.pause("holiday")
+        after = await facts.gather()
+    budget = before["modelBudget"]
+    assert (budget["step"], budget["tokens"]) == ("normal", {"used": 0, "cap": 1000})
+    assert budget["usd"] == {"used": 0, "cap": 2.5}
+    assert parse_iso(budget["resetsAt"]) > SystemClock().now()
+    assert before["standing"] == {"paused": False, "safeMode": False, "reasons": []}
+    assert before["drafts"] == []
+    assert after["standing"] == {"paused": True, "safeMode": False, "reasons": ["paused by the owner: holiday"]}
+    (draft,) = after["drafts"]
+    assert draft == {
+        "id": submitted.intent.id,
+        "kind": "post",
+        "text": "Tin sings.",
+        "target": "",
+        "why": "as you wished",
+        "createdAt": submitted.intent.created_at,
+        "expiresAt": submitted.intent.expires_at,
+    }
+    assert json.loads(json.dumps(after)) == after
+    spoken = spoken_situation(after)
+    assert "1 waiting for the owner's yes" in spoken
+    assert "tokens of today 0/1000" in spoken
+    assert spoken.endswith("paused by the owner: holiday")
+
+
+async def test_what_is_reserved_counts_as_used(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        facts = tended(life, Control(home.memory), usd=None)
+        day = f"{SystemClock().now().astimezone():%Y-%m-%d}"
+        rows = [
+            ("a", day, "", "reply", "mention", "test-mind", "settled", 100, 20, -1),
+            ("b", day, "", "reply", "mention", "test-mind", "reserved", 300, 50, -1),
+        ]
+        await life.app.rails.database.run(
+            lambda connection: connection.executemany("INSERT INTO model_calls VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+        )
+        budget = (await facts.gather())["modelBudget"]
+    assert budget["tokens"] == {"used": 470, "cap": 1000}
+    assert budget["usd"] is None, "a price that is not known is not made up"
