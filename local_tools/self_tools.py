@@ -17,10 +17,13 @@ class SelfReadInput(BaseModel):
 
 
 class SelfUpdateInput(BaseModel):
-    """A whole new SELF.md."""
+    """A new SELF.md, or one new section of it."""
 
-    content: str = Field(description="The complete new text, in Markdown: what stays, stays only if it is in it.")
+    content: str = Field(description="The new text of the section, all of it, in Markdown.")
     reason: str = Field(description="Why, in a few words.")
+    section: str = Field(
+        default="", description="Its heading, for example Values. Empty: content is all of SELF.md, anew."
+    )
 
 
 class SelfTools:
@@ -35,11 +38,13 @@ class SelfTools:
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites = (turn.cause_id,) if turn.cause_id else ()
-        change = await self._keeper.change(args.content, reason=args.reason, by="soul", cites=cites, hold=turn.hold)
+        change = await self._keeper.change(
+            args.content, reason=args.reason, by="soul", cites=cites, hold=turn.hold, section=args.section
+        )
         data = {"act": f"self {change.status}", "reason": change.reason, "version": change.version}
         match change.status:
             case "changed":
-                return ToolResult(". ".join(["SELF.md is rewritten", *what_moved(change)]) + ".", data=data)
+                return ToolResult(". ".join(["SELF.md is changed", *what_moved(change)]) + ".", data=data)
             case "held":
                 return ToolResult(f"SELF.md waits for your owner's yes: {change.reason}.", data=data)
             case _:
@@ -61,7 +66,7 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
         ),
         Tool(
             "self_update",
-            "Rewrite SELF.md, your notes about yourself.",
+            "Change SELF.md, your notes about yourself: one section, or all.",
             SelfUpdateInput,
             "self",
             own,

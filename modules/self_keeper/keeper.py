@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from common.clock import Clock, iso
@@ -38,25 +39,29 @@ class SelfKeeper:
             await self._journal.record(story.found(found))
 
     async def change(
-        self, content: str, *, reason: str, by: Author, cites: Sequence[str] = (), hold: str = ""
+        self, content: str, *, reason: str, by: Author, cites: Sequence[str] = (), hold: str = "", section: str = ""
     ) -> Change:
         """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
 
         Args:
-            content: all of the new text.
+            content: all of the new text, or of the one section.
             reason: why, in words; needed.
             by: who wants it. What the owner does is never held.
             cites: what it grew from.
             hold: why it must wait for the owner's yes, whatever it says.
+            section: the heading of the one section that changes; "" for the whole.
 
         Raises:
             StorageError: the disk is full or refuses; SELF.md is then as it was.
             Transient: another process has held the history for too long.
 
         """
-        whole = content if content.endswith("\n") else content + "\n"
-        wish = Wish(whole, self._redactor.text(reason.strip()), by, tuple(cites), hold)
-        return await self._tell(wish, await self._alone(lambda: self._admit(wish)))
+        wish = Wish(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
+
+        def admit() -> Change:
+            return self._admit(replace(wish, content=self._whole(content, section)))
+
+        return await self._tell(wish, await self._alone(admit))
 
     async def approve(self) -> Change | None:
         """The owner's yes to the change that waits; None if none does. Raises as `change`."""
@@ -91,6 +96,11 @@ class SelfKeeper:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
         content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
         return await self.change(content, reason=f"back to {version.name}", by="owner")
+
+    def _whole(self, content: str, section: str) -> str:
+        if section.strip() and content.strip():
+            return policy.with_section(self._history.current().decode(errors="replace"), section, content)
+        return content if content.endswith("\n") else content + "\n"
 
     def _admit(self, wish: Wish) -> Change:
         old = self._history.current()

@@ -1,12 +1,14 @@
-"""What may become SELF.md, what waits for the owner, and what a change did to the parts the SOUL is run by. Pure."""
+"""What may become SELF.md, what waits for the owner, and what a change does to its parts. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from common.redact import Redactor
+from common.text.strings import straighten
 from modules.self_document import extract_from_self
 
 SELF_MAX_BYTES = 200_000
@@ -48,6 +50,26 @@ def refusal(content: str, reason: str, redactor: Redactor) -> str:
     return "" if reason.strip() else "no reason was given"
 
 
+def with_section(text: str, heading: str, body: str) -> str:
+    """`text` with `body` under that heading of the second level, which comes at the end if it is not there yet.
+
+    What follows a rule (`---`) that closes the section stays.
+    """
+    lines, title = text.splitlines(), _plain(heading)
+    new = body.strip().splitlines()
+    if new and new[0].startswith("#") and _plain(new[0]).casefold() == title.casefold():
+        new = "\n".join(new[1:]).strip().splitlines()
+    starts = list(_starts(lines))
+    found = next((start for start in starts if _plain(lines[start]).casefold() == title.casefold()), None)
+    if found is None:
+        lines += ["", f"## {title}", "", *new]
+    else:
+        end = next((start for start in starts if start > found), len(lines))
+        rules = [number for number in range(found, end) if lines[number].strip() == "---"]
+        lines[found + 1 : rules[-1] if rules else end] = ["", *new, ""]
+    return "\n".join(lines).strip() + "\n"
+
+
 def loss(old: str, new: str) -> Loss:
     """What of `old` is not in `new` any more, wherever it may stand: words, counted by their letters and digits.
 
@@ -77,6 +99,19 @@ def sections_moved(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]
 def _operational(text: str) -> list[str]:
     found = extract_from_self(text).raw_sections
     return [name for key, name in _OPERATIONAL.items() if key in found]
+
+
+def _starts(lines: list[str]) -> Iterator[int]:
+    """Where the sections of the second level begin; code holds no headings."""
+    in_code = False
+    for number, line in enumerate(lines):
+        in_code ^= line.lstrip().startswith(("```", "~~~"))
+        if not in_code and line.startswith("## "):
+            yield number
+
+
+def _plain(heading: str) -> str:
+    return " ".join(straighten(heading).strip("# \t\n").split())
 
 
 def _words(text: str) -> Counter[str]:

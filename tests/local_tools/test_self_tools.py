@@ -60,7 +60,7 @@ async def test_the_soul_itself_and_its_owner_can(hands: Hands, provenance: Prove
     assert (await hands.use("self_read", turn(provenance))).content == BORN
     result = await hands.use("self_update", turn(provenance), content=GROWN, reason="a thought")
     assert (result.is_error, hands.desk.text) == (False, GROWN)
-    assert result.content.startswith("SELF.md is rewritten")
+    assert result.content.startswith("SELF.md is changed")
     assert hands.desk.versions[0].cites == (POST,)
 
 
@@ -104,3 +104,14 @@ async def test_the_model_is_told_why_it_was_refused(hands: Hands, content: str, 
 async def test_a_self_that_is_gone_is_read_as_empty(hands: Hands) -> None:
     hands.desk.home.self_md.unlink()
     assert (await hands.use("self_read", OWN)).content == "SELF.md is empty."
+
+
+async def test_one_section_can_be_written_anew_and_the_rest_stays(hands: Hands) -> None:
+    result = await hands.use("self_update", OWN, section="values", content="- Slate.", reason="a thought")
+    assert not result.is_error
+    assert hands.desk.text == BORN.replace("- Attention.", "- Slate.")
+
+
+async def test_a_section_cannot_be_emptied(hands: Hands) -> None:
+    result = await hands.use("self_update", OWN, section="Values", content=" ", reason="a thought")
+    assert (result.is_error, hands.desk.text) == (True, BORN)

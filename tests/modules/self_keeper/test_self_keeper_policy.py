@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.redact import Redactor
-from modules.self_keeper.policy import SELF_MAX_BYTES, hold_reason, loss, refusal, sections_moved
+from modules.self_keeper.policy import SELF_MAX_BYTES, hold_reason, loss, refusal, sections_moved, with_section
 
 REDACTOR = Redactor(["hunter2-hunter2"])
 PROSE = "Slate remembers the rain, and tin forgets it by noon.\n"
@@ -110,3 +110,40 @@ def test_the_sections_that_run_the_soul_are_missed_when_they_go(
     old: str, new: str, appeared: tuple[str, ...], vanished: tuple[str, ...]
 ) -> None:
     assert sections_moved(old, new) == (appeared, vanished)
+
+
+WHOLE = (
+    "# Rowan\n\nI'm rowan.\n\n---\n\n## Values\n\n- Rain.\n\n---\n\n## What I've Learned\n\n- Tin.\n\n---\n\n*today*\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("heading", "body", "old", "new"),
+    [
+        ("Values", "- Slate.", "- Rain.", "- Slate."),
+        ("  ## values ##  ", "- Slate.\n", "- Rain.", "- Slate."),
+        ("Values", "## Values\n\n- Slate.\n- Rain.", "- Rain.", "- Slate.\n- Rain."),
+        ("what i’ve learned", "- Slate.", "- Tin.", "- Slate."),  # noqa: RUF001 - the apostrophe is the point
+        ("Values", "```\n## Voice\n```", "- Rain.", "```\n## Voice\n```"),
+        ("Voice", "Plain.", "*today*\n", "*today*\n\n## Voice\n\nPlain.\n"),
+        ("Val", "- Slate.", "*today*\n", "*today*\n\n## Val\n\n- Slate.\n"),
+    ],
+)
+def test_one_section_changes_and_all_else_stays(heading: str, body: str, old: str, new: str) -> None:
+    assert with_section(WHOLE, heading, body) == WHOLE.replace(old, new)
+
+
+def test_a_heading_in_code_is_no_section() -> None:
+    text = "# Rowan\n\n```\n## Values\n```\n"
+    assert with_section(text, "Values", "- Rain.") == f"{text}\n## Values\n\n- Rain.\n"
+
+
+def test_a_section_of_nothing_is_a_beginning() -> None:
+    assert with_section("", "Values", "- Rain.") == "## Values\n\n- Rain.\n"
+
+
+@given(st.from_regex(r"[A-Za-z]{1,9}", fullmatch=True))
+def test_a_section_that_was_written_can_be_written_again(heading: str) -> None:
+    once = with_section(WHOLE, heading, "- Rain.")
+    twice = with_section(with_section(WHOLE, heading, "- Slate."), heading, "- Rain.")
+    assert once == twice
