@@ -50,7 +50,7 @@ def sandboxed(
         command: program and arguments, as the inside knows them.
         work_dir: the folder that becomes /work.
         info_fd: where bubblewrap tells the pid of the first process inside.
-        block_fd: the command starts once a byte comes from here.
+        block_fd: the first process goes on once a byte comes from here.
         network: keeps the machine's network, its own loopback services included.
         limits: for the sizes of what lives in memory.
 
@@ -69,12 +69,12 @@ def sandboxed(
         *("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - inside
         *("--size", str(limits.tmp_bytes), "--tmpfs", HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
         *("--bind", str(work_dir), WORK, "--chdir", WORK, "--remount-ro", "/"),
-        *("--info-fd", str(info_fd), "--block-fd", str(block_fd), "--", *command),
+        *("--info-fd", str(info_fd), "--block-fd", str(block_fd), "--", *gated(command)),
     ]
 
 
-def bare(command: Sequence[str]) -> list[str]:
-    """The command line without a sandbox: it starts once a line comes in."""
+def gated(command: Sequence[str]) -> list[str]:
+    """The command behind a gate: it starts once a line comes in, and never if whoever would send it is gone."""
     return ["/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh", *command]
 
 

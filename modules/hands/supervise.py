@@ -20,14 +20,15 @@ from pathlib import Path
 from threading import Event
 
 from common.errors import SoulError
-from modules.hands.policy import bare
+from modules.hands.policy import gated
 from modules.hands.types import Ended, Limits, Ran
 from modules.hands.watch import TICK_S, Watch
 
 _CHUNK = 65_536
 _LAST_WORDS_S = 1.0
-_DEATH_S = 10.0
+_DEATH_S = 30.0
 _NICE = 10
+_GLANCE_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,9 @@ def start_sandboxed(
     line: Callable[[int, int], Sequence[str]], env: Mapping[str, str], limits: Mapping[int, int]
 ) -> Child:
     """Start bubblewrap, limit the first process inside, then let the command begin.
+
+    It waits twice: the first process inside for its limits, the command at its gate for a line of ours. That comes
+    once the lives of both are bound to ours; when we are killed before, it never comes, and they end by themselves.
 
     Args:
         line: the command line, given where bubblewrap tells its pid, and where it waits.
@@ -80,17 +84,18 @@ def start_sandboxed(
             ) from None
         _limit(root, limits)
         begin.write(b"\n")
+    while process.poll() is None and not _bound(root):
+        time.sleep(_GLANCE_S)
+    _open_gate(process)
     return Child(process, root, handle)
 
 
 def start_bare(command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int]) -> Child:
     """Start a command without a sandbox, limited all the same."""
-    process = _popen(bare(command), env, cwd=work_dir, stdin=subprocess.PIPE)
+    process = _popen(gated(command), env, cwd=work_dir)
     handle = os.pidfd_open(process.pid)
     _limit(process.pid, limits)
-    assert process.stdin  # noqa: S101 - asked for above
-    process.stdin.write(b"\n")
-    process.stdin.close()
+    _open_gate(process)
     return Child(process, process.pid, handle)
 
 
@@ -145,19 +150,33 @@ def _popen(
     env: Mapping[str, str],
     *,
     cwd: Path = Path("/"),
-    stdin: int = subprocess.DEVNULL,
     pass_fds: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - it is what this module is for; no shell reads the line
         line,
         env=env,
         cwd=cwd,
-        stdin=stdin,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         pass_fds=pass_fds,
         start_new_session=True,
     )
+
+
+def _bound(root: int) -> bool:
+    """Whether the first process inside has made the command's process and sleeps: just before, it binds its life."""
+    try:
+        state = Path(f"/proc/{root}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "S" and bool(Path(f"/proc/{root}/task/{root}/children").read_text())
+    except OSError:
+        return True
+
+
+def _open_gate(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin  # noqa: S101 - a pipe
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(b"\n")
 
 
 def _limit(pid: int, limits: Mapping[int, int]) -> None:

@@ -1,6 +1,6 @@
 """Watches a run for what the kernel does not count: processes, memory and disk of the run as a whole.
 
-RLIMIT_NPROC does not bind root, and no rlimit sums up over processes, so the tree is looked at, twenty times a second,
+RLIMIT_NPROC does not bind root, and no rlimit sums up over processes, so the tree is looked at, fifty times a second,
 by a thread of its own that no busy event loop can hold up. Whoever goes too far is ended through the first process of
 its pid namespace: with that one the kernel kills all others at once, however fast they multiply.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from modules.hands.types import MIB, Ended, Limits
 
-TICK_S = 0.05
+TICK_S = 0.02
 _DISK_EVERY_S = 0.25
 _DISK_SHARE = 5  # looking takes at most one part in so many
 _RESERVE_BYTES = 256 * MIB

@@ -1,0 +1,133 @@
+"""The host that a program in the sandbox must not touch: its secrets, its processes, its sockets, its files."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from common.redact import Redactor
+from modules.hands.runner import Hands
+from modules.hands.types import Limits, Ran
+
+SECRET = "hush-hush-4711-secret"
+SLEEP_S = "987654"
+
+
+@dataclass
+class Listener:
+    """A socket of the host on loopback, and another without a file, that count who comes."""
+
+    port: int = 0
+    hits: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Host:
+    """Everything that is at stake, and the hands that must not reach it."""
+
+    root: Path
+    hands: Hands
+    sleeper: subprocess.Popen[bytes]
+    listener: Listener
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+    @property
+    def env_file(self) -> Path:
+        return self.root / "home" / ".env"
+
+    async def sh(self, script: str, *, network: bool = False, **limits: float) -> Ran:
+        """Run a shell script inside."""
+        return await self.hands.run(["sh", "-c", script], self.work, network=network, limits=bounded(**limits))
+
+    async def python(self, script: str, *, network: bool = False, **limits: float) -> Ran:
+        """Run a Python script inside."""
+        return await self.hands.run(["python3", "-c", script], self.work, network=network, limits=bounded(**limits))
+
+    def unharmed(self) -> bool:
+        """Whether all is as it was."""
+        kept = self.env_file.read_text() == SECRET and (self.root / "outside.txt").read_text() == "untouched"
+        names = sorted(path.name for path in self.root.iterdir())
+        return (
+            kept
+            and names == ["home", "outside.txt", "work"]
+            and self.sleeper.poll() is None
+            and self.listener.hits == []
+            and kernel_settings() == _KERNEL
+        )
+
+
+def bounded(**limits: float) -> Limits:
+    """Limits of a test: ten seconds unless it says otherwise."""
+    return Limits(**({"wall_s": 10} | limits))  # type: ignore[arg-type] # sizes are ints where they are given
+
+
+def kernel_settings() -> list[str]:
+    """Settings of the kernel that a program which may write them owns the machine by."""
+    names = ("kernel/core_pattern", "kernel/hostname", "kernel/modprobe", "vm/overcommit_memory")
+    return [Path("/proc/sys", name).read_text() for name in names if Path("/proc/sys", name).exists()]
+
+
+_KERNEL = kernel_settings()
+
+
+def running(marker: str, *, begins: str = "") -> list[int]:
+    """The pids of this machine's processes whose command line holds `marker`, words parted by NUL."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            line = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
+            if marker.encode() in line and begins.encode() in line[:40]:
+                found.append(int(folder.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+@contextmanager
+def listening() -> Iterator[Listener]:
+    listener = Listener()
+    tcp = socket.create_server(("127.0.0.1", 0))
+    listener.port = tcp.getsockname()[1]
+    unix = socket.socket(socket.AF_UNIX)
+    unix.bind(f"\0soul-trap-{listener.port}")
+    unix.listen()
+
+    def wait(server: socket.socket, name: str) -> None:
+        with suppress(OSError):
+            while True:
+                server.accept()[0].close()
+                listener.hits.append(name)
+
+    threads = [Thread(target=wait, args=pair) for pair in ((tcp, "tcp"), (unix, "unix"))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield listener
+    finally:
+        for server in (tcp, unix):
+            server.shutdown(socket.SHUT_RDWR)
+            server.close()
+        for thread in threads:
+            thread.join()
+
+
+@contextmanager
+def open_host(root: Path) -> Iterator[Host]:
+    """A host with a secret, a process and a socket; nothing of the sandbox may remain in the end."""
+    for folder in ("work", "home"):
+        (root / folder).mkdir()
+    (root / "home" / ".env").write_text(SECRET)
+    (root / "outside.txt").write_text("untouched")
+    hands = Hands(redactor=Redactor([SECRET]), private=[root / "home"])
+    with listening() as listener, subprocess.Popen(["sleep", SLEEP_S], env={"TOKEN": SECRET}) as sleeper:
+        try:
+            yield Host(root, hands, sleeper, listener)
+        finally:
+            sleeper.kill()
