@@ -106,7 +106,7 @@ class _Look:
                 for who in named
                 if not policy.known_as(who, self._circle) and not counts.has_reached_us(self._rows, who, since)
             ]
-            yield policy.consent_by_name(unknown, by_owner=draft.by_owner)
+            yield policy.consent_by_name(draft, unknown)
 
     def _strangers(self, who: str) -> Iterator[Verdict]:
         if not self._circle.is_stranger(who):

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Literal
 
 import regex
 from rapidfuzz import fuzz
@@ -60,7 +61,10 @@ def known_as(who: str, circle: Circle) -> str:
 
 
 def consent(draft: Draft, circle: Circle, notice: Notice | None, *, follows_us: bool) -> Verdict:
-    """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did."""
+    """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
+
+    What waits for the owner's yes in any case is left to the owner: that yes would be the reason.
+    """
     who = addressee(draft)
     reason = _BY_OWNER if draft.by_owner else known_as(who, circle)
     if not reason and draft.kind == "follow" and follows_us:
@@ -72,16 +76,17 @@ def consent(draft: Draft, circle: Circle, notice: Notice | None, *, follows_us: 
     name = rules.CONSENT.name
     if reason:
         return Verdict(name, reason=reason, value=who)
-    return Verdict(name, "block", f"nobody there asked for this {draft.kind}", value=who)
+    return Verdict(name, _unless_owner(draft), f"nobody there asked for this {draft.kind}", value=who)
 
 
-def consent_by_name(strangers: Sequence[str], *, by_owner: bool) -> Verdict:
+def consent_by_name(draft: Draft, strangers: Sequence[str]) -> Verdict:
     """Whether a text may name whom it names: `strangers` are those of them who have no part in our life."""
     name = rules.CONSENT_BY_NAME.name
-    if by_owner or not strangers:
-        return Verdict(name, reason=_BY_OWNER if by_owner else "all who are named reached us, or belong to us")
+    if draft.by_owner or not strangers:
+        return Verdict(name, reason=_BY_OWNER if draft.by_owner else "all who are named reached us, or belong to us")
     listed = ", ".join(f"@{one}" for one in strangers)
-    return Verdict(name, "block", f"do not name or quote {listed}: they never spoke with us", value=listed)
+    reason = f"do not name or quote {listed}: they never spoke with us"
+    return Verdict(name, _unless_owner(draft), reason, value=listed)
 
 
 def cost(kind: IntentKind) -> float:
@@ -169,3 +174,7 @@ def outlook(verdicts: Iterable[Verdict], *, speed: float) -> Outlook:
                 retry_in_s = (manner.window_s or 0) / speed / manner.limit if act == "later" else 0.0
                 return Outlook(act, f"{manner.name}: {verdict.reason}", retry_in_s)
     return Outlook()
+
+
+def _unless_owner(draft: Draft) -> Literal["hold", "block"]:
+    return "hold" if draft.hold else "block"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from modules.etiquette.rules import MANNERS
@@ -137,6 +139,15 @@ async def test_who_spoke_with_us_long_ago_is_not_named_any_more(house: House) ->
     assert not await house.blocked_by(named)
     await house.clock.advance(0.2 * 86_400)
     assert await house.blocked_by(named) == {"consent-by-name"}
+
+
+async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(house: House) -> None:
+    draft = replace(act("follow", "did:plc:ada"), hold="others' words are in this turn")
+    assert (await house.verdicts(draft))["consent"].says == "hold"
+    submitted = await house.outbox.submit(draft)
+    assert (submitted.held, submitted.reason) == (True, f"{draft.hold}; nobody there asked for this follow")
+    named = Draft("post", "", {}, "hello @bea.example", hold="others' words are in this turn")
+    assert (await house.outbox.submit(named)).held
 
 
 async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(house: House) -> None:
