@@ -9,25 +9,30 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+from adapters.atproto.public import PublicRepos
 from common.clock import Clock
-from common.constants import CONVERSATION_STALE_RETENTION_MS, SESSION_RETRY_DELAYS_MS
+from common.constants import ATPROTO_READ_TIMEOUT_S, CONVERSATION_STALE_RETENTION_MS, SESSION_RETRY_DELAYS_MS
 from common.errors import Auth, Fatal, Transient
 from common.redact import Redactor
-from common.result import Err
+from common.result import ApiResult, Err, Ok
 from common.settings import Settings
 from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.self_tools import SelfTools, self_tools
 from modules.bluesky.act import Responder
 from modules.bluesky.conversations import Conversations
+from modules.bluesky.disclosure import Disclosure
 from modules.bluesky.expression import Expression
 from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, OutboxLoop, SessionLoop, warm_up
 from modules.bluesky.perceive import Perceiver
 from modules.bluesky.publish import Publisher
-from modules.bluesky.relationships import Relationships
 from modules.bluesky.state import PendingPosts
 from modules.console import Console
+from modules.control import Control
+from modules.control_watch import ControlLoop
 from modules.home import Home, HomeLock
 from modules.journal.types import Entry
 from modules.owner import OwnerTalk
+from modules.safe_start import note_start
 from modules.scheduler.scheduler import Scheduler
 from modules.status import StatusBoard
 from modules.thinker import Thinker
@@ -40,6 +45,8 @@ from soul.rails import Rails, lay_rails
 
 _WAKE_TIMEOUT_S = 60.0
 _MORE_TRIES = 240
+_JSON = ("application/json", "application/did+ld+json", "application/did+json")
+_MAX_DOCUMENT_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +58,25 @@ class App:
     expression: Expression
     awareness: AwarenessLoop
     scheduler: Scheduler
+    control_watch: ControlLoop
+    disclosure: Disclosure
     status: StatusBoard
     owner: OwnerTalk
     facts: Facts
     notices: tuple[str, ...]
 
     async def wake(self) -> None:
-        """Log in and read our own feed. Raises `Auth` or `Fatal`; waits out what is only briefly down."""
+        """Log in, say openly what we are, and read our own feed.
+
+        Raises `Auth` or `Fatal`; waits out what is only briefly down.
+        """
         rails = self.rails
+        await self.control_watch.tell()
+        await rails.self_keeper.wake()
         await _log_in(rails)
+        await rails.standing.learn()
+        if rails.control.standing().may_act:
+            await self.disclosure.ensure()
         await warm_up(atproto=rails.atproto, outbox=rails.outbox, expression=self.expression, journal=rails.journal)
         await rails.journal.record(Entry("life", "start", f"Rhythm: {self.scheduler.describe_intervals()}", line="sys"))
 
@@ -102,6 +119,7 @@ async def open_soul(
     """Take the home, and build one SOUL in it. Raises `Fatal` with a remedy when something is not as it must be."""
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
+        note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
         rails = await lay_rails(settings, home, console=LoggedConsole(console), clock=clock, rng=rng, stack=stack)
         app = _move_in(rails, social_only=social_only)
@@ -114,20 +132,21 @@ async def open_soul(
 def _move_in(rails: Rails, *, social_only: bool) -> App:
     """The lives, on their rails."""
     conversations = Conversations(rails.home.memory / "bluesky_conversations.json", rails.clock)
-    relationships = Relationships(rails.home.memory / "relationships.json", rails.clock)
     pending = PendingPosts(rails.database, rails.clock)
     publisher = Publisher(
         atproto=rails.atproto,
         outbox=rails.outbox,
         conversations=conversations,
-        relationships=relationships,
+        relationships=rails.relationships,
         journal=rails.journal,
+        etiquette=rails.etiquette,
     )
     tools = BlueskyTools(atproto=rails.atproto, publisher=publisher, skills=rails.skills, rng=rails.rng)
-    registry = Registry(bluesky_tools(tools), social_only=social_only)
+    own_notes = SelfTools(home=rails.home, keeper=rails.self_keeper)
+    registry = Registry((*bluesky_tools(tools), *self_tools(own_notes)), social_only=social_only)
     thinker = Thinker(
         gateway=rails.gateway,
-        executor=Executor(registry, on_call=log_call),
+        executor=Executor(registry, on_call=log_call, redactor=rails.redactor, console=rails.console),
         clock=rails.clock,
         journal=rails.journal,
         nudge=lambda: rails.skills.render("core", "Nudge"),
@@ -145,13 +164,14 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         rng=rails.rng,
         pace=rails.pace,
         keep_hours=rails.settings.soul_speed == 1,
+        standing=rails.control.standing,
     )
     awareness = AwarenessLoop(
         pace=rails.pace,
         perceiver=Perceiver(
             atproto=rails.atproto,
             pending=pending,
-            relationships=relationships,
+            relationships=rails.relationships,
             publisher=publisher,
             identity=rails.identity,
             journal=rails.journal,
@@ -164,21 +184,23 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
             outbox=rails.outbox,
             publisher=publisher,
             conversations=conversations,
-            relationships=relationships,
+            relationships=rails.relationships,
             identity=rails.identity,
             skills=rails.skills,
             thinker=thinker,
             clock=rails.clock,
             rng=rails.rng,
             pace=rails.pace,
+            etiquette=rails.etiquette,
         ),
         pending=pending,
-        relationships=relationships,
+        relationships=rails.relationships,
         publisher=publisher,
         journal=rails.journal,
         clock=rails.clock,
         rng=rails.rng,
         owner_did=rails.me.owner_did,
+        standing=rails.control.standing,
     )
     facts = Facts(
         database=rails.database,
@@ -189,6 +211,8 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         conversations=conversations,
         expression=expression,
         clock=rails.clock,
+        model_budget=rails.budget.report,
+        standing=rails.control.standing,
     )
 
     async def situation() -> str:
@@ -202,13 +226,32 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
                 Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
             )
         conversations.cleanup_old_conversations()
-        relationships.prune_stale()
+        rails.relationships.prune_stale()
         await rails.journal.prune()
+        await rails.budget.tidy()
         await pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
+    control_watch = ControlLoop(
+        control=rails.control,
+        repos=_public_repos(rails),
+        journal=rails.journal,
+        clock=rails.clock,
+        owner_did=rails.me.owner_did,
+        own_did=lambda: rails.atproto.did,
+        speed=rails.settings.soul_speed,
+    )
+    disclosure = Disclosure(
+        atproto=rails.atproto,
+        database=rails.database,
+        journal=rails.journal,
+        clock=rails.clock,
+        label=rails.settings.soul_bot_label,
+        contact=rails.settings.operator_contact,
+    )
     scheduler = Scheduler(
         [
             IdentityWatchLoop(rails.soul),
+            control_watch,
             SessionLoop(rails.atproto, rails.journal),
             OutboxLoop(rails.pace, rails.outbox),
             HeartbeatLoop(rails.journal, situation, tidy),
@@ -239,8 +282,21 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         clock=rails.clock,
         situation=situation,
     )
-    notices = (conversations.notice, relationships.notice, expression.notice, *rails.identity.extract().warnings)
-    return App(rails, thinker, expression, awareness, scheduler, status, owner, facts, notices)
+    notices = (conversations.notice, rails.relationships.notice, expression.notice, *rails.identity.extract().warnings)
+    return App(
+        rails, thinker, expression, awareness, scheduler, control_watch, disclosure, status, owner, facts, notices
+    )
+
+
+def _public_repos(rails: Rails) -> PublicRepos:
+    """Reads what others published; on a network of this machine, from its one server."""
+
+    async def fetch(url: str) -> ApiResult[bytes]:
+        got = await rails.web.fetch(url, kinds=_JSON, max_bytes=_MAX_DOCUMENT_BYTES, deadline_s=ATPROTO_READ_TIMEOUT_S)
+        return got if isinstance(got, Err) else Ok(got.data.body)
+
+    home_url = rails.settings.atproto_service_url if rails.settings.on_loopback() else ""
+    return PublicRepos(fetch, clock=rails.clock, home_url=home_url)
 
 
 async def _log_in(rails: Rails) -> None:

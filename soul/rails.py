@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
+from adapters.web.client import WebClient
+from adapters.web.transport import WebTransport
 from common.clock import Clock, local
 from common.pace import Pace
 from common.redact import Redactor
 from common.settings import Settings
+from modules.approval_rule import ApprovalRule
 from modules.bluesky.courier import BlueskyCourier
+from modules.bluesky.relationships import Relationships
+from modules.bluesky.standing import Standing
+from modules.budget.budget import Budget
+from modules.budget.prices import known_prices
+from modules.budget.types import Caps
 from modules.console import Console
+from modules.control import Control
 from modules.database import Database
+from modules.etiquette.etiquette import Etiquette
+from modules.etiquette.types import World
 from modules.home import Home, SoulDocument, ensure_self
 from modules.identity import Identity, Me
 from modules.journal.journal import Journal
@@ -23,6 +36,8 @@ from modules.outbox.outbox import Outbox
 from modules.outbox.types import IntentKind, Pacing
 from modules.scheduler.attention import Attention
 from modules.schema import MIGRATIONS
+from modules.secret_scan import SecretScan
+from modules.self_keeper.keeper import SelfKeeper
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.resources import SKILLS, template
@@ -44,11 +59,19 @@ class Rails:
     soul: SoulDocument
     skills: Skills
     identity: Identity
+    redactor: Redactor
     database: Database
     journal: Journal
+    web: WebClient
     atproto: Atproto
+    relationships: Relationships
+    standing: Standing
+    control: Control
+    etiquette: Etiquette
     outbox: Outbox
+    budget: Budget
     gateway: LLMGateway
+    self_keeper: SelfKeeper
     attention: Attention
 
 
@@ -63,7 +86,11 @@ async def lay_rails(
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
     database = await Database.open(home.database, MIGRATIONS)
     stack.push_async_callback(database.close)
-    journal = Journal(database, console, clock, Redactor(settings.secrets))
+    redactor = Redactor(settings.secrets)
+    journal = Journal(database, console, clock, redactor)
+    transport = way_out(settings)
+    web = WebClient(transport())
+    stack.push_async_callback(web.aclose)
     atproto = Atproto(
         service_url=settings.atproto_service_url,
         identifier=settings.agent_bluesky_username,
@@ -72,17 +99,32 @@ async def lay_rails(
         clock=clock,
         min_spacing_s=pace.atproto_spacing_ms / 1000,
         languages=settings.post_languages,
+        transport=transport,
     )
     stack.push_async_callback(atproto.aclose)
-    courier = BlueskyCourier(atproto)
+    relationships = Relationships(home.memory / "relationships.json", clock)
+    standing = Standing(atproto=atproto, journal=journal, peers=settings.soul_peers)
+    world = World(
+        own_did=lambda: atproto.did,
+        own_handle=settings.agent_bluesky_username,
+        owner=(settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle),
+        peers=standing.peers,
+        follows_us=relationships.follows_us,
+        born_at=standing.born_at,
+    )
+    control = Control(home.memory)
+    etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
     outbox = Outbox(
         database=database,
         journal=journal,
         clock=clock,
-        couriers=dict.fromkeys(_KINDS, courier),
+        couriers=dict.fromkeys(_KINDS, BlueskyCourier(atproto)),
         pacing=_pacing(pace),
+        rules=(SecretScan(redactor), etiquette, ApprovalRule(settings.soul_approval, world.circle)),
+        gates=(control.gate, etiquette.gate),
         own_did=lambda: atproto.did,
     )
+    budget = await _budget(settings, database=database, journal=journal, clock=clock)
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -90,7 +132,9 @@ async def lay_rails(
         clock=clock,
         rng=rng,
         console=console,
+        wall=budget,
         on_usage=UsageLog(home.memory / "llm-usage.jsonl", clock).note,
+        transport=transport,
     )
     stack.push_async_callback(gateway.aclose)
     me = Me(
@@ -111,12 +155,43 @@ async def lay_rails(
         soul=soul,
         skills=skills,
         identity=Identity(home=home, soul=soul, skills=skills, agent_name=settings.agent_name),
+        redactor=redactor,
         database=database,
         journal=journal,
+        web=web,
         atproto=atproto,
+        relationships=relationships,
+        standing=standing,
+        control=control,
+        etiquette=etiquette,
         outbox=outbox,
+        budget=budget,
         gateway=gateway,
+        self_keeper=SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor),
         attention=Attention(),
+    )
+
+
+def way_out(settings: Settings) -> Callable[[], WebTransport]:
+    """Makes what every request travels by: to the services that the owner named, and to public addresses."""
+    named = (settings.atproto_service_url, settings.ai_gateway_base_url)
+    return lambda: WebTransport(allow=named, private_ok=settings.soul_allow_private_net)
+
+
+async def _budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:
+    models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
+    prices = await asyncio.to_thread(
+        known_prices, models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now()
+    )
+    return Budget(
+        database=database,
+        clock=clock,
+        journal=journal,
+        caps=Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day),
+        prices=prices,
+        model=models[0],
+        cheap_model=models[1],
+        timezone=settings.soul_timezone,
     )
 
 

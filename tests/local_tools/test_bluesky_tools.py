@@ -21,7 +21,7 @@ ANYONE = {
     "bluesky_get_followers",
     "bluesky_get_follows",
 }
-OWN = ANYONE | {"bluesky_post", "bluesky_repost"}
+OWN = ANYONE | {"bluesky_post", "bluesky_repost", "self_read", "self_update"}
 OWNER = OWN | {
     "bluesky_follow",
     "bluesky_unfollow",
