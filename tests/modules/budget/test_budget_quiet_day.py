@@ -1,4 +1,4 @@
-"""Proves that a day on which nothing is new costs nothing: no loop asks the model just to look."""
+"""Proves the wall around a whole SOUL: a quiet day costs nothing, a word what the ledger says, no budget no call."""
 
 from tests.living import World, awake
 
@@ -20,3 +20,21 @@ async def test_a_quiet_day_makes_no_model_call_and_a_word_from_somebody_makes_on
         assert answered > 0
         await nothing_new(times=4)
         assert len(world.mind.asked) == answered
+        report = await life.app.rails.budget.report()
+        assert (report.calls, report.tokens.reserved) == (answered, 0)
+        assert report.tokens.used > 0
+        (thought,) = await life.app.rails.journal.recent(1, kinds=["model"])
+        said = thought.entry.data
+        assert (said["importance"], said["step"], said["usd"]) == ("mention", "normal", None)
+
+
+async def test_without_a_budget_everything_is_heard_and_no_model_is_asked(world: World) -> None:
+    home = world.make_home("ada", BUDGET_TOKENS_PER_DAY="0")
+    world.network.post_as(world.account("friend"), "@ada.test tin or slate?")
+    async with awake(home) as life:
+        await life.look()
+        await life.look()
+        assert world.mind.asked == []
+        told = [item for item in await life.app.rails.journal.recent(50, kinds=["life"]) if item.entry.loop == "budget"]
+        assert [item.entry.data["step"] for item in told] == ["listen"]
+        assert any("no model call" in message for _, message, _ in life.console.lines)
