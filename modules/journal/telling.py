@@ -26,10 +26,10 @@ _ENDS = {
 }
 _CAME = {"mention": "mentioned it", "reply": "replied to it", "quote": "quoted it"}
 _WORDS_OF = {
-    "stranger": "other people's words were in it, so it could do only what those may cause",
-    "peer": "a peer's words were in it, so it could do only what those may cause",
-    "self": "only its own words were in it",
-    "owner": "only your words and its own were in it",
+    "stranger": "Other people's words were in it, so it could do only what those may cause",
+    "peer": "A peer's words were in it, so it could do only what those may cause",
+    "self": "Only its own words were in it",
+    "owner": "Only your words and its own were in it",
 }
 _ALIVE = {"done", "held", "pending", "sending"}
 
@@ -140,9 +140,8 @@ def _thinking(thinking: Thinking) -> Step:
     details = []
     if thinking.failed:
         details.append(f"It came to nothing: {thinking.failed}")
-    words_of = _WORDS_OF.get(thinking.sank_to or thinking.provenance)
-    if words_of:
-        details.append(f"Whose words: {words_of}")
+    if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
+        details.append(words_of)
     if thinking.prompt:
         parts = (
             f"{part.name} ({part.chars:,} characters{f', {part.sha256}' if part.sha256 else ''})"

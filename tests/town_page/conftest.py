@@ -59,7 +59,7 @@ STORY = Told(
             "2026-01-05T12:00:01.000Z",
             "It thought it over with town-script: 1 round, 1,539 tokens in, 33 out, $0.0004",
             (
-                "Whose words: only your words and its own were in it",
+                "Only your words and its own were in it",
                 "It was told: SOUL.md (1,073 characters, a778d122180a), SELF.md (1,933 characters, 24a94df392e5)",
                 "It called bluesky_reply",
             ),

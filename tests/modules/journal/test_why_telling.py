@@ -63,7 +63,7 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(des
     assert received.at == began, "what it began with is not told after what came of it"
     assert thought.text == "It thought it over with some/model: 2 rounds, 2,310 tokens in, 41 out, $0.0003"
     assert thought.details == (
-        "Whose words: other people's words were in it, so it could do only what those may cause",
+        "Other people's words were in it, so it could do only what those may cause",
         "It was told: SOUL.md (1,911 characters, 3f2a), conversation (20 characters)",
         "It called bluesky_reply “Tin”, refused: BLOCKED: said before",
         "It called stay_silent “enough”",
