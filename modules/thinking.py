@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from common.clock import Clock
@@ -152,7 +152,8 @@ class _Session:
             return "ended"
         if not self.nudge:
             return "no_calls"
-        self.conversation += [Message("assistant", text), Message("user", self.nudge)]
+        said = self.executor.redactor.text(text)
+        self.conversation += [Message("assistant", said), Message("user", self.nudge)]
         self.nudge = ""
         return None
 
@@ -171,7 +172,9 @@ class _Session:
             stopped = self._weigh(call, outcome)
             if stopped:
                 return stopped
-        self.conversation.append(create_assistant_tool_use_message(result.text, result.tool_calls))
+        redactor = self.executor.redactor
+        said = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls]
+        self.conversation.append(create_assistant_tool_use_message(redactor.text(result.text), said))
         self.conversation.append(create_tool_result_message(answers))
         return None
 

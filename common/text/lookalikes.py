@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 _ALPHABETS = (
-    ("авсԁеғɡһіјкӏмпорԛгѕтуѵԝхҽн", "abcdefghijklmnopqrstuvwxeh"),  # Cyrillic
-    ("АВЕЅІЈКМНОРСТУХԌԚԜӀ", "abesijkmhopctyxgqwl"),  # capitals
+    ("авсԁеғɡһіјкӏмпорԛгѕтцѵԝхуҽнүзб", "abcdefghijklmnopqrstuvwxyehy36"),  # Cyrillic
+    ("АВЕЅІЈКМНОРСТУХԌԚԜӀҮ", "abesijkmhopctyxgqwly"),  # capitals
     ("αβγεηικνορτυχω", "abyenikvoptuxw"),  # Greek
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "abezhikmnoptyx"),  # noqa: RUF001 - capitals
     ("օսհոց", "ouhng"),  # noqa: RUF001 - Armenian

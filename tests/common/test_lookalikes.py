@@ -34,6 +34,19 @@ def test_letters_and_digits_that_are_easily_taken_for_another_count_as_one() -> 
 
 
 @pytest.mark.parametrize(
+    ("strange", "usual"),
+    [
+        ("асԁеғɡһіјкӏмпорԛгѕтѵԝху", "acdefghijklmnopqrstvwxy"),
+        ("АВСЕНІЈКМОРЅТУХ", "abcehijkmopstyx"),
+        ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "abezhikmnoptyx"),
+        ("αοιρυνκ", "aoipuvk"),
+    ],
+)
+def test_letters_of_other_alphabets_count_as_the_latin_ones_they_look_like(strange: str, usual: str) -> None:
+    assert [skeleton(char) for char in strange] == [skeleton(char) for char in usual]
+
+
+@pytest.mark.parametrize(
     ("text", "plain"),
     [
         ("＜｜im_start｜＞", "<|im_start|>"),

@@ -130,15 +130,15 @@ def test_no_mark_survives_however_it_is_nested(text: str) -> None:
 
 def test_nesting_without_end_ends_soon() -> None:
     text = "<|a" * 4000 + "|>" * 4000
-    began = time.perf_counter()
+    began = time.process_time()
     assert "<|" not in clean(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_long_text_is_cleaned_quickly() -> None:
     text = ("Ordinary words, 👩🏽‍💻 and <b>tags</b> [like] these | here. " * 400)[:20_000]
     clean(text)
-    assert min(timeit.repeat(lambda: clean(text), number=1, repeat=5)) < 0.1
+    assert min(timeit.repeat(lambda: clean(text), timer=time.process_time, number=1, repeat=5)) < 0.1
 
 
 def test_a_value_is_cleaned_at_every_depth() -> None:

@@ -252,11 +252,13 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
     assert offered == [["act", "send", "hear"], ["send", "hear"]]
 
 
-async def test_the_last_words_never_hold_a_secret(gateway: LLMGateway, model: ScriptedModel, clock: FakeClock) -> None:
-    model.plays(says("Of course, it is tell-nobody-77."))
+async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_its_own_next_round(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, house: House
+) -> None:
+    model.plays(calls(read("tell-nobody-77"), text="tell-nobody-77?"), says("Of course, it is tell-nobody-77."))
     thought = await think(
         gateway=gateway,
-        executor=Executor(Registry([], social_only=True), redactor=Redactor(["tell-nobody-77"])),
+        executor=Executor(Registry(house.tools(), social_only=True), redactor=Redactor(["tell-nobody-77"])),
         turn=Turn("owner", Provenance.OWNER),
         system="be kind",
         messages=[Message("user", "what is my password?")],
@@ -264,6 +266,8 @@ async def test_the_last_words_never_hold_a_secret(gateway: LLMGateway, model: Sc
         clock=clock,
     )
     assert thought.text == f"Of course, it is {MASK}."
+    assert house.did == []
+    assert "tell-nobody-77" not in json.dumps(model.requests)
 
 
 async def test_what_is_fatal_goes_through_from_model_and_tool(thinks: Think, model: ScriptedModel) -> None:
