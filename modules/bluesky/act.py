@@ -25,7 +25,6 @@ from modules.bluesky.relationships import Relationships
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.etiquette.etiquette import Etiquette
-from modules.etiquette.types import Outlook
 from modules.foreign_text import Framer, one_line
 from modules.identity import Identity, Me
 from modules.llm_gateway.types import Message
@@ -62,7 +61,7 @@ class Responder:
         clock: Clock,
         rng: random.Random,
         pace: Pace,
-        etiquette: Etiquette | None = None,
+        etiquette: Etiquette,
     ) -> None:
         self._me = me
         self._atproto = atproto
@@ -144,7 +143,7 @@ class Responder:
             is_owner=is_owner,
         )
         circling = thread.circular.suggestion_to_exit and not is_owner
-        outlook = await self._outlook(notification, thread)
+        outlook = await self._etiquette.before_reply(notification, thread.posts)
         if outlook.act == "silence":
             return Handled("skipped", outlook.reason)
         if outlook.act == "later" and decision and not circling:
@@ -162,9 +161,6 @@ class Responder:
             liked = await self._publisher.like(like, cause_id=notification.uri)
             return Handled("liked", reason, liked.intent_id or None)
         return Handled("skipped", reason)
-
-    async def _outlook(self, notification: Notification, thread: ThreadAnalysis) -> Outlook:
-        return await self._etiquette.before_reply(notification, thread.posts) if self._etiquette else Outlook()
 
     async def _think(self, item: Pending, thread: ThreadAnalysis) -> Handled:
         notification = item.notification

@@ -18,7 +18,6 @@ from modules.bluesky.courier import record_uri
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.types import Published
 from modules.etiquette.etiquette import Etiquette
-from modules.etiquette.types import Outlook
 from modules.foreign_text import clean
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -44,7 +43,7 @@ class Publisher:
         conversations: Conversations,
         relationships: Relationships,
         journal: Journal,
-        etiquette: Etiquette | None = None,
+        etiquette: Etiquette,
     ) -> None:
         self._atproto = atproto
         self._outbox = outbox
@@ -162,7 +161,7 @@ class Publisher:
 
     async def _gracefully(self, draft: Draft, parent: StrongRef, root: StrongRef, blocked: Published) -> Published:
         """What a reply becomes that manners forbid: a like, or silence; other words may still be tried."""
-        outlook = await self._etiquette.outlook(draft) if self._etiquette else Outlook()
+        outlook = await self._etiquette.outlook(draft)
         if outlook.act == "like":
             return await self._like_instead(MANNERS, draft, parent, root, outlook.reason)
         return replace(blocked, ends=outlook.act == "silence")

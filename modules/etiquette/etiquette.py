@@ -73,9 +73,10 @@ class _Look:
         notice = counts.notice(self._rows, draft.target) if draft.target else None
         exempt = policy.why_exempt(draft, self._circle)
         yield from self._consents(draft, notice)
+        waiting = counts.points_waiting(self._rows)
         for manner in _POINTS:
-            value = counts.points_spent(self._rows, self._now, self._window(manner)) + counts.points_waiting(self._rows)
-            yield policy.held_to(manner, value, adds=policy.cost(draft.kind))
+            spent = counts.points_spent(self._rows, self._now, self._window(manner))
+            yield policy.held_to(manner, spent + waiting, adds=policy.cost(draft.kind))
         if draft.kind == "reply":
             yield from self._strangers(policy.addressee(draft))
             if draft.text:
