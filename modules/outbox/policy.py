@@ -164,7 +164,7 @@ def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> st
     """Why a text may not leave again, or "". `twin` is the newest living intent with the same key."""
     if twin is not None:
         age_s = max(0, int((now - parse_iso(twin.created_at)).total_seconds()))
-        if age_s * 1000 < c.OUTBOUND_DEDUP_WINDOW_MS:
+        if twin.state != "held" and age_s * 1000 < c.OUTBOUND_DEDUP_WINDOW_MS:
             return f"Near-duplicate of post sent {age_s}s ago"
         if twin.state != "done":
             return f"Near-duplicate of a {twin.kind} that {_waits_for(twin)}"

@@ -116,7 +116,8 @@ def _one(given: str, name: str) -> str:
 def _history_lines(home: Home) -> list[str]:
     with History(home).alone() as history:
         versions, held = history.versions(), history.held()
-    lines = [f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN]]
-    if held:
-        lines.append(f"  a change waits for your yes, because {held.why}: `soul self held` shows it")
-    return lines or ["SELF.md has not changed yet"]
+    waits = [f"A change of SELF.md waits for your yes, because {held.why}: `soul self held` shows it"] if held else []
+    if not versions:
+        return [*waits, "SELF.md has not changed yet"]
+    shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])
+    return [*waits, "SELF.md as it was written, newest first (`soul self diff` shows more):", *shown]

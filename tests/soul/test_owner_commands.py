@@ -1,0 +1,208 @@
+"""The owner's commands as a person or a program uses them, beside a SOUL that lives or sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from common.clock import SystemClock
+from common.errors import SoulError
+from common.redact import Redactor
+from modules.console import SilentConsole
+from modules.control import Control
+from modules.database import Database
+from modules.home import Home
+from modules.journal.journal import Journal
+from modules.outbox.outbox import Outbox
+from modules.outbox.types import Draft, Intent, Pacing
+from modules.schema import MIGRATIONS
+from soul.terminal.commands import Command, Commands
+from tests.living import World, write_home
+from tests.soul.test_bad_input import one_clear_line, soul, until
+
+OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return write_home(tmp_path / "rowan", "rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9", **OWNER)
+
+
+async def hold(home: Home, *texts: str) -> list[Intent]:
+    """Drafts that wait, as a life of this SOUL would leave them."""
+    database = await Database.open(home.database, MIGRATIONS)
+    clock = SystemClock()
+    outbox = Outbox(
+        database=database,
+        journal=Journal(database, SilentConsole(), clock, Redactor()),
+        clock=clock,
+        couriers={},
+        pacing=Pacing(0, 0, 0, 0, 0),
+        own_did=lambda: "did:plc:rowan",
+    )
+    drafts = [Draft("post", "", {"text": text}, text, cause_id="expression", hold="drafts") for text in texts]
+    held = [(await outbox.submit(draft)).intent for draft in drafts]
+    await database.close()
+    return held
+
+
+async def drafts(home: Home, *words: str) -> list[dict[str, str]]:
+    ended = await soul("drafts", *words, "--home", str(home.root), "--json")
+    assert ended.code == 0, ended.output
+    listed: list[dict[str, str]] = json.loads(ended.output)
+    return listed
+
+
+async def test_pause_and_resume_are_seen_by_status_before_the_first_life(home: Home) -> None:
+    at = ("--home", str(home.root))
+    assert "Paused, from its next start" in (await soul("pause", "off", "to", "bed", *at)).output
+    told = await soul("status", *at)
+    assert "paused by the owner: off to bed: nothing public leaves" in told.output
+    status = json.loads((await soul("status", "--json", *at)).output)
+    assert status["standing"] == {"paused": True, "safeMode": False, "reasons": ["paused by the owner: off to bed"]}
+    resumed = await soul("resume", *at)
+    assert (resumed.code, resumed.output) == (0, "Going on: public acts may leave\n")
+    assert Control(home.memory).standing().may_act
+
+
+async def test_resume_says_clearly_when_the_record_on_bluesky_still_pauses(home: Home) -> None:
+    control = Control(home.memory)
+    control.pause("one")
+    control.enter_safe_mode("3 starts within 20 s")
+    control.heed_record("asleep")
+    resumed = await soul("resume", "--home", str(home.root))
+    assert resumed.code == 1
+    assert resumed.output.splitlines()[0] == "Still paused by the owner's record on Bluesky: asleep"
+    assert "town.soul.control.pause" in resumed.remedies[0]
+
+
+async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -> None:
+    first, second, third = await hold(home, "slate or tin?", "a kite over the mill", "the third")
+    at = ("--home", str(home.root))
+    listed = await soul("drafts", *at)
+    assert [line.split()[:2] for line in listed.output.splitlines()[:3]] == [
+        ["1", first.id[:6]],
+        ["2", second.id[:6]],
+        ["3", third.id[:6]],
+    ]
+    shown = await soul("drafts", "show", "2", *at)
+    assert "a kite over the mill" in shown.output
+    assert "waits because drafts" in shown.output
+    approved = await soul("drafts", "approve", first.id[:5], "2", *at)
+    assert approved.code == 0
+    assert f"Approved {first.id}\nApproved {second.id}\nNobody is awake" in approved.output
+    rejected = await drafts(home, "reject", "1", "--reason", "too dull")
+    assert [(item["id"], item["state"], item["why"]) for item in rejected] == [
+        (third.id, "blocked", "the owner said no: too dull")
+    ]
+    assert await drafts(home) == []
+
+
+async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Home) -> None:
+    (held,) = await hold(home, "slate or tin?")
+    refused = await soul("drafts", "approve", held.id, "0123456789", "--home", str(home.root))
+    one_clear_line(refused, "No draft has the id 0123456789")
+    assert [item["id"] for item in await drafts(home)] == [held.id]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("approve",), "Which draft?"), (("show", "1"), "There is no draft number 1"), (("show", "xyz"), "neither")],
+)
+async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence[str], said: str) -> None:
+    await hold(home)
+    ended = await soul("drafts", *words, "--home", str(home.root))
+    one_clear_line(ended)
+    assert said in ended.complaints[0]
+
+
+async def test_drafts_of_a_home_without_a_life_say_so(home: Home) -> None:
+    one_clear_line(await soul("drafts", "--home", str(home.root)))
+
+
+async def test_a_draft_cannot_move_the_owners_cursor(home: Home) -> None:
+    await hold(home, "hello \x1b[2J\u202e world")
+    listed = await soul("drafts", "--home", str(home.root))
+    assert "\x1b" not in listed.output
+    assert "\u202e" not in listed.output
+
+
+async def _loud(rest: str) -> Sequence[str]:
+    if not rest:
+        raise SoulError("say something")
+    return [rest.upper()]
+
+
+async def test_slash_commands_are_found_by_name_and_listed_by_help() -> None:
+    commands = Commands([Command("loud WORDS", "says it loudly", _loud)])
+    assert await commands.answer("/loud  a kite ") == ["A KITE"]
+    assert await commands.answer("/LOUD x") == ["X"]
+    lines = await commands.answer("/help")
+    assert [line.split("  ")[1] for line in lines[:2]] == ["/help", "/loud WORDS"]
+    with pytest.raises(SoulError, match="say something"):
+        await commands.answer("/loud")
+    for unknown in ("/nothing", "/", "/loudly now"):
+        with pytest.raises(SoulError, match="There is no /"):
+            await commands.answer(unknown)
+
+
+@asynccontextmanager
+async def at_the_terminal(home: Home) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        "run",
+        "--home",
+        str(home.root),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        await until(process, "On Bluesky as")
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_the_owner_types_commands_that_need_no_model(world: World) -> None:
+    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    uri, _ = world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+    async with at_the_terminal(home) as process:
+
+        async def typed(line: str, answer: str) -> str:
+            assert process.stdin is not None
+            process.stdin.write(f"{line}\n".encode())
+            await process.stdin.drain()
+            return await until(process, answer)
+
+        told = await until(process, "Waits for your yes")
+        assert "Slate, because it remembers the rain" in told.splitlines()[-1]
+        draft = told.rpartition("/approve ")[2].split()[0]
+        asked = len(world.mind.asked)
+        assert "/reject ID [reason]" in await typed("/help", "Anything else is said to the SOUL")
+        assert "✗" in await typed("/nonsense", "There is no /nonsense")
+        assert draft in await typed("/drafts", draft)
+        await typed("/status", "acts wait for your yes")
+        await typed("/budget", "the next day begins in")
+        await typed("/self", "SELF.md")
+        await typed(f"/why {uri}", "which roof is louder")
+        await typed("/pause for a moment", "Paused: nothing public leaves")
+        await typed(f"/approve {draft}", "Approved reply")
+        await typed("/approve 1", "There is no draft number 1")
+        assert world.texts("rowan") == []
+        assert len(world.mind.asked) == asked
+        await typed("/resume", "Going on")
+        await until(process, "Sent reply")
+        await typed("/quit", "Stopped; nothing accepted is lost")
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert len(world.texts("rowan")) == 1
