@@ -14,7 +14,7 @@ import httpx
 
 from adapters.web.connecting import Refused
 from adapters.web.policy import MAX_REDIRECTS, refused_redirect
-from adapters.web.transport import REDIRECTED, TooLarge, origin_of
+from adapters.web.transport import FOREIGN, TooLarge, origin_of
 from adapters.web.types import Fetched
 from common.result import ApiResult, Err, ErrKind, Ok
 from common.version import __version__
@@ -31,7 +31,9 @@ class WebClient:
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
 
-    async def fetch(self, url: str, *, kinds: Collection[str], max_bytes: int, deadline_s: float) -> ApiResult[Fetched]:
+    async def fetch(
+        self, url: str, *, kinds: Collection[str], max_bytes: int, deadline_s: float, named: bool = False
+    ) -> ApiResult[Fetched]:
         """Get what is at `url`.
 
         Args:
@@ -39,6 +41,7 @@ class WebClient:
             kinds: media types that are welcome, with `*` for any: `text/*`, `application/json`.
             max_bytes: the most that it may have once inflated.
             deadline_s: seconds for all of it, redirects included.
+            named: whether the owner named the place: only then the transport's exceptions hold, and for that origin.
 
         Returns:
             `Err` of kind `invalid` for what the policy, the size, the type or the redirects forbid; by the status
@@ -47,7 +50,7 @@ class WebClient:
         """
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._fetch(url, kinds, max_bytes)
+                return await self._fetch(httpx.URL(url), kinds, max_bytes, named=named)
         except TimeoutError:
             return Err(f"no whole answer within {deadline_s:g} s", kind="transient")
         except (Refused, TooLarge, httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
@@ -58,10 +61,13 @@ class WebClient:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    async def _fetch(self, url: str, kinds: Collection[str], max_bytes: int) -> ApiResult[Fetched]:
-        first = place = httpx.URL(url)
+    async def _fetch(
+        self, first: httpx.URL, kinds: Collection[str], max_bytes: int, *, named: bool
+    ) -> ApiResult[Fetched]:
+        place = first
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._transport.handle_async_request(_request(place, origin_of(first)))
+            foreign = not named or origin_of(place) != origin_of(first)
+            response = await self._transport.handle_async_request(_request(place, foreign=foreign))
             async with aclosing(response):
                 if not response.has_redirect_location:
                     return await _read(response, place, kinds, max_bytes)
@@ -72,10 +78,10 @@ class WebClient:
         return Err(f"more than {MAX_REDIRECTS} redirects", kind="invalid")
 
 
-def _request(url: httpx.URL, first: object) -> httpx.Request:
+def _request(url: httpx.URL, *, foreign: bool) -> httpx.Request:
     timeout = httpx.Timeout(_READ_TIMEOUT_S).as_dict()
-    extensions = {"timeout": timeout, REDIRECTED: origin_of(url) != first}
-    return httpx.Request("GET", url, headers={"user-agent": _AGENT, "accept": "*/*"}, extensions=extensions)
+    headers = {"user-agent": _AGENT, "accept": "*/*"}
+    return httpx.Request("GET", url, headers=headers, extensions={"timeout": timeout, FOREIGN: foreign})
 
 
 async def _read(response: httpx.Response, url: httpx.URL, kinds: Collection[str], max_bytes: int) -> ApiResult[Fetched]:

@@ -19,8 +19,8 @@ from adapters.web.connecting import CheckedDialer, Refused, Resolver, system_res
 from adapters.web.policy import DEFAULT_PORTS, Origin, refused_addresses, refused_url
 
 MAX_BYTES = 64 * 1024 * 1024
-REDIRECTED = "redirected"
-"""Set among a request's extensions, it says that another origin chose the URL: no exception holds for it."""
+FOREIGN = "foreign"
+"""True among a request's extensions, it says that somebody else chose the URL: no exception holds for it."""
 _PIECE_BYTES = 64 * 1024
 _KEEPALIVE_S = 5.0
 _MAX_CONNECTIONS = 20
@@ -94,7 +94,7 @@ class WebTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         url, origin = request.url, origin_of(request.url)
-        named = origin in self._allow and not request.extensions.get(REDIRECTED)
+        named = origin in self._allow and not request.extensions.get(FOREIGN)
         if not named and (why := refused_url(*origin, userinfo=bool(url.userinfo))):
             raise Refused(f"{origin.host} is out of bounds: {why}", request=request)
         request.headers["accept-encoding"] = "gzip"

@@ -102,7 +102,8 @@ async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
     except ValueError as error:
         return Err(str(error), kind="invalid")
     try:
-        return await web.fetch(url, kinds=["application/json"], max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S)
+        kinds = ["application/json"]
+        return await web.fetch(url, kinds=kinds, max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S, named=True)
     finally:
         await web.aclose()
 

@@ -53,7 +53,8 @@ async def fetch(
 ) -> ApiResult[Fetched]:
     client = house.client(*allow, private_ok=private_ok)
     try:
-        return await client.fetch(url, kinds=["text/*"], max_bytes=max_bytes, deadline_s=deadline_s)
+        kinds, named = ["text/*"], bool(allow)
+        return await client.fetch(url, kinds=kinds, max_bytes=max_bytes, deadline_s=deadline_s, named=named)
     finally:
         await client.aclose()
 
@@ -323,6 +324,15 @@ async def test_a_service_that_the_owner_named_is_reached_where_it_lives(house: H
     named = f"http://127.0.0.1:{house.trap.port}"
     assert (await fetch(house, f"{named}/v1/models", f"{named}/v1")).success
     assert house.trap.hits == 1
+
+
+async def test_a_url_that_somebody_else_chose_gets_no_exception(house: House) -> None:
+    named = f"http://127.0.0.1:{house.trap.port}"
+    client = house.client(named)
+    result = await client.fetch(f"{named}/v1/models", kinds=["*"], max_bytes=1000, deadline_s=5)
+    await client.aclose()
+    assert isinstance(result, Err)
+    assert untouched(house)
 
 
 @pytest.mark.parametrize("other", ["http://localhost:{port}", "http://127.0.0.2:{port}", "http://127.0.0.1:{next}"])

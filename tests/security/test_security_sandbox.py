@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import statistics
 import sys
@@ -336,6 +337,7 @@ async def test_git_works_inside(host: Host) -> None:
     assert (host.work / "a.txt").read_text() == "hello\n"
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler here")
 async def test_a_compiler_and_what_it_makes_work_inside(host: Host) -> None:
     (host.work / "a.c").write_text('#include <stdio.h>\nint main(void) { printf("%d\\n", 6 * 7); return 5; }\n')
     ran = await host.sh("cc -o a a.c && ./a")
