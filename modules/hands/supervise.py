@@ -33,9 +33,13 @@ _GLANCE_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A run that has begun: `process` is what we started, `root` the first process of the tree, held by `handle`."""
+    """A run that has begun: `process` is what we started, `root` the first process of the tree.
+
+    `exited` and `handle` are the kernel's handles of the two; they stay theirs when their numbers are given away.
+    """
 
     process: subprocess.Popen[bytes]
+    exited: int
     root: int
     handle: int
 
@@ -43,8 +47,9 @@ class Child:
         """End all of it."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def start_sandboxed(
@@ -74,29 +79,29 @@ def start_sandboxed(
             os.close(wait)
         try:
             root = int(json.loads(info.read())["child-pid"])
-            handle = os.pidfd_open(root)
-        except (ValueError, LookupError, OSError):
+            _limit(root, limits)
+            exited, handle = os.pidfd_open(process.pid), os.pidfd_open(root)
+        except (ValueError, LookupError, OSError) as error:
             process.kill()
             said = process.communicate()[1].decode(errors="replace").strip()
             raise SoulError(
-                f"bubblewrap does not work here: {said or 'it said nothing'}",
+                f"bubblewrap does not work here: {said or error}",
                 remedy="It needs version 0.8 and unprivileged user namespaces; `soul doctor` tries it.",
             ) from None
-        _limit(root, limits)
         begin.write(b"\n")
     while process.poll() is None and not _bound(root):
         time.sleep(_GLANCE_S)
     _open_gate(process)
-    return Child(process, root, handle)
+    return Child(process, exited, root, handle)
 
 
 def start_bare(command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int]) -> Child:
     """Start a command without a sandbox, limited all the same."""
     process = _popen(gated(command), env, cwd=work_dir)
-    handle = os.pidfd_open(process.pid)
     _limit(process.pid, limits)
+    exited, handle = os.pidfd_open(process.pid), os.pidfd_open(process.pid)
     _open_gate(process)
-    return Child(process, process.pid, handle)
+    return Child(process, exited, process.pid, handle)
 
 
 def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> Ran:
@@ -107,15 +112,14 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
     assert process.stderr  # noqa: S101
     heard = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
     out, err = heard.values()
-    exited = os.pidfd_open(process.pid)
     ended: Ended | None = None
     try:
         with selectors.DefaultSelector() as ears:
-            for pipe in (*heard, exited):
+            for pipe in (*heard, child.exited):
                 ears.register(pipe, selectors.EVENT_READ)
             ticked = began
             while ended is None:
-                if _listen(ears, heard, exited, limits.output_bytes, TICK_S):
+                if _listen(ears, heard, child.exited, limits.output_bytes):
                     ended = "exited"
                 elif stop.is_set() or time.monotonic() - began > limits.wall_s:
                     ended = "timeout"
@@ -123,15 +127,15 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
                     ended = watch.over(child.root)
                     ticked = time.monotonic()
             child.kill()
-            ears.unregister(exited)
+            ears.unregister(child.exited)
             last = time.monotonic() + _LAST_WORDS_S
             while ears.get_map() and time.monotonic() < last:
-                _listen(ears, heard, exited, limits.output_bytes, TICK_S)
+                _listen(ears, heard, child.exited, limits.output_bytes)
         code = process.wait(_DEATH_S)
     finally:
         child.kill()
         _wait_for_death(child.handle)
-        for handle in (exited, child.handle):
+        for handle in (child.exited, child.handle):
             os.close(handle)
         process.stdout.close()
         process.stderr.close()
@@ -189,12 +193,10 @@ def _limit(pid: int, limits: Mapping[int, int]) -> None:
         resource.prlimit(pid, kind, (most, most))
 
 
-def _listen(
-    ears: selectors.BaseSelector, heard: Mapping[int, bytearray], exited: int, most: int, seconds: float
-) -> bool:
+def _listen(ears: selectors.BaseSelector, heard: Mapping[int, bytearray], exited: int, most: int) -> bool:
     """Hear what there is; whether the command has ended. One byte beyond `most` is kept, as a sign of more."""
     over = False
-    for key, _ in ears.select(seconds):
+    for key, _ in ears.select(TICK_S):
         if key.fd == exited:
             over = True
         elif said := os.read(key.fd, _CHUNK):

@@ -363,6 +363,15 @@ async def test_a_command_that_is_not_there_says_so(host: Host) -> None:
     assert "no-such-program" in ran.stderr
 
 
+async def test_a_room_that_cannot_be_built_is_an_end_too(host: Host) -> None:
+    bwrap = host.work / "bwrap"
+    bwrap.write_text('#!/bin/sh\nexec bwrap --ro-bind /not/there /x "$@"\n')
+    bwrap.chmod(0o755)
+    ran = await Hands(redactor=Redactor(), bwrap=str(bwrap)).run(["true"], host.work)
+    assert (ran.ended, ran.success) == ("exited", False)
+    assert "/not/there" in ran.stderr
+
+
 async def test_a_signal_is_told_as_a_shell_tells_it(host: Host) -> None:
     ran = await host.sh("kill -TERM $$")
     assert (ran.ended, ran.returncode) == ("exited", 128 + signal.SIGTERM)
