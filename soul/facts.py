@@ -44,14 +44,14 @@ class Facts:
     conversations: Conversations
     expression: Expression
     clock: Clock
-    model_budget: Callable[[], Awaitable[Report]] | None = None
-    standing: Callable[[], Standing] = Standing
+    model_budget: Callable[[], Awaitable[Report]]
+    standing: Callable[[], Standing]
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the rails, in its camelCase."""
         counts = await self.database.run(_count)
         budget = self.atproto.rate_limit_status()
-        report = await self.model_budget() if self.model_budget else None
+        report = await self.model_budget()
         standing = self.standing()
         decisions = [
             {
@@ -72,7 +72,7 @@ class Facts:
             "pendingIntents": counts[4],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
-            "modelBudget": self._model_budget(report) if report else None,
+            "modelBudget": self._spent(report),
             "standing": {
                 "paused": standing.paused,
                 "safeMode": standing.safe_mode,
@@ -81,7 +81,7 @@ class Facts:
             "drafts": [_draft(intent) for intent in await self.outbox.held()],
         }
 
-    def _model_budget(self, report: Report) -> dict[str, Any]:
+    def _spent(self, report: Report) -> dict[str, Any]:
         return {
             "step": report.step,
             "tokens": _amount(report.tokens),
@@ -93,16 +93,15 @@ class Facts:
 def spoken_situation(facts: dict[str, Any]) -> str:
     """The same as one line of prose, for the heartbeat and the owner's turns."""
     counts = facts["counts"]
-    budget, model_budget, held = facts["budget"], facts["modelBudget"], len(facts["drafts"])
-    tokens = model_budget and model_budget["tokens"]
+    budget, tokens, held = facts["budget"], facts["modelBudget"]["tokens"], len(facts["drafts"])
     return (
         f"{counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
         f"{counts['silences']} silences; "
         f"{facts['pendingNotifications']} posts waiting to be met, {facts['pendingIntents']} acts on their way out, "
         f"{held} waiting for the owner's yes; "
         f"next thought {facts['nextExpressionAt'] or 'not planned'}; "
-        f"Bluesky budget {budget['remaining']}/{budget['limit']}"
-        + (f"; tokens of today {tokens['used']:.0f}/{tokens['cap']:.0f}" if tokens else "")
+        f"Bluesky budget {budget['remaining']}/{budget['limit']}; "
+        f"tokens of today {tokens['used']:.0f}/{tokens['cap']:.0f}"
         + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
     )
 

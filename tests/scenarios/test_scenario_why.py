@@ -44,6 +44,10 @@ async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tok
     assert [decided.reason for decided in told.decisions] == ["question asked"]
     (act,) = told.acts
     assert (act.kind, act.state, act.uri, act.text) == ("reply", "done", ours, ANSWER)
+    rules = {rule.rule: rule for rule in act.movements[0].rules}
+    assert (rules["consent"].says, rules["consent"].reason) == ("pass", "they mentioned us")
+    assert rules["points-per-hour"].value is not None
+    assert rules["points-per-hour"].limit == 4000
     moves = [movement.summary.partition(":")[0] for movement in act.movements]
     assert moves == ["Queued reply", "Sending reply", "Sent reply"]
     assert (own.thinkings, own.decisions, own.acts) == (told.thinkings, told.decisions, told.acts)
@@ -153,3 +157,43 @@ async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(world: W
     assert told.cause == "owner"
     assert [thinking.provenance for thinking in told.thinkings] == ["owner"]
     assert "You asked for it in the terminal" in "\n".join(lines(told))
+
+
+async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until_when(world: World) -> None:
+    home, kit = world.make_home("rowan", SOUL_APPROVAL="strangers"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, QUESTION)
+    async with awake(home) as life:
+        await life.look()
+        told = await story(life, theirs)
+        words = await tell(life.app.rails.database, theirs)
+    (act,) = told.acts
+    held = [rule.rule for rule in act.movements[0].rules if rule.says == "hold"]
+    assert (act.state, held) == ("held", ["approval"])
+    assert words[0] == "Why its reply to @kit.test waits for your yes"
+    assert words[-1].startswith("The reply waits for your yes, until ")
+
+
+async def test_a_silence_by_the_owners_pause_says_so(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, QUESTION)
+    async with awake(home) as life:
+        life.app.rails.control.pause("holiday")
+        await life.app.scheduler.run_guarded("control")
+        await life.look()
+        words = await tell(life.app.rails.database, theirs)
+    assert words[0] == "Why it has not answered @kit.test yet"
+    assert "Paused: nothing public leaves (paused by the owner: holiday" in " ".join(words)
+    assert not world.mind.asked
+
+
+async def test_a_silence_for_want_of_budget_says_so(world: World) -> None:
+    home, kit = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="0"), world.account("kit")
+    theirs, _ = world.network.post_as(kit, QUESTION)
+    async with awake(home) as life:
+        await life.look()
+        told = await story(life, theirs)
+        words = await tell(life.app.rails.database, theirs)
+    assert any("budget" in thinking.failed for thinking in told.thinkings)
+    assert words[0] == "Why it has not answered @kit.test yet"
+    assert "0 of 0 tokens" in " ".join(words)
+    assert not world.mind.asked
