@@ -19,6 +19,7 @@ T = TypeVar("T")
 Departure = tuple[datetime, Intent]
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+ALIKE = 0.97
 SPECIAL = {"did:plc:owner", "did:plc:peer"}
 
 
@@ -70,9 +71,10 @@ def repeated_answers(departures: Sequence[Departure], heard: Sequence[Heard]) ->
     found = []
     for left in by_author.values():
         for number, (later, second) in enumerate(left):
-            for earlier, first in left[:number]:
+            for _, first in (one for one in left[:number] if later - one[0] < DAY):
                 one, other = texts.get(first.target, ""), texts.get(second.target, "")
-                if later - earlier < DAY and one and difflib.SequenceMatcher(None, one, other).ratio() > 0.97:
+                matcher = difflib.SequenceMatcher(None, one, other)
+                if one and matcher.quick_ratio() > ALIKE and matcher.ratio() > ALIKE:
                     found.append((one, other))
     return found
 

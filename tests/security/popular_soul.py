@@ -115,7 +115,7 @@ class Popular:
             accepted = await self._try(reply_to(post, self._sentence()))
         if not accepted or self.rng.random() < 0.3:
             await self._try(like(post.uri))
-        if self.rng.random() < 0.05:
+        if self.rng.random() < 0.03:
             await self._mischief()
 
     async def _mischief(self) -> None:

@@ -68,7 +68,7 @@ async def check(house: House, popular: Popular, *, strangers: int) -> Counter[st
 async def test_one_day_of_a_popular_soul(folder: Path) -> None:
     async with open_house(folder, pacing=PACING, born_at=None) as house:
         popular = Popular(house, random.Random(4))
-        await popular.live(days=1, mentions=250)
+        await popular.live(days=1, mentions=150)
         tally = await check(house, popular, strangers=6)
     assert tally["people answered"] > 0.4 * tally["people"], (tally, popular.refused)
 

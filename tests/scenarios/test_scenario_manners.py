@@ -1,0 +1,103 @@
+"""Manners in a whole life: what the SOUL does by rule before it asks its mind, and what it says openly of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.living import Life, World, awake, call
+from town.atproto.values import PROFILE
+from town.mind.types import ChatRequest, Thought
+
+LABELS = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
+SUBJECTS = "tin slate straw copper thatch glass timber canvas lead zinc turf ice".split()  # noqa: SIM905 - reads better
+
+
+def wondering() -> Callable[[ChatRequest], Thought]:
+    """A mind that never tires, and never says the same twice."""
+    subjects = iter(SUBJECTS)
+    return lambda _: call("bluesky_reply", text=f"What of {next(subjects) * 3}, I wonder?")
+
+
+def at_length(subject: str) -> str:
+    """Words that were not said before."""
+    return " ".join(f"{subject}{letter}" for letter in "abcdefghij") + ", pray?"
+
+
+def label(world: World, name: str) -> str:
+    did = world.account(name)
+    world.network.put(did, PROFILE, "self", {"displayName": name, "labels": LABELS})
+    return did
+
+
+async def acts(life: Life) -> list[str]:
+    return [entry.entry.data.get("act", "") for entry in await life.decisions() if entry.entry.trigger_uri]
+
+
+async def test_two_programs_end_their_talk_with_a_like_then_in_silence_and_ask_no_model(world: World) -> None:
+    home, robo = world.make_home("rowan", SOUL_SPEED="200"), label(world, "robo")
+    world.mind.answer = wondering()
+    async with awake(home) as life:
+        world.network.post_as(robo, f"@rowan.test {at_length(SUBJECTS[0])}")
+        await life.look()
+        for subject in SUBJECTS[1:8]:
+            own = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+            world.network.post_as(robo, at_length(subject), reply_to_uri=own[0].uri)
+            await life.look()
+        met = await acts(life)
+        reasons = [entry.entry.reason for entry in await life.decisions()]
+    assert met[:4] == ["replied", "replied", "replied", "concluded"]
+    assert reasons[3].startswith("loop-thread-soft: 7 turns already")
+    assert set(met[4:]) <= {"concluded", "liked", "skipped"}
+    assert len(world.texts("rowan")) == len(world.mind.asked) == 3
+
+
+async def test_after_twelve_turns_there_is_not_even_a_like(world: World) -> None:
+    home, robo = world.make_home("rowan", SOUL_SPEED="200"), label(world, "robo")
+    first, _ = world.network.post_as(robo, "Some thoughts about roofs.")
+    for subject in SUBJECTS:
+        uri, _ = world.network.post_as(robo, f"@rowan.test what about {subject * 4}?", reply_to_uri=first)
+    async with awake(home) as life:
+        await life.look()
+        (decision,) = await life.decisions()
+    assert decision.entry.reason.startswith("loop-thread-hard: ")
+    assert (world.mind.asked, world.texts("rowan"), world.likers(uri)) == ([], [], [])
+
+
+async def test_a_post_that_is_deleted_and_posted_again_is_liked_without_asking_the_model(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    question = "@rowan.test which roof is the loudest in heavy rain?"
+    world.network.post_as(kit, question)
+    async with awake(home) as life:
+        await life.look()
+        again, _ = world.network.post_as(kit, question.upper().replace("@ROWAN.TEST", "@rowan.test") + "!")
+        await life.look()
+        reasons = [entry.entry.reason for entry in await life.decisions()]
+    assert len(world.mind.asked) == len(world.texts("rowan")) == 1
+    assert world.likers(again) == ["rowan.test"]
+    assert reasons[-1] == "repost-sense: 1 reply already, the limit is 1"
+
+
+async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_the_owner(world: World) -> None:
+    home = world.make_home("rowan", SOUL_SPEED="200")
+    world.mind.answer = wondering()
+    for subject in SUBJECTS[:8]:
+        world.network.post_as(world.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?")
+    async with awake(home) as life:
+        for _ in range(4):
+            await life.app.scheduler.run_guarded("awareness")
+        accepted = (await life.app.rails.outbox.counts())["pending"]
+        waiting = (await life.app.facts.gather())["pendingNotifications"]
+        world.network.post_as(world.account("owner"), "@rowan.test and how are you?")
+        await life.app.scheduler.run_guarded("awareness")
+        assert (await life.app.rails.outbox.counts())["pending"] == 7
+    assert (accepted, waiting) == (6, 2)
+    assert len(world.mind.asked) == 7
+
+
+async def test_awake_it_says_on_its_profile_what_it_is_and_who_runs_it(world: World) -> None:
+    home = world.make_home("rowan", OPERATOR_CONTACT="someone@example.com")
+    async with awake(home):
+        profile = world.network.profile(world.account("rowan"))
+        assert profile
+        assert profile.value["labels"] == LABELS
+        assert profile.value["description"].endswith("someone@example.com")
