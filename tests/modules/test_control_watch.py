@@ -58,7 +58,7 @@ async def watching(world: World, own_did: str) -> AsyncIterator[Watched]:
     web = WebClient(WebTransport(allow=[world.atproto_url]))
 
     async def fetch(url: str) -> ApiResult[bytes]:
-        fetched = await web.fetch(url, kinds=["application/json"], max_bytes=1_000_000, deadline_s=5)
+        fetched = await web.fetch(url, kinds=["application/json"], max_bytes=1_000_000, deadline_s=5, named=True)
         return fetched if isinstance(fetched, Err) else Ok(fetched.data.body)
 
     clock, console, control = FakeClock(), SilentConsole(), Control(memory)

@@ -1,0 +1,194 @@
+"""The owner's hand on a living SOUL: stop, go, yes and no, and a day without a budget, on a real network."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+
+import pytest
+
+from common.clock import SystemClock, iso, local
+from common.redact import Redactor
+from modules.console import SilentConsole
+from modules.control import Control
+from modules.control_watch import COLLECTION, EVERY_SOUL
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.outbox import approval
+from modules.safe_start import note_start
+from tests.living import Life, World, awake, replying
+from town.atproto.faults import Fault
+from town.mind.types import ChatRequest, Thought
+
+PUT = "com.atproto.repo.putRecord"
+
+
+async def rounds(life: Life, number: int = 5) -> None:
+    """Some rounds of the loops that perceive, think and send."""
+    for _ in range(number):
+        for name in ("control", "awareness", "outbox"):
+            await life.app.scheduler.run_guarded(name)
+        await asyncio.sleep(0.02)
+
+
+async def test_a_pause_stops_what_was_already_accepted_and_resuming_sends_it(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    uri, _ = world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+    async with awake(home) as life:
+        await life.app.scheduler.run_guarded("awareness")
+        (home.memory / "PAUSE").touch()
+        await rounds(life)
+        assert world.texts("rowan") == []
+        (home.memory / "PAUSE").unlink()
+        await life.send()
+    (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+    assert sent.reply
+    assert sent.reply.parent.uri == uri
+
+
+async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+    async with awake(home) as life:
+        await life.app.scheduler.run_guarded("awareness")
+        world.faults.arm(Fault("rate_limited", PUT, seconds=1))
+        sending = asyncio.create_task(life.app.rails.outbox.deliver_due())
+        await asyncio.sleep(0.3)
+        Control(home.memory).pause("wait")
+        assert (await sending).done == 0
+        assert await life.app.rails.outbox.counts() == {"pending": 1}
+    assert world.texts("rowan") == []
+
+
+async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_after(world: World) -> None:
+    home, kit = world.make_home("rowan"), world.account("kit")
+    async with awake(home) as life:
+        life.app.rails.control.pause("a quiet day")
+        world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+        await rounds(life)
+        await life.app.expression.express()
+        facts = await life.app.facts.gather()
+        assert (facts["pendingNotifications"], world.mind.asked, world.texts("rowan")) == (1, [], [])
+        life.app.rails.control.resume()
+        await life.look()
+    assert len(world.texts("rowan")) == 1
+
+
+async def test_talking_with_the_owner_goes_on_while_paused(world: World) -> None:
+    world.mind.answer = lambda _: Thought(text="I am resting, and listening.")
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        life.app.rails.control.pause()
+        assert await life.app.owner.answer("are you there?") == "I am resting, and listening."
+
+
+async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: World) -> None:
+    home, owner = world.make_home("rowan", SOUL_SPEED="1000"), world.account("owner")
+    world.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
+    async with awake(home) as life:
+        world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+        await rounds(life)
+        assert (world.texts("rowan"), world.mind.asked) == ([], [])
+        world.network.delete(owner, COLLECTION, EVERY_SOUL)
+        await asyncio.sleep(0.1)
+        await rounds(life, 2)
+        await life.send()
+        said = [message for _, message, _ in life.console.lines]
+    assert len(world.texts("rowan")) == 1
+    assert said.count("Paused: nothing public leaves") == 1
+    assert said.count("Going on: what waited may leave again") == 1
+
+
+async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(world: World) -> None:
+    home = world.make_home("rowan", SOUL_SPEED="10")
+    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+    for _ in range(2):
+        note_start(home.memory, Control(home.memory), SystemClock().now(), speed=10)
+    async with awake(home) as life:
+        assert [kind for kind, message, _ in life.console.lines if "SAFE MODE" in message] == ["error"]
+        await rounds(life)
+        assert (world.mind.asked, world.texts("rowan")) == ([], [])
+        life.app.rails.control.resume()
+        await rounds(life, 1)
+        assert len(world.mind.asked) == 1
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_elsewhere(
+    world: World, *, yes: bool
+) -> None:
+    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+    async with awake(home) as life:
+        await rounds(life)
+        (held,) = await life.app.rails.outbox.held()
+        assert (world.texts("rowan"), len(world.mind.asked)) == ([], 1)
+        clock, beside = SystemClock(), await Database.beside(home.database)
+        journal, now = Journal(beside, SilentConsole(), clock, Redactor()), clock.now()
+        if yes:
+            await journal.record_with(lambda connection: approval.approve(connection, held.id, now))
+        else:
+            await journal.record_with(lambda connection: approval.reject(connection, held.id, "no", now))
+        await beside.close()
+        await rounds(life)
+        assert len(world.mind.asked) == 1
+    assert len(world.texts("rowan")) == int(yes)
+
+
+async def test_with_strangers_on_the_owner_is_answered_at_once_and_a_stranger_after_a_yes(world: World) -> None:
+    def by_author(request: ChatRequest) -> Thought:
+        return replying(f"Slate, in all weathers, said answer number {len(world.mind.asked)}.")(request)
+
+    world.mind.answer = by_author
+    home = world.make_home("rowan", SOUL_APPROVAL="strangers")
+    async with awake(home) as life:
+        mine, _ = world.network.post_as(world.account("owner"), "@rowan.test are you well today?")
+        world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+        await rounds(life)
+        (held,) = await life.app.rails.outbox.held()
+        assert "did:plc:" in (held.error or "")
+    (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+    assert sent.reply
+    assert sent.reply.parent.uri == mine
+
+
+async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(world: World) -> None:
+    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
+    for name in ("kit", "bea", "sam"):
+        world.network.post_as(world.account(name), "Morning @rowan.test, which roof is louder?")
+    async with awake(home) as life:
+        await rounds(life)
+        await life.app.expression.express()
+        first_thought_at = life.app.expression.next_at
+        facts = await life.app.facts.gather()
+        said = [message for _, message, _ in life.console.lines]
+    assert (facts["pendingNotifications"], world.mind.asked) == (3, [])
+    assert len([message for message in said if "has to wait, for at least" in message]) == 1
+    assert len([message for message in said if "No thought before" in message]) == 1
+    assert first_thought_at is not None
+    assert first_thought_at > SystemClock().now()
+
+
+async def test_when_little_is_left_the_owner_is_answered_and_the_others_wait(world: World) -> None:
+    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000000")
+    async with awake(home) as life:
+        await life.app.rails.database.run(_spend_96_percent)
+        world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+        await rounds(life, 2)
+        assert world.mind.asked == []
+        mine, _ = world.network.post_as(world.account("owner"), "@rowan.test are you well today?")
+        await rounds(life, 2)
+        await life.send()
+        facts = await life.app.facts.gather()
+    (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+    assert sent.reply
+    assert (sent.reply.parent.uri, facts["pendingNotifications"]) == (mine, 1)
+
+
+def _spend_96_percent(connection: sqlite3.Connection) -> None:
+    now = SystemClock().now()
+    day = f"{local(now):%Y-%m-%d}"
+    connection.execute(
+        "INSERT INTO model_calls VALUES ('earlier', ?, ?, 'test', 'owner', 'test-mind', 'settled', 950000, 10000, 0)",
+        (day, iso(now)),
+    )
