@@ -183,9 +183,10 @@ class Expression:
         return Outcome(ran=True, reason=f"posted ({source})")
 
     async def _economize(self, error: BudgetExceeded) -> Outcome:
-        """No thought for want of budget is no failure: the same starting point, when there is a budget again."""
-        pause = timedelta(seconds=error.retry_after or 0, milliseconds=self._pace.expression_min_ms)
-        self._state["nextExpression"] = iso(moment := self._clock.now() + pause)
+        """No thought for want of budget is no failure: the same starting point, when there may be one again."""
+        until_then = timedelta(seconds=error.retry_after or 0, milliseconds=self._pace.expression_min_ms)
+        longest = timedelta(milliseconds=self._pace.expression_max_ms)
+        self._state["nextExpression"] = iso(moment := self._clock.now() + min(until_then, longest))
         save_state(self._path, self._state)
         summary = f"No thought before {local(moment, self._me.timezone):%a %H:%M}: {error}"
         await self._journal.record(

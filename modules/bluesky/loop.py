@@ -166,7 +166,7 @@ class AwarenessLoop:
         pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
         self._economy[is_owner] = self.clock.monotonic() + pause_s
         who = "The owner has" if is_owner else "Everybody but the owner has"
-        summary = f"{who} to wait, for at least {pause_s / 60:.0f} min: {error}"
+        summary = f"{who} to wait, for at least {max(1, round(pause_s / 60))} min: {error}"
         uri, handle = item.notification.uri, item.notification.author.handle
         await self.journal.record(
             Entry("error", self.name, summary, line="warn", reason="budget", trigger_uri=uri, author=handle)
