@@ -290,12 +290,18 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
 
 def _public_repos(rails: Rails) -> PublicRepos:
     """Reads what others published; on a network of this machine, from its one server."""
+    home_url = rails.settings.atproto_service_url if rails.settings.on_loopback() else ""
 
     async def fetch(url: str) -> ApiResult[bytes]:
-        got = await rails.web.fetch(url, kinds=_JSON, max_bytes=_MAX_DOCUMENT_BYTES, deadline_s=ATPROTO_READ_TIMEOUT_S)
+        got = await rails.web.fetch(
+            url,
+            kinds=_JSON,
+            max_bytes=_MAX_DOCUMENT_BYTES,
+            deadline_s=ATPROTO_READ_TIMEOUT_S,
+            named=bool(home_url) and url.startswith(f"{home_url}/"),
+        )
         return got if isinstance(got, Err) else Ok(got.data.body)
 
-    home_url = rails.settings.atproto_service_url if rails.settings.on_loopback() else ""
     return PublicRepos(fetch, clock=rails.clock, home_url=home_url)
 
 

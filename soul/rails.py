@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
 from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
 from common.clock import Clock, local
 from common.pace import Pace
 from common.redact import Redactor
@@ -41,6 +39,7 @@ from modules.self_keeper.keeper import SelfKeeper
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.resources import SKILLS, template
+from soul.way_out import way_to
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 
@@ -88,8 +87,9 @@ async def lay_rails(
     stack.push_async_callback(database.close)
     redactor = Redactor(settings.secrets)
     journal = Journal(database, console, clock, redactor)
-    transport = way_out(settings)
-    web = WebClient(transport())
+    control = Control(home.memory)
+    to_bluesky = way_to(settings.atproto_service_url, settings)
+    web = WebClient(to_bluesky())
     stack.push_async_callback(web.aclose)
     atproto = Atproto(
         service_url=settings.atproto_service_url,
@@ -99,7 +99,8 @@ async def lay_rails(
         clock=clock,
         min_spacing_s=pace.atproto_spacing_ms / 1000,
         languages=settings.post_languages,
-        transport=transport,
+        held_back=control.held_back,
+        transport=to_bluesky,
     )
     stack.push_async_callback(atproto.aclose)
     relationships = Relationships(home.memory / "relationships.json", clock)
@@ -112,7 +113,6 @@ async def lay_rails(
         follows_us=relationships.follows_us,
         born_at=standing.born_at,
     )
-    control = Control(home.memory)
     etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
     outbox = Outbox(
         database=database,
@@ -134,7 +134,7 @@ async def lay_rails(
         console=console,
         wall=budget,
         on_usage=UsageLog(home.memory / "llm-usage.jsonl", clock).note,
-        transport=transport,
+        transport=way_to(settings.ai_gateway_base_url, settings),
     )
     stack.push_async_callback(gateway.aclose)
     me = Me(
@@ -170,12 +170,6 @@ async def lay_rails(
         self_keeper=SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor),
         attention=Attention(),
     )
-
-
-def way_out(settings: Settings) -> Callable[[], WebTransport]:
-    """Makes what every request travels by: to the services that the owner named, and to public addresses."""
-    named = (settings.atproto_service_url, settings.ai_gateway_base_url)
-    return lambda: WebTransport(allow=named, private_ok=settings.soul_allow_private_net)
 
 
 async def _budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:

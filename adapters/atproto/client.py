@@ -33,7 +33,7 @@ class Atproto(Writer):
         languages: what the posts are written in, at most three.
         read_timeout_s: how long the service may be silent while it answers.
         held_back: asked right before each write leaves: why it must not, or "".
-        transport: makes what the requests travel by, one for each client inside; None: the SDK's own way.
+        transport: makes what the requests travel by, one for each client inside.
 
     """
 
@@ -49,7 +49,7 @@ class Atproto(Writer):
         languages: tuple[str, ...] = ("en",),
         read_timeout_s: float = ATPROTO_READ_TIMEOUT_S,
         held_back: Callable[[], str] = str,
-        transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
+        transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         from adapters.atproto.xrpc import Xrpc  # noqa: PLC0415 - loads the SDK, which takes a second
 

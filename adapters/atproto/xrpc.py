@@ -37,13 +37,13 @@ class Xrpc:
         min_spacing_s: float,
         read_timeout_s: float,
         held_back: Callable[[], str],
-        transport: Callable[[], httpx.AsyncBaseTransport] | None,
+        transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         self._clock = clock
         self.budget = RateBudget(clock)
         auth_request = TimedRequest(
             read_timeout_s=read_timeout_s,
-            transport=transport and transport(),
+            transport=transport(),
             event_hooks={"response": [self._see_date]},
         )
         self._auth_client = AsyncClient(service_url, request=auth_request)
@@ -62,7 +62,7 @@ class Xrpc:
             spacing_s=min_spacing_s,
             held_back=held_back,
             read_timeout_s=read_timeout_s,
-            transport=transport and transport(),
+            transport=transport(),
             event_hooks={"response": [self._see_date, self._see_budget]},
         )
         request.add_additional_headers_source(self.keeper.headers)

@@ -92,12 +92,10 @@ def reply_texts(connection: sqlite3.Connection, now: datetime, window: timedelta
 
 
 def thread_turns(connection: sqlite3.Connection, root_uri: str) -> Iterator[tuple[str, bool]]:
-    """Everybody's turns in a thread, as far as they reached us, oldest first: who ("" for us), labelled as a bot."""
+    """The turns in a thread that reached us, and our replies to them, oldest first: who ("" for us), labelled a bot."""
     yield from _turns(
         connection,
-        "json_extract(body, '$.root.uri') = :root AND created_at >= coalesce("
-        "(SELECT strftime('%Y-%m-%d', min(received_at), '-1 day') FROM pending_notifications WHERE root_uri = :root),"
-        " '')",
+        "target IN (SELECT uri FROM pending_notifications WHERE root_uri = :root)",
         "root_uri = :root",
         {"root": root_uri},
     )

@@ -49,7 +49,7 @@ from modules.llm_gateway.types import (
     ToolSpec,
     Usage,
 )
-from modules.llm_gateway.wall import NoWall, Request, Reservation, Wall
+from modules.llm_gateway.wall import Request, Reservation, Wall
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -105,7 +105,7 @@ class LLMGateway:
         console: hears about retries.
         wall: what each attempt must pass, and is counted by.
         on_usage: called once per answered call with the result and its purpose.
-        transport: makes what the requests travel by; None: the SDK's own way.
+        transport: makes what the requests travel by.
         call_timeout_s: deadline of each attempt, in seconds, stream included.
         max_retries: attempts after the first, for what is transient.
 
@@ -120,9 +120,9 @@ class LLMGateway:
         clock: Clock,
         rng: Random,
         console: Console,
-        wall: Wall | None = None,
+        wall: Wall,
         on_usage: Callable[[ChatResult, str], None] | None = None,
-        transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
+        transport: Callable[[], httpx.AsyncBaseTransport],
         call_timeout_s: float = LLM_CALL_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
     ) -> None:
@@ -132,7 +132,7 @@ class LLMGateway:
         self._clock = clock
         self._rng = rng
         self._console = console
-        self._wall = wall or NoWall()
+        self._wall = wall
         self._on_usage = on_usage
         self._transport = transport
         self._call_timeout_s = call_timeout_s
@@ -281,9 +281,7 @@ class LLMGateway:
         # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
         openai = await asyncio.to_thread(importlib.import_module, "openai")
         if self._openai is None:
-            http_client = None
-            if self._transport:
-                http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._call_timeout_s)
+            http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._call_timeout_s)
             self._openai = openai.AsyncOpenAI(
                 base_url=self._base_url,
                 api_key=self._api_key,

@@ -20,10 +20,12 @@ from modules.console import SilentConsole
 from modules.home import Home, SoulDocument, lock_holder
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
+from modules.llm_gateway.wall import NoWall
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.commands.findings import Finding, report
 from soul.resources import SKILLS
+from soul.way_out import way_to
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
@@ -109,6 +111,7 @@ async def _bluesky(settings: Settings) -> list[Finding]:
             session_path=Path(folder) / "session.json",
             clock=SystemClock(),
             min_spacing_s=0,
+            transport=way_to(settings.atproto_service_url, settings),
         )
         try:
             return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings))
@@ -155,6 +158,8 @@ async def _model(settings: Settings) -> Finding:
         rng=random.Random(),
         console=SilentConsole(),
         max_retries=0,
+        wall=NoWall(),
+        transport=way_to(settings.ai_gateway_base_url, settings),
     )
 
     async def ask() -> list[Finding]:

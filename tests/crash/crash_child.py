@@ -30,6 +30,7 @@ from modules.journal.journal import Journal
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import Draft, IntentKind, Pacing
 from modules.schema import MIGRATIONS
+from tests.ways import to_loopback
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
     assert isinstance(database, MortalDatabase)
     database.die_at, database.die_inside = die_at, inside
     atproto = Atproto(
+        transport=to_loopback,
         service_url=service_url,
         identifier=handle,
         password=password,

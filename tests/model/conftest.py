@@ -14,7 +14,9 @@ import pytest
 from common.clock import SystemClock
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.wall import NoWall
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
+from tests.ways import to_loopback
 
 START_DEADLINE_S = 120
 CONTEXT_TOKENS = 4096
@@ -59,6 +61,8 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: Path, port: int) ->
 @pytest.fixture
 async def gateway(real_model: str) -> AsyncIterator[LLMGateway]:
     door = LLMGateway(
+        wall=NoWall(),
+        transport=to_loopback,
         base_url=real_model,
         api_key="none-needed",
         model=MODEL,

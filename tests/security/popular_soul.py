@@ -22,6 +22,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 _SOUNDS = ("ba", "be", "do", "du", "fi", "ga", "ho", "ka", "le", "lu", "ma", "ni", "po", "ra", "su", "ti", "vo", "we")
 _CANNED = ("Thank you so much, that made my day! {}", "thank you so much that made my day {}", "Great point!! {}")
+_TICK = 15.0
 _SIGNS = ("🌧️", "!!", "123", "@fan{}.example", "https://x.example/{}")
 
 
@@ -66,7 +67,7 @@ class Popular:
         waits = [report.next_in_s] if report.next_in_s is not None else []
         if self._events:
             waits.append(self._events[0][0] - self._now())
-        await self.house.clock.advance(max(1.0, min(waits, default=1.0)))
+        await self.house.clock.advance(max(_TICK, min(waits, default=_TICK)))
         while self._events and self._events[0][0] <= self._now():
             await heapq.heappop(self._events)[2]()
 
@@ -102,7 +103,7 @@ class Popular:
     async def _meet(self, post: Notification) -> None:
         """The mind wants everything at once, but mostly asks first whether it must wait."""
         age = self.house.clock.now() - datetime.fromisoformat(post.indexed_at)
-        if self.rng.random() < 0.8 and age < timedelta(days=1):
+        if self.rng.random() < 0.9 and age < timedelta(days=1):
             outlook = await self.house.etiquette.before_reply(post, [])
             if outlook.act == "later":
                 self.refused[outlook.reason.split(":")[0]] += 1

@@ -34,6 +34,7 @@ from common.result import ApiResult, Err, Ok
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
+from modules.llm_gateway.wall import NoWall
 from soul.commands.init import resolve
 from tests.living import KEY, Mind, replying
 from tests.security.fetch_house import PUBLIC, PUBLIC_V6, House, Names, Roads, moved, open_house, page
@@ -603,6 +604,7 @@ async def test_a_redirect_by_the_service_is_not_followed_with_the_password(house
 
 def gateway(url: str, house: House) -> LLMGateway:
     return LLMGateway(
+        wall=NoWall(),
         base_url=url,
         api_key=KEY,
         model="test-mind",

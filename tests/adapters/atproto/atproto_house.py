@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
+from tests.ways import to_loopback
 from town.atproto.faults import Faults
 from town.atproto.limits import Limits
 from town.atproto.network import Network
@@ -49,6 +50,7 @@ class House:
     def client(self, name: str, *, spacing_s: float = 0, password: str = "", read_timeout_s: float = 5) -> Atproto:
         """A client for an account, not logged in; two clients of one name share the session file."""
         client = Atproto(
+            transport=to_loopback,
             service_url=self.url,
             identifier=f"{name}.test",
             password=password or f"{name}-pass",

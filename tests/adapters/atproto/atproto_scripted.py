@@ -16,6 +16,7 @@ from starlette.routing import Route
 from adapters.atproto.client import Atproto
 from adapters.atproto.session import Session, SessionFile, Stored
 from common.clock import Clock, FakeClock
+from tests.ways import to_loopback
 from town.serving import connection_dropper
 
 DID = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
@@ -61,6 +62,7 @@ class Scripted:
         session = Session(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)
         SessionFile(path, service_url=self.url, identifier="alice.test").save(Stored(session))
         return Atproto(
+            transport=to_loopback,
             service_url=self.url,
             identifier="alice.test",
             password="alice-pass",

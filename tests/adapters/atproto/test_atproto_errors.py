@@ -82,7 +82,7 @@ async def test_the_error_is_the_services_message_or_names_what_failed(
 
 
 async def test_a_service_that_cannot_be_reached_was_certainly_not_asked(clock: FakeClock, tmp_path: Path) -> None:
-    client = Scripted(clock, "http://127.0.0.1:9").client(tmp_path, clock)
+    client = Scripted(clock, "http://127.0.0.1:65530").client(tmp_path, clock)
     ok(await client.authenticate())
     assert await client.create_post("hello") == Err(
         "com.atproto.repo.putRecord: no connection to the service", kind="transient"

@@ -10,6 +10,7 @@ import pytest
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from tests.adapters.atproto.atproto_house import House, err, ok
+from tests.ways import to_loopback
 from town.atproto.faults import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -20,6 +21,7 @@ RKEY = "3jzfcijpj2z2a"
 
 def client(house: House, folder: Path, clock: FakeClock, reasons: list[str]) -> Atproto:
     made = Atproto(
+        transport=to_loopback,
         service_url=house.url,
         identifier="alice.test",
         password="alice-pass",

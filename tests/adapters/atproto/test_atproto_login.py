@@ -110,7 +110,7 @@ async def test_a_session_whose_server_has_moved_finds_the_new_one(house: House) 
     alice = await house.logged_in("alice")
     keeper = alice._xrpc.keeper
     assert keeper.session
-    keeper._keep(Stored(replace(keeper.session, pds="http://127.0.0.1:9")))
+    keeper._keep(Stored(replace(keeper.session, pds="http://127.0.0.1:65530")))
     assert err(await alice.get_timeline()).kind == "transient"
     await house.clock.advance(7200)
     assert ok(await alice.ensure_session_or_reauth()) == "refreshed"

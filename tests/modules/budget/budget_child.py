@@ -15,6 +15,7 @@ from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
 from modules.schema import MIGRATIONS
+from tests.ways import to_loopback
 
 
 async def main(path: Path, url: str) -> None:
@@ -30,7 +31,14 @@ async def main(path: Path, url: str) -> None:
         timezone="UTC",
     )
     gateway = LLMGateway(
-        base_url=url, api_key="made-up", model="maker/large", clock=clock, rng=Random(1), console=console, wall=budget
+        transport=to_loopback,
+        base_url=url,
+        api_key="made-up",
+        model="maker/large",
+        clock=clock,
+        rng=Random(1),
+        console=console,
+        wall=budget,
     )
     await gateway.chat([Message("user", "hello")], purpose="killed", importance="own")
 

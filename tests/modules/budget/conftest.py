@@ -11,6 +11,7 @@ import pytest
 from modules.llm_gateway.gateway import LLMGateway
 from tests.modules.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.ways import to_loopback
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +47,7 @@ def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
     async def opened(rules: Rules | None = None, *, url: str = "", timeout_s: float = 5) -> AsyncIterator[Door]:
         async with process(tmp_path / "soul.db", rules or Rules()) as rig:
             gateway = LLMGateway(
+                transport=to_loopback,
                 base_url=url or model.url,
                 api_key="made-up",
                 model=MAIN,

@@ -11,6 +11,7 @@ from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult
 from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.ways import to_loopback
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +47,7 @@ async def gateway(
     model: ScriptedModel, clock: FakeClock, console: SilentConsole, used: list[tuple[ChatResult, str]]
 ) -> AsyncIterator[LLMGateway]:
     door = LLMGateway(
+        transport=to_loopback,
         base_url=model.url,
         api_key="made-up",
         model="scripted",

@@ -16,6 +16,7 @@ from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult, Message, NamedTool, ToolSpec, Usage
 from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.ways import to_loopback
 
 T = TypeVar("T")
 
@@ -287,6 +288,7 @@ def test_importing_the_gateway_does_not_import_the_sdk() -> None:
 
 def _door(url: str, clock: FakeClock, *, call_timeout_s: float = 5, max_retries: int = 3) -> LLMGateway:
     return LLMGateway(
+        transport=to_loopback,
         base_url=url,
         api_key="made-up",
         model="scripted",

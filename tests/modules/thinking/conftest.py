@@ -8,7 +8,9 @@ import pytest
 from common.clock import FakeClock
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.ways import to_loopback
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +34,8 @@ def clock() -> FakeClock:
 @pytest.fixture
 async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGateway]:
     door = LLMGateway(
+        wall=NoWall(),
+        transport=to_loopback,
         base_url=model.url,
         api_key="made-up",
         model="scripted",
