@@ -100,13 +100,13 @@ async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: Wo
 
 
 async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="10")
+    home = world.make_home("rowan", SOUL_SPEED="20")
     world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
     for _ in range(2):
-        note_start(home.memory, Control(home.memory), SystemClock().now(), speed=10)
+        note_start(home.memory, Control(home.memory), SystemClock().now(), speed=20)
     async with awake(home) as life:
         assert [kind for kind, message, _ in life.console.lines if "SAFE MODE" in message] == ["error"]
-        await rounds(life)
+        await rounds(life, 1)
         assert (world.mind.asked, world.texts("rowan")) == ([], [])
         life.app.rails.control.resume()
         await rounds(life, 1)
