@@ -22,7 +22,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 _SOUNDS = ("ba", "be", "do", "du", "fi", "ga", "ho", "ka", "le", "lu", "ma", "ni", "po", "ra", "su", "ti", "vo", "we")
 _CANNED = ("Thank you so much, that made my day! {}", "thank you so much that made my day {}", "Great point!! {}")
-_TICK = 15.0
+_TICK = 30.0
 _SIGNS = ("🌧️", "!!", "123", "@fan{}.example", "https://x.example/{}")
 
 
@@ -114,7 +114,7 @@ class Popular:
         accepted = await self._try(replace(draft, hold=hold))
         if not accepted:
             accepted = await self._try(reply_to(post, self._sentence()))
-        if not accepted or self.rng.random() < 0.3:
+        if not accepted or self.rng.random() < 0.1:
             await self._try(like(post.uri))
         if self.rng.random() < 0.03:
             await self._mischief()
@@ -142,14 +142,14 @@ class Popular:
         return submitted.accepted
 
     async def _bots_answer(self) -> None:
-        """Each reply of ours to a bot is thanked for at once, in the same thread; people mostly let it be."""
+        """Most replies of ours to bots are thanked for at once, in the same thread; people mostly let it be."""
         for _, intent in self.house.courier.departures[len(self._answered) :]:
             self._answered.append(intent.id)
             if intent.kind != "reply":
                 continue
             name = intent.target.split("/")[2].removeprefix("did:plc:")
             is_bot = name.startswith("bot")
-            if not is_bot and self.rng.random() > 0.3:
+            if self.rng.random() > (0.6 if is_bot else 0.2):
                 continue
             thanks = partial(
                 self._reach_us,

@@ -92,7 +92,7 @@ async def test_fourteen_days_of_a_popular_soul(folder: Path) -> None:
 async def test_a_storm_of_likes_stops_just_below_the_points_of_an_hour(folder: Path) -> None:
     async with open_house(folder) as house:
         for _ in range(1400):
-            heard = await house.hear("peer")
+            heard = await house.hear("owner")
             await house.outbox.submit(like(heard.uri))
         await house.drain(2 * 3600, step_s=600)
         left = house.courier.departures
