@@ -1,6 +1,6 @@
-"""The scripted model service, and a gateway with a budget at its door."""
+"""A gateway to the scripted model service, with a budget at its door."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +10,8 @@ import pytest
 
 from modules.llm_gateway.gateway import LLMGateway
 from tests.modules.budget.budget_rig import MAIN, Rig, Rules, process
-from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.modules.llm_gateway.scripted_model import ScriptedModel
 from tests.ways import to_loopback
-
-
-@pytest.fixture(scope="session")
-def budget_model_service() -> Iterator[ScriptedModel]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def model(budget_model_service: ScriptedModel) -> ScriptedModel:
-    budget_model_service.script.clear()
-    budget_model_service.requests.clear()
-    return budget_model_service
 
 
 @dataclass

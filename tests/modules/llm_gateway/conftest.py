@@ -1,6 +1,6 @@
-"""A scripted model service, and a gateway that speaks to it."""
+"""A gateway that speaks to the scripted model service."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
@@ -10,21 +10,8 @@ from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult
 from modules.llm_gateway.wall import NoWall
-from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.modules.llm_gateway.scripted_model import ScriptedModel
 from tests.ways import to_loopback
-
-
-@pytest.fixture(scope="session")
-def served_model() -> Iterator[ScriptedModel]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def model(served_model: ScriptedModel) -> ScriptedModel:
-    served_model.script.clear()
-    served_model.requests.clear()
-    return served_model
 
 
 @pytest.fixture

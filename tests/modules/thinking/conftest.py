@@ -1,6 +1,6 @@
-"""A scripted model service, and a gateway that speaks to it."""
+"""A gateway that speaks to the scripted model service."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
@@ -9,21 +9,8 @@ from common.clock import FakeClock
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.wall import NoWall
-from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.modules.llm_gateway.scripted_model import ScriptedModel
 from tests.ways import to_loopback
-
-
-@pytest.fixture(scope="session")
-def thinking_model() -> Iterator[ScriptedModel]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def model(thinking_model: ScriptedModel) -> ScriptedModel:
-    thinking_model.script.clear()
-    thinking_model.requests.clear()
-    return thinking_model
 
 
 @pytest.fixture
