@@ -5,7 +5,7 @@ When the repo cannot be read, the last known answer holds; it is kept across res
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from adapters.atproto.public import PublicRepos
@@ -29,7 +29,8 @@ class ControlLoop:
     """Looks at the files every few seconds, and once a minute at the owner's repo; uses no model.
 
     A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
-    SOUL of that owner. `own_did` is "" before the login.
+    SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
+    acting, once we are logged in.
     """
 
     control: Control
@@ -38,6 +39,7 @@ class ControlLoop:
     clock: Clock
     owner_did: str
     own_did: Callable[[], str]
+    when_free: Callable[[], Awaitable[None]]
     speed: float = 1.0
     name: str = "control"
     jitter: float = 0.0
@@ -56,7 +58,10 @@ class ControlLoop:
         await self.tell()
         if self._read_at is None or self.clock.monotonic() - self._read_at >= _READ_S / self.speed:
             await self._read()
-        return Outcome(ran=True, reason=str(await self.tell()))
+        standing = await self.tell()
+        if standing.may_act and self.own_did():
+            await self.when_free()
+        return Outcome(ran=True, reason=str(standing))
 
     async def tell(self) -> Standing:
         """Journal and show how things stand, if that changed since it was last told."""

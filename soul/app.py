@@ -59,14 +59,13 @@ class App:
     awareness: AwarenessLoop
     scheduler: Scheduler
     control_watch: ControlLoop
-    disclosure: Disclosure
     status: StatusBoard
     owner: OwnerTalk
     facts: Facts
     notices: tuple[str, ...]
 
     async def wake(self) -> None:
-        """Log in, say openly what we are, and read our own feed.
+        """Log in, ask whether we may act, say openly what we are, and read our own feed.
 
         Raises `Auth` or `Fatal`; waits out what is only briefly down.
         """
@@ -74,9 +73,8 @@ class App:
         await self.control_watch.tell()
         await rails.self_keeper.wake()
         await _log_in(rails)
+        await self.scheduler.run_guarded(self.control_watch.name)
         await rails.standing.learn()
-        if rails.control.standing().may_act:
-            await self.disclosure.ensure()
         await warm_up(atproto=rails.atproto, outbox=rails.outbox, expression=self.expression, journal=rails.journal)
         await rails.journal.record(Entry("life", "start", f"Rhythm: {self.scheduler.describe_intervals()}", line="sys"))
 
@@ -231,15 +229,6 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         await rails.budget.tidy()
         await pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
-    control_watch = ControlLoop(
-        control=rails.control,
-        repos=_public_repos(rails),
-        journal=rails.journal,
-        clock=rails.clock,
-        owner_did=rails.me.owner_did,
-        own_did=lambda: rails.atproto.did,
-        speed=rails.settings.soul_speed,
-    )
     disclosure = Disclosure(
         atproto=rails.atproto,
         database=rails.database,
@@ -247,6 +236,16 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         clock=rails.clock,
         label=rails.settings.soul_bot_label,
         contact=rails.settings.operator_contact,
+    )
+    control_watch = ControlLoop(
+        control=rails.control,
+        repos=_public_repos(rails),
+        journal=rails.journal,
+        clock=rails.clock,
+        owner_did=rails.me.owner_did,
+        own_did=lambda: rails.atproto.did,
+        when_free=disclosure.ensure_once,
+        speed=rails.settings.soul_speed,
     )
     scheduler = Scheduler(
         [
@@ -283,9 +282,7 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
         situation=situation,
     )
     notices = (conversations.notice, rails.relationships.notice, expression.notice, *rails.identity.extract().warnings)
-    return App(
-        rails, thinker, expression, awareness, scheduler, control_watch, disclosure, status, owner, facts, notices
-    )
+    return App(rails, thinker, expression, awareness, scheduler, control_watch, status, owner, facts, notices)
 
 
 def _public_repos(rails: Rails) -> PublicRepos:

@@ -41,6 +41,13 @@ class Disclosure:
         self._clock = clock
         self._label = label
         self._contact = " ".join(contact.split())
+        self._tried = False
+
+    async def ensure_once(self) -> None:
+        """`ensure`, the first time in this life; each start tries anew."""
+        if not self._tried:
+            self._tried = True
+            await self.ensure()
 
     async def ensure(self) -> ApiResult[str]:
         """Make the profile say it: "off", "stands" or "written". What fails is also told as a warning, and can wait."""

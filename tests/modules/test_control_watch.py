@@ -35,6 +35,7 @@ class Watched:
     clock: FakeClock
     console: SilentConsole
     loop: ControlLoop
+    freed: list[str]
 
     def give(self, key: str, **value: object) -> None:
         self.world.network.put(self.world.account("owner"), COLLECTION, key, {"$type": COLLECTION, **value})
@@ -61,6 +62,10 @@ async def watching(world: World, own_did: str) -> AsyncIterator[Watched]:
         fetched = await web.fetch(url, kinds=["application/json"], max_bytes=1_000_000, deadline_s=5, named=True)
         return fetched if isinstance(fetched, Err) else Ok(fetched.data.body)
 
+    async def note() -> None:
+        freed.append(str(control.standing()))
+
+    freed: list[str] = []
     clock, console, control = FakeClock(), SilentConsole(), Control(memory)
     database = await Database.open(memory / "soul.db", MIGRATIONS)
     loop = ControlLoop(
@@ -70,8 +75,9 @@ async def watching(world: World, own_did: str) -> AsyncIterator[Watched]:
         clock=clock,
         owner_did=world.account("owner"),
         own_did=lambda: own_did,
+        when_free=note,
     )
-    yield Watched(world, control, clock, console, loop)
+    yield Watched(world, control, clock, console, loop, freed)
     await web.aclose()
     await database.close()
 
@@ -166,3 +172,16 @@ async def test_each_standing_is_one_line_and_one_entry(watched: Watched) -> None
     kinds = [entry.entry.data["act"] for entry in reversed(await watched.loop.journal.recent(10))]
     assert kinds == ["safe_mode", "resumed"]
     assert [kind for kind, _ in watched.said] == ["error", "done"]
+
+
+async def test_only_a_look_that_finds_nothing_against_acting_says_that_we_are_free(watched: Watched) -> None:
+    watched.give(EVERY_SOUL)
+    await watched.loop.run()
+    assert watched.freed == []
+    watched.take(EVERY_SOUL)
+    watched.control.pause()
+    await watched.minute()
+    assert watched.freed == []
+    watched.control.resume()
+    await watched.loop.run()
+    assert watched.freed == ["may act"]

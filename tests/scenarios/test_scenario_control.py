@@ -99,6 +99,28 @@ async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: Wo
     assert said.count("Going on: what waited may leave again") == 1
 
 
+async def test_a_record_that_was_made_while_it_slept_holds_before_the_first_act_and_the_profile(world: World) -> None:
+    home, owner = world.make_home("rowan"), world.account("owner")
+    world.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
+    async with awake(home) as life:
+        await life.app.expression.express()
+        await life.app.rails.outbox.deliver_due()
+    profile = world.network.profile(world.account("rowan"))
+    assert (world.mind.asked, world.texts("rowan")) == ([], [])
+    assert "labels" not in (profile.value if profile else {})
+
+
+async def test_what_was_paused_at_its_start_says_that_it_is_a_bot_once_it_may_act(world: World) -> None:
+    home = world.make_home("rowan")
+    Control(home.memory).pause("not yet")
+    async with awake(home) as life:
+        life.app.rails.control.resume()
+        await rounds(life, 2)
+    profile = world.network.profile(world.account("rowan"))
+    assert profile
+    assert profile.value["labels"]["values"] == [{"val": "bot"}]
+
+
 async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(world: World) -> None:
     home = world.make_home("rowan", SOUL_SPEED="20")
     world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
