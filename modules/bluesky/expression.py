@@ -173,9 +173,9 @@ class Expression:
             Entry(
                 "decision",
                 _CAUSE,
-                f"Shared a thought ({source})",
+                f"{'Wrote down' if result.reason else 'Shared'} a thought ({source})",
                 line="done",
-                reason=f"it was time for one; next at {local(due, self._me.timezone):%H:%M}",
+                reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
                 intent_id=result.intent_id,
                 data={"act": "posted", "source": source, "rounds": thought.rounds},
             )

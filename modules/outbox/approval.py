@@ -56,6 +56,8 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     intent = _living(connection, intent_id, now)
     approved = replace(intent, state="pending", error=None)
     store.update(connection, approved)
+    if approved.kind == "delete":
+        store.take_back(connection, approved.target)
     return approved, story.approved(approved)
 
 

@@ -10,7 +10,6 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from adapters.atproto.tid import tid_for
@@ -189,7 +188,7 @@ class Outbox:
         )
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
-            _take_back(connection, intent.target)
+            store.take_back(connection, intent.target)
         return Submitted(intent, state != "blocked", reason), story.at_the_door(intent, verdicts)
 
 
@@ -212,10 +211,3 @@ def _once(connection: sqlite3.Connection, draft: Draft, key: str, now: datetime)
         twin = store.living_twin(connection, key)
         reason = policy.duplicate_reason(twin, now, in_feed=store.in_feed(connection, key))
     return Verdict("once", "block", reason) if reason else Verdict("once")
-
-
-def _take_back(connection: sqlite3.Connection, uri: str) -> None:
-    """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
-    unwanted = store.at_address(connection, uri)
-    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.departed_at is None:
-        store.update(connection, replace(unwanted, state="blocked", error="taken back before it left"))

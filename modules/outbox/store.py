@@ -64,6 +64,13 @@ def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
     return next(iter(_select(connection, "rkey = ?", uri.rpartition("/")[2])), None)
 
 
+def take_back(connection: sqlite3.Connection, uri: str) -> None:
+    """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
+    unwanted = at_address(connection, uri)
+    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.departed_at is None:
+        update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
+
+
 def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
     """All in `state`, newest first."""
     return _select(connection, "state = ?", state)

@@ -150,6 +150,10 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
 
 
 async def _model(settings: Settings) -> Finding:
+    if 0 in {settings.budget_tokens_per_day, settings.budget_usd_per_day}:
+        return Finding(
+            "model", "warn", "not asked: the budget of a day is 0", "Raise BUDGET_… in .env to let it think."
+        )
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),

@@ -16,6 +16,7 @@ from modules.database import Database
 from modules.journal.journal import Journal
 from modules.outbox import approval
 from modules.safe_start import note_start
+from soul.commands.doctor import examine
 from tests.living import Life, World, awake, replying
 from town.atproto.faults import Fault
 from town.mind.types import ChatRequest, Thought
@@ -157,6 +158,15 @@ async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_el
     assert len(world.texts("rowan")) == int(yes)
 
 
+async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(world: World) -> None:
+    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life:
+        await life.app.expression.express()
+        (decided,) = await life.decisions()
+    assert decided.entry.summary.startswith("Wrote down a thought")
+    assert decided.entry.reason.startswith("waits for the owner's yes")
+
+
 async def test_with_strangers_on_the_owner_is_answered_at_once_and_a_stranger_after_a_yes(world: World) -> None:
     def by_author(request: ChatRequest) -> Thought:
         return replying(f"Slate, in all weathers, said answer number {len(world.mind.asked)}.")(request)
@@ -189,6 +199,12 @@ async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(world:
     assert len([message for message in said if "No thought before" in message]) == 1
     assert first_thought_at is not None
     assert first_thought_at > SystemClock().now()
+
+
+async def test_without_a_budget_the_doctor_asks_no_model_either(world: World) -> None:
+    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
+    (finding,) = [item for item in await examine(home.root) if item.check == "model"]
+    assert (finding.level, world.mind.asked) == ("warn", [])
 
 
 async def test_when_little_is_left_the_owner_is_answered_and_the_others_wait(world: World) -> None:

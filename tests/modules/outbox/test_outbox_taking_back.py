@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -62,6 +62,15 @@ async def test_what_waits_for_the_owner_and_is_taken_back_waits_no_more(house: H
     held = (await house.outbox.submit(Draft("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
     await house.outbox.submit(take_back(held))
     assert (await _state(house, held), await house.outbox.held()) == ("blocked", [])
+
+
+async def test_a_deletion_that_needs_the_owners_yes_takes_back_with_that_yes(house: House) -> None:
+    held = (await house.outbox.submit(Draft("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
+    back = (await house.outbox.submit(replace(take_back(held), hold="sure?"))).intent
+    assert (await _state(house, held), await _state(house, back)) == ("held", "held")
+    await house.outbox.approve(back.id)
+    await house.drain(3600, step_s=60)
+    assert (await _state(house, held), await _state(house, back)) == ("blocked", "done")
 
 
 @pytest.mark.parametrize("fault", ["lost_answer", "lost_request", "busy"])
