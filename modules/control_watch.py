@@ -95,7 +95,7 @@ def _reason(record: Record) -> str:
 def _news(standing: Standing) -> Entry:
     reason = str(standing)
     if standing.safe_mode:
-        summary = "SAFE MODE: I only listen, and nothing public leaves, until `soul resume` or /resume"
+        summary = "SAFE MODE: I only listen, and nothing public leaves, until /resume, `soul resume` or a calm start"
         return Entry("life", "control", summary, line="error", reason=reason, data={"act": "safe_mode"})
     if standing.paused:
         summary = "Paused: nothing public leaves"
