@@ -74,7 +74,7 @@ class App:
         await rails.self_keeper.wake()
         await _log_in(rails)
         await self.scheduler.run_guarded(self.control_watch.name)
-        await rails.standing.learn()
+        await rails.surroundings.learn()
         await warm_up(atproto=rails.atproto, outbox=rails.outbox, expression=self.expression, journal=rails.journal)
         await rails.journal.record(Entry("life", "start", f"Rhythm: {self.scheduler.describe_intervals()}", line="sys"))
 

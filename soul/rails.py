@@ -16,7 +16,7 @@ from common.settings import Settings
 from modules.approval_rule import ApprovalRule
 from modules.bluesky.courier import BlueskyCourier
 from modules.bluesky.relationships import Relationships
-from modules.bluesky.standing import Standing
+from modules.bluesky.surroundings import Surroundings
 from modules.budget.budget import Budget
 from modules.budget.prices import known_prices
 from modules.budget.types import Caps
@@ -64,7 +64,7 @@ class Rails:
     web: WebClient
     atproto: Atproto
     relationships: Relationships
-    standing: Standing
+    surroundings: Surroundings
     control: Control
     etiquette: Etiquette
     outbox: Outbox
@@ -104,14 +104,14 @@ async def lay_rails(
     )
     stack.push_async_callback(atproto.aclose)
     relationships = Relationships(home.memory / "relationships.json", clock)
-    standing = Standing(atproto=atproto, journal=journal, peers=settings.soul_peers)
+    surroundings = Surroundings(atproto=atproto, journal=journal, peers=settings.soul_peers)
     world = World(
         own_did=lambda: atproto.did,
         own_handle=settings.agent_bluesky_username,
         owner=(settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle),
-        peers=standing.peers,
+        peers=surroundings.peers,
         follows_us=relationships.follows_us,
-        born_at=standing.born_at,
+        born_at=surroundings.born_at,
     )
     etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
     outbox = Outbox(
@@ -161,7 +161,7 @@ async def lay_rails(
         web=web,
         atproto=atproto,
         relationships=relationships,
-        standing=standing,
+        surroundings=surroundings,
         control=control,
         etiquette=etiquette,
         outbox=outbox,

@@ -19,11 +19,12 @@ from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
 from modules.bluesky.disclosure import CONTACT, Disclosure, honest
-from modules.bluesky.standing import Standing
+from modules.bluesky.surroundings import Surroundings
 from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.schema import MIGRATIONS
+from tests.ways import to_loopback
 from town.atproto.faults import Fault, Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -84,6 +85,7 @@ async def account(tmp_path: Path) -> AsyncIterator[Account]:
         database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
         stack.push_async_callback(database.close)
         atproto = Atproto(
+            transport=to_loopback,
             service_url=url,
             identifier="rowan.test",
             password="rowan-pass",
@@ -228,14 +230,14 @@ def test_whatever_a_profile_holds_it_stays_and_once_is_enough(fields: Json, bio:
 
 async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Account) -> None:
     kit = account.network.create_account("kit.test", "kit-pass")
-    standing = Standing(atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"))
-    assert standing.peers() == {"kit.test", "nobody.test"}
-    await standing.learn()
-    assert standing.peers() == {"kit.test", "nobody.test", kit.did}
-    assert standing.born_at() is None
+    surroundings = Surroundings(atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"))
+    assert surroundings.peers() == {"kit.test", "nobody.test"}
+    await surroundings.learn()
+    assert surroundings.peers() == {"kit.test", "nobody.test", kit.did}
+    assert surroundings.born_at() is None
     assert [message.split(":")[0] for message in account.warnings()] == ["The peer @nobody.test could not be found"]
     account.put(createdAt="2026-01-01T00:00:00.000Z")
-    await standing.learn()
-    born_at = standing.born_at()
+    await surroundings.learn()
+    born_at = surroundings.born_at()
     assert born_at
     assert born_at.day == 1
