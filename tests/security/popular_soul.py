@@ -22,7 +22,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 _SOUNDS = ("ba", "be", "do", "du", "fi", "ga", "ho", "ka", "le", "lu", "ma", "ni", "po", "ra", "su", "ti", "vo", "we")
 _CANNED = ("Thank you so much, that made my day! {}", "thank you so much that made my day {}", "Great point!! {}")
-_TICK = 60.0
+_TICK = 120.0
 _SIGNS = ("🌧️", "!!", "123", "@fan{}.example", "https://x.example/{}")
 
 
@@ -108,12 +108,12 @@ class Popular:
             outlook = await self.house.etiquette.before_reply(post, [])
             if outlook.act == "later":
                 self.refused[outlook.reason.split(":")[0]] += 1
-                self._in(max(outlook.retry_in_s, HOUR / 2), lambda: self._meet(post))
+                self._in(max(outlook.retry_in_s, 2 * HOUR), lambda: self._meet(post))
                 return
         hold = "the owner wants to see it" if self.rng.random() < 0.05 else ""
         draft = reply_to(post, self._answer_text(post))
         accepted = await self._try(replace(draft, hold=hold))
-        if not accepted and self.rng.random() < 0.5:
+        if not accepted and self.rng.random() < 0.25:
             accepted = await self._try(reply_to(post, self._sentence()))
         if not accepted or self.rng.random() < 0.1:
             await self._try(like(post.uri))
