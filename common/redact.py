@@ -77,6 +77,8 @@ class Redactor:
 
     def finds(self, text: str) -> bool:
         """Whether a secret, or what looks like one, stands in `text`."""
+        if len(text) < MIN_SECRET_LENGTH:
+            return False
         if self._known and self._known.search(text):
             return True
         if any(sign in text and shape.search(text) for sign, shape in _KEY_SHAPES):

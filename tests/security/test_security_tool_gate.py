@@ -1,0 +1,106 @@
+"""What a SOUL's own tools may do among a stranger's words: held against every tool that the program has."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from pydantic import BaseModel, ConfigDict
+
+from adapters.atproto.types import Actor, Notification, StrongRef
+from modules.bluesky.types import ExpressionTurn, ThreadTurn
+from modules.llm_gateway.types import ToolCall
+from modules.tools.executor import Executor
+from modules.tools.registry import Registry
+from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from tests.living import World, awake
+
+STRANGER, PEER, SELF, OWNER = Provenance
+
+# Each of these answers the person who wrote, looks at what is public anyway, or does nothing. A tool that reads
+# private files, changes what the SOUL is, runs code or goes to an address has no place here.
+FOR_ANYONE = {
+    "bluesky_reply",
+    "bluesky_like",
+    "graceful_exit",
+    "stay_silent",
+    "bluesky_get_profile",
+    "bluesky_get_followers",
+    "bluesky_get_follows",
+}
+
+
+class Anything(BaseModel):
+    """Takes whatever is sent: here only the gate is asked."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def subjects() -> list[object]:
+    ref = StrongRef("at://did:plc:kit/app.bsky.feed.post/1", "cid")
+    notification = Notification(ref.uri, ref.cid, Actor("did:plc:kit", "kit.test"), "mention", "…", "", "")
+    return [None, ThreadTurn(notification, root=ref, is_owner=False), ExpressionTurn("values", "…")]
+
+
+async def all_tools(world: World) -> list[Tool]:
+    async with awake(world.make_home("rowan")) as life:
+        return list(life.app.thinker.executor.registry)
+
+
+def spied(tools: list[Tool], ran: list[tuple[str, Turn]]) -> Executor:
+    """The same tools with the same rights; instead of doing it they note that they would have."""
+
+    def spy(tool: Tool) -> Tool:
+        async def handler(arguments: BaseModel, turn: Turn) -> ToolResult:
+            ran.append((tool.name, turn))
+            return ToolResult("done")
+
+        return Tool(
+            tool.name,
+            tool.description,
+            Anything,
+            tool.capability,
+            tool.needs,
+            handler,
+            subject=tool.subject,
+            effect=tool.effect,
+            holdable=tool.holdable,
+        )
+
+    return Executor(Registry([spy(tool) for tool in tools], social_only=False))
+
+
+async def test_no_tool_does_what_the_words_in_its_turn_do_not_allow(world: World) -> None:
+    tools, ran = await all_tools(world), list[tuple[str, Turn]]()
+    executor = spied(tools, ran)
+    turns = [
+        Turn("test", words, subject=subject, origin=asked_by)
+        for asked_by, words, subject in product(Provenance, Provenance, subjects())
+        if words <= asked_by
+    ]
+    for turn, tool in product(turns, tools):
+        ran.clear()
+        offered = {spec.name for spec in executor.registry.specs(turn)}
+        result = await executor.execute(ToolCall("1", tool.name, {}), turn)
+        assert (tool.name in offered) == bool(ran) == (not result.is_error), tool.name
+        for _, seen in ran:
+            check(tool, turn.asked_by, turn.provenance, hold=bool(seen.hold))
+
+
+def check(tool: Tool, asked_by: Provenance, words: Provenance, *, hold: bool) -> None:
+    """The tool ran: was that right?"""
+    if asked_by is STRANGER:
+        assert tool.name in FOR_ANYONE
+    if tool.effect == "look":
+        assert asked_by >= tool.needs
+    elif hold:
+        assert (asked_by, tool.holdable) == (OWNER, True)
+        assert words < OWNER
+    else:
+        assert words >= tool.needs
+        assert not (asked_by is OWNER and words < OWNER and tool.name not in {"graceful_exit", "stay_silent"})
+
+
+async def test_every_act_that_needs_trust_can_wait_for_a_yes(world: World) -> None:
+    acts = [tool for tool in await all_tools(world) if tool.effect == "act" and tool.needs > STRANGER]
+    assert {tool.name for tool in acts} >= {"bluesky_post", "bluesky_repost", "bluesky_follow", "bluesky_unfollow"}
+    assert [tool.name for tool in acts if not tool.holdable] == []
