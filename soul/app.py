@@ -7,25 +7,15 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 
-from adapters.atproto.public import PublicRepos
 from common.clock import Clock
-from common.constants import ATPROTO_READ_TIMEOUT_S, CONVERSATION_STALE_RETENTION_MS, SESSION_RETRY_DELAYS_MS
+from common.constants import SESSION_RETRY_DELAYS_MS
 from common.errors import Auth, Fatal, Transient
 from common.redact import Redactor
-from common.result import ApiResult, Err, Ok
+from common.result import Err
 from common.settings import Settings
-from local_tools.bluesky import BlueskyTools, bluesky_tools
-from local_tools.self_tools import SelfTools, self_tools
-from modules.bluesky.act import Responder
-from modules.bluesky.conversations import Conversations
-from modules.bluesky.disclosure import Disclosure
 from modules.bluesky.expression import Expression
 from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, OutboxLoop, SessionLoop, warm_up
-from modules.bluesky.perceive import Perceiver
-from modules.bluesky.publish import Publisher
-from modules.bluesky.state import PendingPosts
 from modules.console import Console
 from modules.control import Control
 from modules.control_watch import ControlLoop
@@ -36,17 +26,15 @@ from modules.safe_start import note_start
 from modules.scheduler.scheduler import Scheduler
 from modules.status import StatusBoard
 from modules.thinker import Thinker
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
 from modules.vitals import HeartbeatLoop, IdentityWatchLoop
 from soul.facts import Facts, spoken_situation
-from soul.logs import LoggedConsole, log_call, logging_to
+from soul.lives import Lives, move_in
+from soul.logs import LoggedConsole, logging_to
 from soul.rails import Rails, lay_rails
+from soul.watch import control_watch
 
 _WAKE_TIMEOUT_S = 60.0
 _MORE_TRIES = 240
-_JSON = ("application/json", "application/did+ld+json", "application/did+json")
-_MAX_DOCUMENT_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,94 +108,23 @@ async def open_soul(
         note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
         rails = await lay_rails(settings, home, console=LoggedConsole(console), clock=clock, rng=rng, stack=stack)
-        app = _move_in(rails, social_only=social_only)
+        app = _build(rails, move_in(rails, social_only=social_only), social_only=social_only)
         for notice in (rails.database.notice, *app.notices):
             if notice:
                 await rails.journal.record(Entry("error", "start", notice, line="error"))
         yield app
 
 
-def _move_in(rails: Rails, *, social_only: bool) -> App:
-    """The lives, on their rails."""
-    conversations = Conversations(rails.home.memory / "bluesky_conversations.json", rails.clock)
-    pending = PendingPosts(rails.database, rails.clock)
-    publisher = Publisher(
-        atproto=rails.atproto,
-        outbox=rails.outbox,
-        conversations=conversations,
-        relationships=rails.relationships,
-        journal=rails.journal,
-        etiquette=rails.etiquette,
-    )
-    tools = BlueskyTools(atproto=rails.atproto, publisher=publisher, skills=rails.skills, rng=rails.rng)
-    own_notes = SelfTools(home=rails.home, keeper=rails.self_keeper)
-    registry = Registry((*bluesky_tools(tools), *self_tools(own_notes)), social_only=social_only)
-    thinker = Thinker(
-        gateway=rails.gateway,
-        executor=Executor(registry, on_call=log_call, redactor=rails.redactor, console=rails.console),
-        clock=rails.clock,
-        journal=rails.journal,
-        nudge=lambda: rails.skills.render("core", "Nudge"),
-    )
-    expression = Expression(
-        me=rails.me,
-        path=rails.home.memory / "expression_schedule.json",
-        atproto=rails.atproto,
-        outbox=rails.outbox,
-        identity=rails.identity,
-        skills=rails.skills,
-        thinker=thinker,
-        journal=rails.journal,
-        clock=rails.clock,
-        rng=rails.rng,
-        pace=rails.pace,
-        keep_hours=rails.settings.soul_speed == 1,
-        standing=rails.control.standing,
-    )
-    awareness = AwarenessLoop(
-        pace=rails.pace,
-        perceiver=Perceiver(
-            atproto=rails.atproto,
-            pending=pending,
-            relationships=rails.relationships,
-            publisher=publisher,
-            identity=rails.identity,
-            journal=rails.journal,
-            clock=rails.clock,
-            owner_did=rails.me.owner_did,
-        ),
-        responder=Responder(
-            me=rails.me,
-            atproto=rails.atproto,
-            outbox=rails.outbox,
-            publisher=publisher,
-            conversations=conversations,
-            relationships=rails.relationships,
-            identity=rails.identity,
-            skills=rails.skills,
-            thinker=thinker,
-            clock=rails.clock,
-            rng=rails.rng,
-            pace=rails.pace,
-            etiquette=rails.etiquette,
-        ),
-        pending=pending,
-        relationships=rails.relationships,
-        publisher=publisher,
-        journal=rails.journal,
-        clock=rails.clock,
-        rng=rails.rng,
-        owner_did=rails.me.owner_did,
-        standing=rails.control.standing,
-    )
+def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
+    """Time, status and the owner, for what lives here."""
     facts = Facts(
         database=rails.database,
         journal=rails.journal,
         outbox=rails.outbox,
         atproto=rails.atproto,
-        pending=pending,
-        conversations=conversations,
-        expression=expression,
+        pending=lives.pending,
+        conversations=lives.conversations,
+        expression=lives.expression,
         clock=rails.clock,
         model_budget=rails.budget.report,
         standing=rails.control.standing,
@@ -216,46 +133,16 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
     async def situation() -> str:
         return spoken_situation(await facts.gather())
 
-    async def tidy() -> None:
-        for over in conversations.sweep(rails.atproto.did, rails.identity.extract().social_mechanics):
-            summary = f"The talk with @{over.root_author_handle or 'somebody'} is over"
-            reason = over.conclusion_reason or ""
-            await rails.journal.record(
-                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
-            )
-        conversations.cleanup_old_conversations()
-        rails.relationships.prune_stale()
-        await rails.journal.prune()
-        await rails.budget.tidy()
-        await pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
-
-    disclosure = Disclosure(
-        atproto=rails.atproto,
-        database=rails.database,
-        journal=rails.journal,
-        clock=rails.clock,
-        label=rails.settings.soul_bot_label,
-        contact=rails.settings.operator_contact,
-    )
-    control_watch = ControlLoop(
-        control=rails.control,
-        repos=_public_repos(rails),
-        journal=rails.journal,
-        clock=rails.clock,
-        owner_did=rails.me.owner_did,
-        own_did=lambda: rails.atproto.did,
-        when_free=disclosure.ensure_once,
-        speed=rails.settings.soul_speed,
-    )
+    watch = control_watch(rails)
     scheduler = Scheduler(
         [
             IdentityWatchLoop(rails.soul),
-            control_watch,
+            watch,
             SessionLoop(rails.atproto, rails.journal),
             OutboxLoop(rails.pace, rails.outbox),
-            HeartbeatLoop(rails.journal, situation, tidy),
-            awareness,
-            ExpressionLoop(rails.pace, expression),
+            HeartbeatLoop(rails.journal, situation, lambda: lives.tidy(rails)),
+            lives.awareness,
+            ExpressionLoop(rails.pace, lives.expression),
         ],
         agent_name=rails.me.agent_name,
         clock=rails.clock,
@@ -275,31 +162,15 @@ def _move_in(rails: Rails, *, social_only: bool) -> App:
     owner = OwnerTalk(
         me=rails.me,
         identity=rails.identity,
-        thinker=thinker,
+        thinker=lives.thinker,
         attention=rails.attention,
         journal=rails.journal,
         clock=rails.clock,
         situation=situation,
     )
-    notices = (conversations.notice, rails.relationships.notice, expression.notice, *rails.identity.extract().warnings)
-    return App(rails, thinker, expression, awareness, scheduler, control_watch, status, owner, facts, notices)
-
-
-def _public_repos(rails: Rails) -> PublicRepos:
-    """Reads what others published; on a network of this machine, from its one server."""
-    home_url = rails.settings.atproto_service_url if rails.settings.on_loopback() else ""
-
-    async def fetch(url: str) -> ApiResult[bytes]:
-        got = await rails.web.fetch(
-            url,
-            kinds=_JSON,
-            max_bytes=_MAX_DOCUMENT_BYTES,
-            deadline_s=ATPROTO_READ_TIMEOUT_S,
-            named=bool(home_url) and url.startswith(f"{home_url}/"),
-        )
-        return got if isinstance(got, Err) else Ok(got.data.body)
-
-    return PublicRepos(fetch, clock=rails.clock, home_url=home_url)
+    noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice)
+    notices = (*noticed, *rails.identity.extract().warnings)
+    return App(rails, lives.thinker, lives.expression, lives.awareness, scheduler, watch, status, owner, facts, notices)
 
 
 async def _log_in(rails: Rails) -> None:

@@ -1,0 +1,144 @@
+"""What lives on the rails: the mind with its tools, and the life on Bluesky, each built once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from common.constants import CONVERSATION_STALE_RETENTION_MS
+from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.self_tools import SelfTools, self_tools
+from modules.bluesky.act import Responder
+from modules.bluesky.conversations import Conversations
+from modules.bluesky.expression import Expression
+from modules.bluesky.loop import AwarenessLoop
+from modules.bluesky.perceive import Perceiver
+from modules.bluesky.publish import Publisher
+from modules.bluesky.state import PendingPosts
+from modules.journal.types import Entry
+from modules.thinker import Thinker
+from modules.tools.executor import Executor
+from modules.tools.registry import Registry
+from soul.logs import log_call
+from soul.rails import Rails
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """The mind, and the rooms of the one life there is."""
+
+    thinker: Thinker
+    conversations: Conversations
+    pending: PendingPosts
+    publisher: Publisher
+    expression: Expression
+    awareness: AwarenessLoop
+
+    async def tidy(self, rails: Rails) -> None:
+        """End the talks that are over, and forget what has outlived its use."""
+        for over in self.conversations.sweep(rails.atproto.did, rails.identity.extract().social_mechanics):
+            summary = f"The talk with @{over.root_author_handle or 'somebody'} is over"
+            reason = over.conclusion_reason or ""
+            await rails.journal.record(
+                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
+            )
+        self.conversations.cleanup_old_conversations()
+        rails.relationships.prune_stale()
+        await rails.journal.prune()
+        await rails.budget.tidy()
+        await self.pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
+
+
+def move_in(rails: Rails, *, social_only: bool) -> Lives:
+    """Build them."""
+    conversations = Conversations(rails.home.memory / "bluesky_conversations.json", rails.clock)
+    pending = PendingPosts(rails.database, rails.clock)
+    publisher = Publisher(
+        atproto=rails.atproto,
+        outbox=rails.outbox,
+        conversations=conversations,
+        relationships=rails.relationships,
+        journal=rails.journal,
+        etiquette=rails.etiquette,
+    )
+    thinker = _thinker(rails, publisher, social_only=social_only)
+    return Lives(
+        thinker=thinker,
+        conversations=conversations,
+        pending=pending,
+        publisher=publisher,
+        expression=_expression(rails, thinker),
+        awareness=_awareness(rails, thinker, publisher, conversations, pending),
+    )
+
+
+def _thinker(rails: Rails, publisher: Publisher, *, social_only: bool) -> Thinker:
+    on_bluesky = BlueskyTools(atproto=rails.atproto, publisher=publisher, skills=rails.skills, rng=rails.rng)
+    own_notes = SelfTools(home=rails.home, keeper=rails.self_keeper)
+    registry = Registry((*bluesky_tools(on_bluesky), *self_tools(own_notes)), social_only=social_only)
+    return Thinker(
+        gateway=rails.gateway,
+        executor=Executor(registry, on_call=log_call, redactor=rails.redactor, console=rails.console),
+        clock=rails.clock,
+        journal=rails.journal,
+        nudge=lambda: rails.skills.render("core", "Nudge"),
+    )
+
+
+def _expression(rails: Rails, thinker: Thinker) -> Expression:
+    return Expression(
+        me=rails.me,
+        path=rails.home.memory / "expression_schedule.json",
+        atproto=rails.atproto,
+        outbox=rails.outbox,
+        identity=rails.identity,
+        skills=rails.skills,
+        thinker=thinker,
+        journal=rails.journal,
+        clock=rails.clock,
+        rng=rails.rng,
+        pace=rails.pace,
+        keep_hours=rails.settings.soul_speed == 1,
+        standing=rails.control.standing,
+    )
+
+
+def _awareness(
+    rails: Rails, thinker: Thinker, publisher: Publisher, conversations: Conversations, pending: PendingPosts
+) -> AwarenessLoop:
+    return AwarenessLoop(
+        pace=rails.pace,
+        perceiver=Perceiver(
+            atproto=rails.atproto,
+            pending=pending,
+            relationships=rails.relationships,
+            publisher=publisher,
+            identity=rails.identity,
+            journal=rails.journal,
+            clock=rails.clock,
+            owner_did=rails.me.owner_did,
+        ),
+        responder=Responder(
+            me=rails.me,
+            atproto=rails.atproto,
+            outbox=rails.outbox,
+            publisher=publisher,
+            conversations=conversations,
+            relationships=rails.relationships,
+            identity=rails.identity,
+            skills=rails.skills,
+            thinker=thinker,
+            clock=rails.clock,
+            rng=rails.rng,
+            pace=rails.pace,
+            etiquette=rails.etiquette,
+        ),
+        pending=pending,
+        relationships=rails.relationships,
+        publisher=publisher,
+        journal=rails.journal,
+        clock=rails.clock,
+        rng=rails.rng,
+        owner_did=rails.me.owner_did,
+        standing=rails.control.standing,
+    )
