@@ -301,7 +301,8 @@ def _answer(published: Published, act: str, *, ends: bool) -> ToolResult:
     data = {"act": act, "reason": "", "intent_id": published.intent_id, "uri": published.uri}
     if published.status == "blocked":
         data |= {"act": "silent", "reason": published.reason}
-        return ToolResult(f"BLOCKED: {published.reason}", is_error=True, ends_turn=published.ends, data=data)
+        content = f"BLOCKED: {one_line(published.reason, _ERROR_LENGTH)}"
+        return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
     if published.status == "held":
         data["reason"] = f"waits for the owner's yes: {published.reason}"
         return ToolResult("HELD: it waits for your owner's yes. Do not try again.", ends_turn=ends, data=data)
