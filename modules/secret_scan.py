@@ -11,7 +11,7 @@ from modules.outbox.types import Draft, Verdict
 
 
 class SecretScan:
-    """A rule at the door: no part of a draft may hold a secret. It never says which."""
+    """A rule at the door: no part of a draft may hold a secret. It never says which, and lets no copy be kept."""
 
     name = "secrets"
 
@@ -20,4 +20,4 @@ class SecretScan:
 
     def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
         leaks = self._redactor.finds_in([draft.text, draft.body, draft.target])
-        return [Verdict(self.name, "block", LEAK) if leaks else Verdict(self.name)]
+        return [Verdict(self.name, "block", LEAK, withhold=True) if leaks else Verdict(self.name)]

@@ -10,6 +10,7 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from adapters.atproto.tid import tid_for
@@ -168,6 +169,9 @@ class Outbox:
         key = dedup_key(draft.text, draft.media_id) if draft.text.strip() or draft.media_id else ""
         verdicts = [verdict for rule in self._rules for verdict in _asked(rule, connection, draft, now)]
         verdicts.append(_once(connection, draft, key, now))
+        # NOTE(self): what another rule says may quote the draft, so of a withheld one nobody else is heard.
+        withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
+        verdicts = withheld or verdicts
         state, reason = policy.decide(verdicts, draft.hold)
         intent_id = uuid.uuid4().hex
         born = store.free_moment(connection, now)
@@ -186,6 +190,8 @@ class Outbox:
             urgent=draft.urgent,
             error=reason or None,
         )
+        if withheld:
+            intent = replace(intent, body={}, target="", body_hash="", dedup_key="")
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
             store.take_back(connection, intent.target)

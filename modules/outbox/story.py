@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from modules.console import LineKind
@@ -13,9 +13,11 @@ PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
 
 
-def at_the_door(intent: Intent, verdicts: Iterable[Verdict]) -> Entry:
+def at_the_door(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
     """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
     match intent.state:
+        case "blocked" if any(verdict.withhold for verdict in verdicts):
+            entry = _entry(intent, "error", f"Blocked {intent.kind}: its words were not kept", intent.error or "")
         case "blocked":
             entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
         case "held":

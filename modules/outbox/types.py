@@ -48,6 +48,8 @@ class Draft:
 class Intent:
     """A row of the outbox. `held` waits for the owner's yes; `error` then says why.
 
+    Of a `blocked` one that was withheld, `body`, `target`, `body_hash` and `dedup_key` are empty.
+
     Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
     `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
     `departed_at` is when it first set out: that is the time the world sees, and every later try repeats it.
@@ -129,6 +131,7 @@ class Verdict:
         reason: why, in words; "" for a plain pass.
         value: what was counted or found, for example 7.
         limit: what it was held against, for example 6.
+        withhold: of a block: nothing that the draft says may be kept, not even to tell of its refusal.
 
     """
 
@@ -137,6 +140,7 @@ class Verdict:
     reason: str = ""
     value: str | float | None = None
     limit: float | None = None
+    withhold: bool = False
 
 
 class Rule(Protocol):

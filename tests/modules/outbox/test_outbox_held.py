@@ -72,8 +72,8 @@ async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(house
     submitted = await submit(house, post("words"), saying(PASS, EMPTY), saying(HOLD))
     (entry,) = await house.journal.about(submitted.intent.id)
     assert entry.entry.data["rules"] == [
-        {"rule": "points", "says": "pass", "reason": "", "value": 3, "limit": 4000},
-        {"rule": "approval", "says": "hold", "reason": "drafts", "value": None, "limit": None},
+        {"rule": "points", "says": "pass", "reason": "", "value": 3, "limit": 4000, "withhold": False},
+        {"rule": "approval", "says": "hold", "reason": "drafts", "value": None, "limit": None, "withhold": False},
     ]
     assert entry.entry.data["state"] == "held"
 
