@@ -117,10 +117,12 @@ class _Look:
         yield policy.held_to(manner, len(met), adds=who not in met)
 
     def _stranger_waits(self, who: str) -> Iterator[Wait]:
+        if not self._circle.is_stranger(who):
+            return
         manner = self._strangers_rule()
         met = self._strangers_met(manner)
         excess = len(met) + 1 - manner.limit
-        if self._circle.is_stranger(who) and who not in met and excess > 0:
+        if who not in met and excess > 0:
             left = sorted((moment, 1.0) for moment in met.values())
             yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now))
 
