@@ -56,6 +56,9 @@ lock: ## renew the pinned versions (needs uv)
 		--custom-compile-command "make lock" --upgrade pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --upgrade --group dev pyproject.toml -o requirements-dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --upgrade --group dev --group agentdojo pyproject.toml \
+		-o requirements-agentdojo.lock
 
 clean: ## remove what these commands made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

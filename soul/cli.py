@@ -19,14 +19,16 @@ def main() -> None:
         sys.stdout.write(f"soul {__version__}\n")
         return
     from common.errors import SoulError  # noqa: PLC0415 - after the quick way out
+    from common.redact import Redactor  # noqa: PLC0415 - the same
     from soul.commands import app  # noqa: PLC0415 - the same
 
     try:
         app()
     except SoulError as error:
-        sys.stderr.write(f"✗ {error}\n")
+        clean = Redactor().text
+        sys.stderr.write(f"✗ {clean(str(error))}\n")
         if error.remedy:
-            sys.stderr.write(f"  → {error.remedy}\n")
+            sys.stderr.write(f"  → {clean(error.remedy)}\n")
         sys.exit(FATAL)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -133,6 +133,7 @@ async def lay_rails(
         rng=rng,
         console=console,
         wall=budget,
+        redactor=redactor,
         on_usage=UsageLog(home.memory / "llm-usage.jsonl", clock).note,
         transport=way_to(settings.ai_gateway_base_url, settings),
     )

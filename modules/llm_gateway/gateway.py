@@ -26,6 +26,7 @@ from common.constants import (
     SECOND_MS,
 )
 from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
+from common.redact import Redactor
 from modules.console import Console
 from modules.llm_gateway.messages import convert_messages, convert_tools
 from modules.llm_gateway.policy import (
@@ -104,6 +105,7 @@ class LLMGateway:
         rng: for jitter, and for ids that a service forgot.
         console: hears about retries.
         wall: what each attempt must pass, and is counted by.
+        redactor: masks the secrets that somebody wrote into what the model is told.
         on_usage: called once per answered call with the result and its purpose.
         transport: makes what the requests travel by.
         call_timeout_s: deadline of each attempt, in seconds, stream included.
@@ -121,6 +123,7 @@ class LLMGateway:
         rng: Random,
         console: Console,
         wall: Wall,
+        redactor: Redactor | None = None,
         on_usage: Callable[[ChatResult, str], None] | None = None,
         transport: Callable[[], httpx.AsyncBaseTransport],
         call_timeout_s: float = LLM_CALL_TIMEOUT_S,
@@ -133,6 +136,7 @@ class LLMGateway:
         self._rng = rng
         self._console = console
         self._wall = wall
+        self._redactor = redactor or Redactor()
         self._on_usage = on_usage
         self._transport = transport
         self._call_timeout_s = call_timeout_s
@@ -198,7 +202,7 @@ class LLMGateway:
         limit = max(max_tokens or LLM_MAX_OUTPUT_TOKENS, LLM_CLASSIFIER_MIN_TOKENS)
         request: Request = {
             "model": self.model,
-            "messages": convert_messages(messages, system),
+            "messages": self._redactor.value(convert_messages(messages, system)),
             "max_tokens": limit,
             "stream_options": {"include_usage": True},
         }

@@ -1,6 +1,7 @@
 """Proves what the one door to the model does when the service behind it behaves, and when it does not."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Awaitable
@@ -11,6 +12,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
+from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult, Message, NamedTool, ToolSpec, Usage
@@ -281,13 +283,30 @@ async def test_a_rejected_request_is_not_repeated(
     assert used == []
 
 
+async def test_a_secret_that_somebody_wrote_into_a_prompt_stays_here(model: ScriptedModel, clock: FakeClock) -> None:
+    model.script.append(says("understood"))
+    door = _door(model.url, clock, redactor=Redactor(["hunter2-hunter2"]))
+    await door.chat([Message("user", "My password is hunter2-hunter2.")], system="It is hunter2-hunter2.")
+    await door.aclose()
+    assert "hunter2" not in json.dumps(model.requests, default=str)
+    assert "[redacted]" in json.dumps(model.requests, default=str)
+
+
 def test_importing_the_gateway_does_not_import_the_sdk() -> None:
     program = "import sys, modules.llm_gateway.gateway; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def _door(url: str, clock: FakeClock, *, call_timeout_s: float = 5, max_retries: int = 3) -> LLMGateway:
+def _door(
+    url: str,
+    clock: FakeClock,
+    *,
+    call_timeout_s: float = 5,
+    max_retries: int = 3,
+    redactor: Redactor | None = None,
+) -> LLMGateway:
     return LLMGateway(
+        redactor=redactor,
         transport=to_loopback,
         base_url=url,
         api_key="made-up",
