@@ -85,7 +85,7 @@ class BlueskyTools:
         )
         if published.status == "liked_instead":
             data = {"act": "liked", "reason": published.reason, "intent_id": published.intent_id}
-            content = "CONVERTED TO LIKE: the reply would only have closed politely. Move on."
+            content = f"CONVERTED TO LIKE: {published.reason}. Move on."
             return ToolResult(content, is_error=True, ends_turn=True, data=data)
         return _answer(published, "replied", ends=thread is not None)
 
