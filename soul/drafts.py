@@ -15,10 +15,16 @@ _LIST_CHARS = 80
 
 
 def list_lines(drafts: Sequence[Intent], now: datetime, timezone: str) -> list[str]:
-    """One line for each, numbered from 1."""
+    """One line for each."""
     if not drafts:
         return ["Nothing waits for your yes"]
-    return [_line(number, intent, now, timezone) for number, intent in enumerate(drafts, start=1)]
+    return [_line(intent, now, timezone) for intent in drafts]
+
+
+def numbered_lines(drafts: Sequence[Intent], now: datetime, timezone: str) -> list[str]:
+    """The same, numbered from 1 where there are any."""
+    lines = list_lines(drafts, now, timezone)
+    return [f"{number:>2}  {line}" for number, line in enumerate(lines, start=1)] if drafts else lines
 
 
 def full_lines(intent: Intent, now: datetime, timezone: str) -> list[str]:
@@ -54,11 +60,11 @@ def as_json(intent: Intent, now: datetime) -> dict[str, Any]:
     }
 
 
-def _line(number: int, intent: Intent, now: datetime, timezone: str) -> str:
+def _line(intent: Intent, now: datetime, timezone: str) -> str:
     until = "expired" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     what = " ".join(_text(intent).split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    return f"{number:>2}  {intent.id[:SHORT_ID_CHARS]}  {until:<18}  {intent.kind}: {shown}  ({intent.error})"
+    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<18}  {intent.kind}: {shown}  ({intent.error})"
 
 
 def _text(intent: Intent) -> str:

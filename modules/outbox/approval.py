@@ -16,7 +16,6 @@ from modules.outbox import policy, store, story
 from modules.outbox.types import Intent
 
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
-_NUMBER = re.compile(r"[0-9]{1,3}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits."
 
 
@@ -26,21 +25,16 @@ def held(connection: sqlite3.Connection) -> list[Intent]:
 
 
 def find(connection: sqlite3.Connection, given: str) -> Intent:
-    """The draft that the owner means: by its number in the list (from 1), or by 4 or more first characters of its id.
+    """The draft that the owner means: by its id, or 4 or more of its first characters.
 
     Raises:
         NotWaiting: none waits under it, or more than one does.
 
     """
-    waiting = held(connection)
     given = given.strip().lower()
-    if _NUMBER.fullmatch(given):
-        if 1 <= int(given) <= len(waiting):
-            return waiting[int(given) - 1]
-        raise NotWaiting(f"There is no draft number {given}; {len(waiting)} wait", remedy=_SHOW)
     if not _PREFIX.fullmatch(given):
-        raise NotWaiting(f"{given!r} is neither a number nor 4 or more characters of a draft's id", remedy=_SHOW)
-    meant = [intent for intent in waiting if intent.id.startswith(given)]
+        raise NotWaiting(f"{given!r} is not 4 or more characters of a draft's id", remedy=_SHOW)
+    meant = [intent for intent in held(connection) if intent.id.startswith(given)]
     if len(meant) > 1:
         raise NotWaiting(f"{len(meant)} drafts begin with {given}", remedy="Give more characters of the id.")
     if meant:

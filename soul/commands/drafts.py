@@ -73,7 +73,7 @@ def _show(drafts: Sequence[Intent], settings: Settings, *, json_wanted: bool, fu
     else:
         _say(*list_lines(drafts, now, timezone))
         if drafts:
-            _say("`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it")
+            _say("`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it (4 characters of an ID will do)")
 
 
 def _say(*lines: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 
 from common.clock import Clock
-from common.errors import SoulError
+from common.errors import NotWaiting, SoulError
 from common.settings import Settings
 from modules.budget.report import lines as budget_lines
 from modules.budget.report import report_of
@@ -20,10 +21,11 @@ from modules.scheduler.scheduler import Scheduler
 from modules.self_keeper.history import History
 from soul.commands.pause import resume, resumed_lines
 from soul.commands.status import look, status_lines
-from soul.drafts import list_lines
+from soul.drafts import numbered_lines
 from soul.terminal.commands import Command, Commands
 
 _VERSIONS_SHOWN = 5
+_NUMBER = re.compile(r"[0-9]{1,3}")
 
 
 class OwnerCommands:
@@ -47,6 +49,7 @@ class OwnerCommands:
         self._outbox = outbox
         self._scheduler = scheduler
         self._ended = ended
+        self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
     def all(self) -> Commands:
         """As the terminal knows them."""
@@ -55,7 +58,11 @@ class OwnerCommands:
                 Command("status", "what the SOUL is doing", self.status),
                 Command("budget", "what today has cost, and what is left", self.budget),
                 Command("drafts", "what waits for your yes", self.drafts),
-                Command("approve ID", "let a draft out; its number or the first characters of its id", self.approve),
+                Command(
+                    "approve ID",
+                    "let a draft out; its number in the last /drafts, or the first characters of its id",
+                    self.approve,
+                ),
                 Command("reject ID [reason]", "never let it out", self.reject),
                 Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
                 Command("resume", "end a pause, or safe mode", self.resume),
@@ -75,15 +82,17 @@ class OwnerCommands:
         return budget_lines(report)
 
     async def drafts(self, _: str) -> Sequence[str]:
-        return list_lines(await self._outbox.held(), self._clock.now(), self._settings.soul_timezone)
+        waiting = await self._outbox.held()
+        self._shown = [intent.id for intent in waiting]
+        return numbered_lines(waiting, self._clock.now(), self._settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
-        await self._outbox.approve(_one(rest, "approve"))
+        await self._outbox.approve(self._meant(_one(rest, "approve")))
         return []
 
     async def reject(self, rest: str) -> Sequence[str]:
-        intent_id, _, reason = rest.partition(" ")
-        await self._outbox.reject(_one(intent_id, "reject"), reason)
+        given, _, reason = rest.partition(" ")
+        await self._outbox.reject(self._meant(_one(given, "reject")), reason)
         return []
 
     async def pause(self, rest: str) -> Sequence[str]:
@@ -105,6 +114,14 @@ class OwnerCommands:
     async def quit(self, _: str) -> Sequence[str]:
         self._ended.set()
         return []
+
+    def _meant(self, given: str) -> str:
+        """The id that stood beside a number in the last list, however the queue has moved since; else `given`."""
+        if not _NUMBER.fullmatch(given):
+            return given
+        if not 1 <= int(given) <= len(self._shown):
+            raise NotWaiting(f"No draft was shown under number {given}", remedy="/drafts shows what waits, numbered.")
+        return self._shown[int(given) - 1]
 
 
 def _one(given: str, name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import SystemClock
-from common.errors import SoulError
+from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.control import Control
@@ -23,7 +23,8 @@ from modules.outbox.outbox import Outbox
 from modules.outbox.types import Draft, Intent, Pacing
 from modules.schema import MIGRATIONS
 from soul.terminal.commands import Command, Commands
-from tests.living import World, write_home
+from soul.terminal.owner_commands import OwnerCommands
+from tests.living import Life, World, awake, write_home
 from tests.soul.test_bad_input import one_clear_line, soul, until
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
@@ -86,18 +87,16 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     first, second, third = await hold(home, "slate or tin?", "a kite over the mill", "the third")
     at = ("--home", str(home.root))
     listed = await soul("drafts", *at)
-    assert [line.split()[:2] for line in listed.output.splitlines()[:3]] == [
-        ["1", first.id[:6]],
-        ["2", second.id[:6]],
-        ["3", third.id[:6]],
+    assert [line.split()[0] for line in listed.output.splitlines()[:3]] == [
+        intent.id[:6] for intent in (first, second, third)
     ]
-    shown = await soul("drafts", "show", "2", *at)
+    shown = await soul("drafts", "show", second.id[:4], *at)
     assert "a kite over the mill" in shown.output
     assert "waits because drafts" in shown.output
-    approved = await soul("drafts", "approve", first.id[:5], "2", *at)
+    approved = await soul("drafts", "approve", first.id[:5], second.id[:6], *at)
     assert approved.code == 0
     assert f"Approved {first.id}\nApproved {second.id}\nNobody is awake" in approved.output
-    rejected = await drafts(home, "reject", "1", "--reason", "too dull")
+    rejected = await drafts(home, "reject", third.id[:6], "--reason", "too dull")
     assert [(item["id"], item["state"], item["why"]) for item in rejected] == [
         (third.id, "blocked", "the owner said no: too dull")
     ]
@@ -113,10 +112,14 @@ async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Ho
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("approve",), "Which draft?"), (("show", "1"), "There is no draft number 1"), (("show", "xyz"), "neither")],
+    [
+        (("approve",), "Which draft?"),
+        *(((action, "1"), "'1' is not 4 or more characters") for action in ("approve", "reject", "show")),
+        (("show", "xyz"), "is not 4 or more characters"),
+    ],
 )
 async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence[str], said: str) -> None:
-    await hold(home)
+    await hold(home, "slate or tin?")
     ended = await soul("drafts", *words, "--home", str(home.root))
     one_clear_line(ended)
     assert said in ended.complaints[0]
@@ -150,6 +153,59 @@ async def test_slash_commands_are_found_by_name_and_listed_by_help() -> None:
     for unknown in ("/nothing", "/", "/loudly now"):
         with pytest.raises(SoulError, match="There is no /"):
             await commands.answer(unknown)
+
+
+def terminal_of(life: Life) -> Commands:
+    rails = life.app.rails
+    return OwnerCommands(
+        settings=rails.settings,
+        home=rails.home,
+        clock=rails.clock,
+        database=rails.database,
+        outbox=rails.outbox,
+        scheduler=life.app.scheduler,
+        ended=asyncio.Event(),
+    ).all()
+
+
+async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened_since(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        outbox, typed = life.app.rails.outbox, terminal_of(life)
+
+        async def held(text: str) -> Intent:
+            return (await outbox.submit(Draft("post", "", {"text": text}, text, hold="as you wished"))).intent
+
+        async def states(*intents: Intent) -> list[str]:
+            return [found.state for one in intents if (found := await outbox.get(one.id))]
+
+        first, second = await held("Slate hums."), await held("A kite over the mill.")
+        with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
+            await typed.answer("/approve 1")
+        seen = await typed.answer("/drafts")
+        assert [line.split()[:2] for line in seen] == [["1", first.id[:6]], ["2", second.id[:6]]]
+        await outbox.reject(first.id)
+        third = await held("Tin sings in the rain.")
+        with pytest.raises(NotWaiting, match=f"{first.id} does not wait any more"):
+            await typed.answer("/approve 1")
+        for unseen in ("0", "3"):
+            with pytest.raises(NotWaiting, match=f"No draft was shown under number {unseen}"):
+                await typed.answer(f"/reject {unseen}")
+        await typed.answer("/approve 2")
+        assert await states(first, second, third) == ["blocked", "pending", "held"]
+        await typed.answer("/drafts")
+        await typed.answer("/reject 1 too loud")
+        assert await states(first, second, third) == ["blocked", "pending", "blocked"]
+        assert await typed.answer("/drafts") == ["Nothing waits for your yes"]
+        with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
+            await typed.answer("/reject 1")
+
+
+async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        outbox, typed = life.app.rails.outbox, terminal_of(life)
+        held = (await outbox.submit(Draft("post", "", {"text": "Slate hums."}, "Slate hums.", hold="wish"))).intent
+        await typed.answer(f"/approve {held.id[:4]}")
+        assert [(one.id, one.state) for one in await outbox.recent(1)] == [(held.id, "pending")]
 
 
 @asynccontextmanager
@@ -188,6 +244,7 @@ async def test_the_owner_types_commands_that_need_no_model(world: World) -> None
         told = await until(process, "Waits for your yes")
         assert "Slate, because it remembers the rain" in told.splitlines()[-1]
         draft = told.rpartition("/approve ")[2].split()[0]
+        await typed("/approve 1", "No draft was shown under number 1")
         asked = len(world.mind.asked)
         assert "/reject ID [reason]" in await typed("/help", "Anything else is said to the SOUL")
         assert "✗" in await typed("/nonsense", "There is no /nonsense")
@@ -197,8 +254,8 @@ async def test_the_owner_types_commands_that_need_no_model(world: World) -> None
         await typed("/self", "SELF.md")
         await typed(f"/why {uri}", "which roof is louder")
         await typed("/pause for a moment", "Paused: nothing public leaves")
-        await typed(f"/approve {draft}", "Approved reply")
-        await typed("/approve 1", "There is no draft number 1")
+        await typed("/approve 1", "Approved reply")
+        await typed("/approve 1", "does not wait any more: it is pending")
         assert world.texts("rowan") == []
         assert len(world.mind.asked) == asked
         await typed("/resume", "Going on")

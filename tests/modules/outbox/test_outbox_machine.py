@@ -53,9 +53,10 @@ class Lives(RuleBasedStateMachine):
     @rule(yes=st.booleans())
     def decide(self, *, yes: bool) -> None:
         async def first() -> Intent | None:
-            if not await self.house.outbox.held():
+            if not (held := await self.house.outbox.held()):
                 return None
-            return await (self.house.outbox.approve("1") if yes else self.house.outbox.reject("1"))
+            oldest = held[0].id
+            return await (self.house.outbox.approve(oldest) if yes else self.house.outbox.reject(oldest))
 
         with contextlib.suppress(NotWaiting):
             if (decided := self.runner.run(first())) is not None:
