@@ -27,6 +27,8 @@ CONTACT = "Bot operator: "
 _SELF_LABELS = "com.atproto.label.defs#selfLabels"
 _MAX_LABELS = 10
 _TRIES = 3
+_FIRST_PAUSE_S = 600.0
+_LONGEST_PAUSE_S = 3600.0
 
 
 class Disclosure:
@@ -41,23 +43,31 @@ class Disclosure:
         self._clock = clock
         self._label = label
         self._contact = " ".join(contact.split())
-        self._tried = False
+        self._settled = False
+        self._failing = False
+        self._pause_s = _FIRST_PAUSE_S
+        self._not_before = clock.monotonic()
 
     async def ensure_once(self) -> None:
-        """`ensure`, the first time in this life; each start tries anew."""
-        if not self._tried:
-            self._tried = True
-            await self.ensure()
+        """`ensure`, until it succeeds once in this life; what failed is tried again after ever longer pauses."""
+        now = self._clock.monotonic()
+        if self._settled or now < self._not_before:
+            return
+        self._not_before = now + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        self._settled = isinstance(await self.ensure(), Ok)
 
     async def ensure(self) -> ApiResult[str]:
-        """Make the profile say it: "off", "stands" or "written". What fails is also told as a warning, and can wait."""
+        """Make the profile say it: "off", "stands" or "written". The first failure in a row is told as a warning."""
         if not self._label:
             await self._warn("SOUL_BOT_LABEL is off: the profile does not say that this is a bot, against the customs")
             return Ok("off")
         result = await self._written()
+        failed_before, self._failing = self._failing, isinstance(result, Err)
         if isinstance(result, Err):
-            await self._warn(f"The profile could not be made to say that this is a bot: {result.error}")
-        elif result.data == "written":
+            if not failed_before:
+                await self._warn(f"The profile could not be made to say that this is a bot: {result.error}")
+        elif failed_before or result.data == "written":
             summary = "The profile says that this is a bot"
             await self._journal.record(Entry("act", "start", summary, line="done", data={"contact": self._contact}))
         return result

@@ -158,6 +158,37 @@ async def test_a_network_that_fails_only_warns(account: Account) -> None:
     assert "labels" not in account.profile()
 
 
+async def test_what_failed_is_tried_again_ever_more_rarely_and_told_only_when_it_begins_and_ends(
+    account: Account,
+) -> None:
+    account.put(displayName="Rowan")
+    account.faults.arm(Fault("bad_gateway", method=GET, times=10_000))
+    disclosure, tries = account.disclosure(), []
+    for minute in range(200):
+        before = account.faults.armed
+        await disclosure.ensure_once()
+        tries += [minute] if account.faults.armed != before else []
+        await account.clock.advance(60)
+    assert tries == [0, 10, 30, 70, 130, 190]
+    assert len(account.warnings()) == 1
+    account.faults.clear()
+    for _ in range(60):
+        await disclosure.ensure_once()
+        await account.clock.advance(60)
+    assert account.profile()["labels"] == BOT
+    assert await account.points() == [2]
+    assert [kind for kind, _, _ in account.console.lines] == ["warn", "done"]
+
+
+async def test_what_stands_is_not_looked_at_again_in_the_same_life(account: Account) -> None:
+    disclosure = account.disclosure()
+    await disclosure.ensure_once()
+    account.put(displayName="Rowan without a label")
+    await account.clock.advance(7200)
+    await disclosure.ensure_once()
+    assert "labels" not in account.profile()
+
+
 async def test_a_write_whose_answer_is_lost_is_looked_at_before_it_is_repeated(account: Account) -> None:
     account.put(displayName="Rowan")
     account.faults.arm(Fault("lost_answer", method=PUT))
