@@ -121,7 +121,7 @@ def resume(*, home: Home = Path()) -> None:
 @app.command()
 def drafts(
     action: Annotated[DraftAction, typer.Argument(help="What to do.")] = DraftAction.LIST,
-    ids: Annotated[list[str] | None, typer.Argument(help="Numbers of the list, or beginnings of ids.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids, or 4 or more of their first characters.")] = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
     home: Home = Path(),
