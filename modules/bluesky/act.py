@@ -120,12 +120,7 @@ class Responder:
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
 
     async def _end_by_rule(self, notification: Notification, thread: ThreadAnalysis) -> Handled | None:
-        """The end of a talk where rules or manners say enough; None to let the mind decide.
-
-        Raises:
-            Transient: manners ask it to wait its turn.
-
-        """
+        """How rules or manners meet it, be it by letting it wait its turn; None to let the mind decide."""
         is_owner = notification.author.did == self._me.owner_did
         root, top = notification.root, thread.focal_path[0]
         self._conversations.track_conversation(
@@ -147,7 +142,7 @@ class Responder:
         if outlook.act == "silence":
             return Handled("skipped", outlook.reason)
         if outlook.act == "later" and decision and not circling:
-            raise Transient(outlook.reason, retry_after=outlook.retry_in_s)
+            return Handled("later", outlook.reason, retry_in_s=outlook.retry_in_s)
         if outlook.act == "like" and decision:
             decision = ConversationDecision(should=False, reason=outlook.reason, like=True, conclude=True)
         if decision and not circling:

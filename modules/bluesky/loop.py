@@ -47,6 +47,7 @@ _LINES = {
     "skipped": "No reply to @{}",
     "dropped": "Giving up on @{}",
     "undecided": "Undecided about @{}",
+    "later": "@{} has to wait",
 }
 
 
@@ -76,6 +77,7 @@ class AwarenessLoop:
     _errors: int = field(default=0, init=False)
     _put_offs: dict[str, int] = field(default_factory=dict, init=False)
     _later: dict[str, float] = field(default_factory=dict, init=False)
+    _told_to_wait: set[str] = field(default_factory=set, init=False)
     _economy: dict[bool, float] = field(default_factory=dict, init=False)
 
     @property
@@ -135,6 +137,9 @@ class AwarenessLoop:
             handled = Handled("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
         else:
             handled = await self._respond(item)
+        if handled.act == "later":
+            await self._let_wait(item, handled)
+            return False
         if handled.act == "undecided":
             tries = await self.pending.failed_once(notification.uri)
             if tries < PENDING_MAX_ATTEMPTS:
@@ -146,6 +151,7 @@ class AwarenessLoop:
         for met in uris:
             self._later.pop(met, None)
             self._put_offs.pop(met, None)
+            self._told_to_wait.discard(met)
         await self.pending.settle(uris, "dropped" if handled.act == "dropped" else "handled", handled.act)
         await self._tell(item, handled)
         return True
@@ -159,6 +165,14 @@ class AwarenessLoop:
         except Exception as error:
             await self._trouble(item, error)
             return Handled("undecided", f"{type(error).__name__}: {error}")
+
+    async def _let_wait(self, item: Pending, handled: Handled) -> None:
+        """It is not its turn yet: that is no failure, and is told once, however often it is looked at."""
+        uri = item.notification.uri
+        self._later[uri] = self.clock.monotonic() + handled.retry_in_s
+        if uri not in self._told_to_wait:
+            self._told_to_wait.add(uri)
+            await self._tell(item, handled)
 
     async def _economize(self, item: Pending, error: BudgetExceeded) -> None:
         """No more thinking for anybody like them, for a good while; the wall itself tells the rest."""
@@ -211,7 +225,7 @@ class AwarenessLoop:
         )
 
 
-_COUNTED_AS = {"silent": "stay_silent"}
+_COUNTED_AS = {"silent": "stay_silent", "later": "undecided"}
 
 
 @dataclass(slots=True)

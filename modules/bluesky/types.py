@@ -62,8 +62,13 @@ class ExpressionTurn:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """How a post was met: `act` is replied, liked, left, silent, concluded or dropped."""
+    """How a post was met: `act` is replied, liked, left, silent, concluded, skipped or dropped.
+
+    Two acts leave it waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in
+    `retry_in_s` seconds.
+    """
 
     act: str
     reason: str
     intent_id: str | None = None
+    retry_in_s: float = 0.0

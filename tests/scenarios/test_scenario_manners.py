@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from tests.living import Life, World, awake, call
@@ -27,6 +28,12 @@ def label(world: World, name: str) -> str:
     did = world.account(name)
     world.network.put(did, PROFILE, "self", {"displayName": name, "labels": LABELS})
     return did
+
+
+async def awareness(life: Life, times: int) -> None:
+    """Some looks, with nothing sent."""
+    for _ in range(times):
+        await life.app.scheduler.run_guarded("awareness")
 
 
 async def acts(life: Life) -> list[str]:
@@ -83,8 +90,7 @@ async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_t
     for subject in SUBJECTS[:8]:
         world.network.post_as(world.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?")
     async with awake(home) as life:
-        for _ in range(4):
-            await life.app.scheduler.run_guarded("awareness")
+        await awareness(life, 4)
         accepted = (await life.app.rails.outbox.counts())["pending"]
         waiting = (await life.app.facts.gather())["pendingNotifications"]
         world.network.post_as(world.account("owner"), "@rowan.test and how are you?")
@@ -92,6 +98,32 @@ async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_t
         assert (await life.app.rails.outbox.counts())["pending"] == 7
     assert (accepted, waiting) == (6, 2)
     assert len(world.mind.asked) == 7
+
+
+async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_met(world: World) -> None:
+    home = world.make_home("rowan", SOUL_SPEED="1000")
+    world.mind.answer = wondering()
+    for subject in SUBJECTS[:6]:
+        world.network.post_as(world.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?")
+    async with awake(home) as life:
+        await awareness(life, 3)
+        late = [world.network.post_as(world.account(name), "@rowan.test and I?")[0] for name in ("late", "later")]
+        again, _ = world.network.post_as(world.account("p-tin"), "@rowan.test and of a tin chimney?")
+        await awareness(life, 1)
+        met = await life.app.rails.outbox.by_cause(again)
+        await asyncio.sleep(0.7)
+        await awareness(life, 1)
+        told = [stored.entry for stored in await life.decisions() if stored.entry.trigger_uri in late]
+        errors = await life.app.rails.journal.recent(100, kinds=["error"])
+        attempts = await life.app.rails.database.run(
+            lambda connection: [
+                row[0] for row in connection.execute("SELECT attempts FROM pending_notifications WHERE state='pending'")
+            ]
+        )
+    assert len(met) == 1
+    assert sorted(entry.summary for entry in told) == ["@late.test has to wait", "@later.test has to wait"]
+    assert {(entry.line, entry.reason.split(":")[0]) for entry in told} == {("social", "strangers-while-young")}
+    assert (attempts, errors) == ([0, 0], [])
 
 
 async def test_awake_it_says_on_its_profile_what_it_is_and_who_runs_it(world: World) -> None:
