@@ -83,6 +83,11 @@ class Responder:
 
     async def respond(self, item: Pending) -> Handled:
         """Meet it. Raises `Transient` when the world is briefly unable; the post then simply waits."""
+        met = await self._meet(item)
+        intent = await self._outbox.get(met.intent_id) if met.intent_id else None
+        return replace(met, held=intent is not None and intent.state == "held")
+
+    async def _meet(self, item: Pending) -> Handled:
         notification = item.notification
         for intent in await self._outbox.by_cause(notification.uri):
             if intent.state in ALIVE:

@@ -49,6 +49,10 @@ _LINES = {
     "undecided": "Undecided about @{}",
     "later": "@{} has to wait",
 }
+_LINES_OF_HELD = {
+    "replied": "A reply to @{} waits for your yes",
+    "liked": "A like for @{} waits for your yes",
+}
 
 
 @dataclass(slots=True)
@@ -146,7 +150,9 @@ class AwarenessLoop:
                 await self._tell(item, handled)
                 return False
             left = await self.publisher.like(notification.ref, cause_id=notification.uri)
-            handled = Handled("liked", f"{handled.reason}, {tries} times", left.intent_id or None)
+            handled = Handled(
+                "liked", f"{handled.reason}, {tries} times", left.intent_id or None, held=left.status == "held"
+            )
         uris = [notification.uri, *(earlier.uri for earlier in item.earlier)]
         for met in uris:
             self._later.pop(met, None)
@@ -210,11 +216,12 @@ class AwarenessLoop:
 
     async def _tell(self, item: Pending, handled: Handled) -> None:
         author = item.notification.author.handle
+        lines = _LINES | _LINES_OF_HELD if handled.held else _LINES
         await self.journal.record(
             Entry(
                 "decision",
                 self.name,
-                _LINES.get(handled.act, "Met @{}").format(author),
+                lines.get(handled.act, "Met @{}").format(author),
                 line="social",
                 reason=handled.reason,
                 trigger_uri=item.notification.uri,
@@ -225,6 +232,7 @@ class AwarenessLoop:
         )
 
 
+# NOTE(self): whoever reads the journal must not take a post that waits its turn for one that is decided.
 _COUNTED_AS = {"silent": "stay_silent", "later": "undecided"}
 
 

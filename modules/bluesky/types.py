@@ -65,10 +65,11 @@ class Handled:
     """How a post was met: `act` is replied, liked, left, silent, concluded, skipped or dropped.
 
     Two acts leave it waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in
-    `retry_in_s` seconds.
+    `retry_in_s` seconds. `held` says that what was chosen waits for the owner's yes.
     """
 
     act: str
     reason: str
     intent_id: str | None = None
     retry_in_s: float = 0.0
+    held: bool = False

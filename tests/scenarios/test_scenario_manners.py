@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from tests.living import Life, World, awake, call
 from town.atproto.values import PROFILE
 from town.mind.types import ChatRequest, Thought
@@ -124,6 +126,24 @@ async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_
     assert sorted(entry.summary for entry in told) == ["@late.test has to wait", "@later.test has to wait"]
     assert {(entry.line, entry.reason.split(":")[0]) for entry in told} == {("social", "strangers-while-young")}
     assert (attempts, errors) == ([0, 0], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "summary"),
+    [
+        (call("bluesky_reply", text="Slate, in all weathers."), "A reply to @kit.test waits for your yes"),
+        (call("bluesky_like"), "A like for @kit.test waits for your yes"),
+        (call("stay_silent", reason="nothing to add"), "Staying silent with @kit.test"),
+    ],
+)
+async def test_what_waits_for_the_owners_yes_is_not_told_as_done(world: World, answer: Thought, summary: str) -> None:
+    world.mind.answer = lambda _: answer
+    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        (decided,) = await life.decisions()
+    assert decided.entry.summary == summary
 
 
 async def test_awake_it_says_on_its_profile_what_it_is_and_who_runs_it(world: World) -> None:
