@@ -16,6 +16,8 @@ import httpcore
 
 from adapters.web.client import WebClient
 from adapters.web.transport import WebTransport
+from adapters.web.types import Fetched
+from common.result import ApiResult
 
 PUBLIC = "93.184.215.14"
 PUBLIC_V6 = "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
@@ -155,3 +157,18 @@ async def open_house(server_tls: ssl.SSLContext | None = None) -> AsyncIterator[
 
 async def _nothing(_: str, writer: asyncio.StreamWriter) -> None:
     writer.close()
+
+
+async def fetch(
+    house: House, url: str, *allow: str, max_bytes: int = 100_000, deadline_s: float = 10, private_ok: bool = False
+) -> ApiResult[Fetched]:
+    client = house.client(*allow, private_ok=private_ok)
+    try:
+        kinds, named = ["text/*"], bool(allow)
+        return await client.fetch(url, kinds=kinds, max_bytes=max_bytes, deadline_s=deadline_s, named=named)
+    finally:
+        await client.aclose()
+
+
+def untouched(house: House) -> bool:
+    return house.trap.hits == 0 and house.roads.forbidden == []

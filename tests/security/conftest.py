@@ -1,0 +1,41 @@
+"""A host to attack, and a house to fetch from.
+
+Without bubblewrap the tests of the sandbox are skipped; with SOUL_NEED_SANDBOX=1 they fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from common.redact import Redactor
+from modules.hands.runner import Hands
+from tests.security.fetch_house import House, open_house
+from tests.security.sandbox_house import SECRET, Host, open_host
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> None:
+    why = asyncio.run(Hands(redactor=Redactor()).probe())
+    if why and os.environ.get("SOUL_NEED_SANDBOX") == "1":
+        pytest.fail(why)
+    if why:
+        pytest.skip(why)
+
+
+@pytest.fixture
+def host(sandbox: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setenv("SOUL_TEST_TOKEN", SECRET)
+    with open_host(tmp_path) as host:
+        yield host
+        assert host.unharmed()
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with open_house() as house:
+        yield house

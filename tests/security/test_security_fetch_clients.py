@@ -1,0 +1,198 @@
+"""Whoever speaks HTTP goes the same way out: nothing that the network says sends a session or a prompt astray."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import random
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from starlette.responses import StreamingResponse
+
+from adapters.atproto.client import Atproto
+from common.clock import FakeClock, SystemClock
+from common.errors import SoulError
+from common.result import Err
+from modules.console import SilentConsole
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.types import Message
+from modules.llm_gateway.wall import NoWall
+from soul.commands.init import resolve
+from tests.living import KEY, Mind, replying
+from tests.security.fetch_house import PUBLIC, House, fetch, moved, open_house, page, untouched
+from town.mind.gateway import GatewayMind
+from town.mind.service import model_app
+from town.serving import serve
+
+
+def certificate_for(name: str, folder: Path) -> Path:
+    """A certificate that signs itself, and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    today = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(today - dt.timedelta(days=1))
+        .not_valid_after(today + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@pytest.fixture
+async def https(tmp_path: Path) -> AsyncIterator[House]:
+    """A house whose server proves, by a trusted certificate, that it is public.example."""
+    pem = certificate_for("public.example", tmp_path)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    async with open_house(server) as house:
+        house.tls = ssl.create_default_context(cafile=pem)
+        yield house
+
+
+async def test_the_certificate_is_checked_against_the_name_though_the_address_is_dialled(https: House) -> None:
+    assert (await fetch(https, "https://public.example/")).success
+    https.names.tell("impostor.example", [PUBLIC])
+    assert await fetch(https, "https://impostor.example/") == Err("no answer (ConnectError)", kind="transient")
+    assert https.roads.taken == [PUBLIC, PUBLIC]
+
+
+async def test_a_redirect_never_leaves_tls(https: House) -> None:
+    https.say(moved("http://public.example/"))
+    assert await fetch(https, "https://public.example/") == Err("a redirect from https to http", kind="invalid")
+    assert len(https.roads.taken) == 1
+
+
+# --- Whoever speaks HTTP -----------------------------------------------------------------------------------------
+
+
+def bluesky(house: House, folder: Path) -> Atproto:
+    """A client of a service that the owner named, which is the house's public server."""
+    return Atproto(
+        service_url="http://public.example",
+        identifier="soul.example",
+        password="app-password",
+        session_path=folder / "session.json",
+        clock=FakeClock(),
+        min_spacing_s=0,
+        transport=lambda: house.transport("http://public.example"),
+    )
+
+
+def session(endpoint: str) -> bytes:
+    document = {"service": [{"id": "#atproto_pds", "serviceEndpoint": endpoint}]}
+    body = {"did": "did:plc:a", "handle": "soul.example", "accessJwt": "a", "refreshJwt": "r", "didDoc": document}
+    return page(json.dumps(body).encode(), kind="application/json")
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://127.0.0.1:{port}", "http://[::1]:{port}", "http://inside.example:{port}", "http://127.1:{port}"],
+)
+async def test_a_did_document_cannot_send_the_session_inside(house: House, tmp_path: Path, endpoint: str) -> None:
+    house.names.tell("inside.example", ["127.0.0.1"])
+    house.say(session(endpoint.format(port=house.trap.port)))
+    client = bluesky(house, tmp_path)
+    assert (await client.authenticate()).success
+    result = await client.get_profile("somebody.example")
+    await client.aclose()
+    assert isinstance(result, Err)
+    assert result.kind == "invalid"
+    assert "out of bounds" in result.error
+    assert untouched(house)
+
+
+async def test_a_did_document_cannot_take_the_session_off_tls(https: House, tmp_path: Path) -> None:
+    https.names.tell("plain.example", [PUBLIC])
+    https.say(session("http://plain.example"))
+    client = Atproto(
+        service_url="https://public.example",
+        identifier="soul.example",
+        password="app-password",
+        session_path=tmp_path / "session.json",
+        clock=FakeClock(),
+        min_spacing_s=0,
+        transport=lambda: https.transport("https://public.example"),
+    )
+    assert (await client.authenticate()).success
+    await client.get_profile("somebody.example")
+    await client.aclose()
+    assert "plain.example" not in https.names.asked
+
+
+async def test_a_redirect_by_the_service_is_not_followed_with_the_password(house: House, tmp_path: Path) -> None:
+    house.say(moved(f"http://127.0.0.1:{house.trap.port}/", "307 Temporary"))
+    client = bluesky(house, tmp_path)
+    result = await client.authenticate()
+    await client.aclose()
+    assert isinstance(result, Err)
+    assert result.status == 307
+    assert untouched(house)
+
+
+def gateway(url: str, house: House) -> LLMGateway:
+    return LLMGateway(
+        wall=NoWall(),
+        base_url=url,
+        api_key=KEY,
+        model="test-mind",
+        clock=SystemClock(),
+        rng=random.Random(1),
+        console=SilentConsole(),
+        transport=lambda: house.transport(url),
+        max_retries=0,
+    )
+
+
+async def test_the_model_is_reached_on_loopback_where_the_owner_named_it(house: House) -> None:
+    async with serve(model_app(Mind(replying("Slate.")), api_key=KEY)) as url:
+        door = gateway(f"{url}/v1", house)
+        assert await door.chat([Message("user", "tin or slate?")]) == "Slate."
+        await door.aclose()
+    assert house.roads.taken == ["127.0.0.1"]
+
+
+async def test_a_model_service_cannot_send_a_prompt_inside(house: House) -> None:
+    house.say(moved(f"http://127.0.0.1:{house.trap.port}/v1/chat/completions", "307 Temporary"))
+    door = gateway("http://public.example/v1", house)
+    with pytest.raises(SoulError):
+        await door.chat([Message("user", "hello")])
+    await door.aclose()
+    assert untouched(house)
+
+
+async def test_the_towns_own_gateway_goes_the_same_way_out() -> None:
+    async with serve(model_app(Mind(replying("Tin.")), api_key=KEY)) as url:
+        asked = {"messages": [{"role": "user", "content": "tin or slate?"}]}
+        answer = await GatewayMind(f"{url}/v1", KEY, "test-mind").forward(asked)
+        assert isinstance(answer, StreamingResponse)
+        assert b"Tin." in b"".join([bytes(part) async for part in answer.body_iterator if not isinstance(part, str)])
+        refused = await GatewayMind("http://127.0.0.1:1/v1", KEY, "test-mind").forward(asked)
+        assert refused.status_code == 502
+
+
+async def test_init_asks_the_service_that_was_typed_and_survives_nonsense(house: House) -> None:
+    house.say(page(b'{"did": "did:plc:owner"}', kind="application/json"))
+    typed = f"http://127.0.0.1:{house.port}"
+    assert await asyncio.to_thread(resolve, typed, "owner.example") == "did:plc:owner"
+    for nonsense in ("", "bsky", "http://[::1", f"http://127.0.0.1:{house.port + 1}"):
+        assert await asyncio.to_thread(resolve, nonsense, "owner.example") is None
+    house.say(page(b"[]", kind="application/json"))
+    assert await asyncio.to_thread(resolve, typed, "owner.example") is None

@@ -1,0 +1,140 @@
+"""A program in the sandbox cannot take more than its share, nor outlive its run: bombs, floods and orphans all end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.security.sandbox_house import Host, running
+
+ROOT = Path(__file__).resolve().parents[2]
+PTRACE_ATTACH = 16
+
+BOMBS = {
+    "that wait": "import os, time\nwhile True:\n    if os.fork() == 0: time.sleep(60)",
+    "that fork in turn": "import os\nwhile True: os.fork()",
+    "that leave their parents": "import os, time\nwhile True:\n    if os.fork() == 0:\n        os.setsid()\n"
+    "        if os.fork() == 0: time.sleep(60)\n        os._exit(0)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bomb", BOMBS)
+async def test_a_fork_bomb_ends(host: Host, bomb: str) -> None:
+    ran = await host.python(BOMBS[bomb] + "  # bomb-under-test", processes=100, wall_s=15)
+    assert ran.ended == "processes", ran
+    assert ran.seconds < 12
+    assert running("bomb-under-test") == []
+
+
+async def test_one_process_gets_no_more_memory_than_its_limit(host: Host) -> None:
+    ran = await host.python("x = bytearray(900 << 20)", address_space_bytes=300 << 20)
+    assert (ran.ended, ran.returncode) == ("exited", 1)
+    assert "MemoryError" in ran.stderr
+
+
+async def test_many_processes_get_no_more_memory_together(host: Host) -> None:
+    script = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        held = b"x" * (40 << 20)
+        time.sleep(20)
+time.sleep(20)
+"""
+    ran = await host.python(script, memory_bytes=150 << 20)
+    assert ran.ended == "memory"
+    assert ran.seconds < 8
+
+
+@pytest.mark.slow
+async def test_many_small_files_end_at_the_quota(host: Host) -> None:
+    script = """
+import itertools, os
+for number in itertools.count():
+    os.makedirs(f"d{number // 500}", exist_ok=True)
+    open(f"d{number // 500}/{number}", "w").write("x")
+"""
+    ran = await host.python(script, disk_bytes=4 << 20)
+    assert ran.ended == "disk"
+    assert sum(1 for _ in host.work.rglob("*")) < 200_000
+
+
+async def test_big_files_end_at_the_quota_and_one_at_its_own(host: Host) -> None:
+    ran = await host.sh("dd if=/dev/zero of=big bs=1M count=100", file_bytes=10 << 20)
+    assert (ran.ended, ran.returncode) == ("exited", 128 + signal.SIGXFSZ)
+    ran = await host.sh("i=0; while :; do head -c 5000000 /dev/zero > f$i; i=$((i+1)); done", disk_bytes=40 << 20)
+    assert ran.ended == "disk"
+    assert sum(path.stat().st_size for path in host.work.iterdir()) < 2 << 30
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])  # noqa: S108 - those inside
+async def test_what_lives_in_memory_is_bounded_too(host: Host, place: str) -> None:
+    ran = await host.sh(f"dd if=/dev/zero of={place}/big bs=1M count=64", tmp_bytes=8 << 20)
+    assert "No space left" in ran.stderr
+
+
+async def test_endless_output_is_cut_and_the_rest_let_go(host: Host) -> None:
+    ran = await host.sh("yes & yes >&2 & sleep 0.5; exit 3", output_bytes=100_000)
+    assert (ran.ended, ran.returncode, ran.truncated) == ("exited", 3, True)
+    assert (len(ran.stdout), len(ran.stderr)) == (100_000, 100_000)
+
+
+@pytest.mark.slow
+async def test_what_burns_the_processor_ends(host: Host) -> None:
+    ran = await host.sh("while :; do :; done", wall_s=0.5)
+    assert ran.ended == "timeout"
+    ran = await host.sh("while :; do :; done", cpu_s=1)
+    assert (ran.ended, ran.returncode) == ("exited", 128 + signal.SIGKILL)
+
+
+async def test_nothing_outlives_its_run(host: Host) -> None:
+    ran = await host.sh("setsid nohup sleep 313371 >/dev/null 2>&1 & (sleep 313371 &) ; echo gone")
+    assert ran.stdout == "gone\n"
+    assert running("313371") == []
+
+
+async def until(true: Callable[[], object], within_s: float = 20) -> None:
+    """Wait for something that another process does."""
+    end = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+def gone(mark: str) -> bool:
+    return running(mark) == []
+
+
+async def test_a_run_that_is_called_off_is_over_at_once(host: Host) -> None:
+    task = asyncio.create_task(host.sh("sleep 424243"))
+    await until(partial(running, "424243"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert running("424243") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["bwrap\0", "sleep\0"], ids=["while it starts", "while it runs"])
+async def test_when_the_soul_is_killed_its_runs_die_with_it(host: Host, moment: str) -> None:
+    code = (
+        "import asyncio, pathlib, sys; from modules.hands.runner import Hands; from common.redact import Redactor;"
+        "asyncio.run(Hands(redactor=Redactor()).run(['sleep', sys.argv[2]], pathlib.Path(sys.argv[1])))"
+    )
+    for attempt in range(6):
+        mark = f"{os.getpid()}{attempt}"
+        soul = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(host.work), mark, cwd=ROOT)
+        await until(partial(running, mark, begins=moment))
+        await asyncio.sleep(attempt / 200)
+        soul.kill()
+        await soul.wait()
+        await until(partial(gone, mark))

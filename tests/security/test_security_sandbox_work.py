@@ -1,0 +1,202 @@
+"""What must work inside the sandbox works; what must never get inside is not even tried."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import statistics
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from common.errors import PolicyBlocked, SoulError
+from common.redact import Redactor
+from modules.hands.runner import Hands
+from modules.hands.types import Limits, Ran
+from tests.security.sandbox_house import SECRET, Host, bounded, running
+
+ROOT = Path(__file__).resolve().parents[2]
+PTRACE_ATTACH = 16
+
+
+async def test_git_works_inside(host: Host) -> None:
+    identity = {"GIT_AUTHOR_NAME": "Rowan", "GIT_AUTHOR_EMAIL": "rowan@example.com"}
+    identity |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in identity.items()}
+    script = (
+        "git init -q . && echo hello > a.txt && git add . && git commit -qm 'A start' && git log --format='%an: %s'"
+    )
+    ran = await host.hands.run(["sh", "-c", script], host.work, env=identity)
+    assert (ran.stdout, ran.returncode) == ("Rowan: A start\n", 0), ran
+    assert (host.work / "a.txt").read_text() == "hello\n"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler here")
+async def test_a_compiler_and_what_it_makes_work_inside(host: Host) -> None:
+    (host.work / "a.c").write_text('#include <stdio.h>\nint main(void) { printf("%d\\n", 6 * 7); return 5; }\n')
+    ran = await host.sh("cc -o a a.c && ./a")
+    assert (ran.stdout, ran.returncode, ran.ended, ran.warning) == ("42\n", 5, "exited", ""), ran
+
+
+async def test_python_works_inside_with_threads_processes_and_temporary_files(host: Host) -> None:
+    ran = await host.python(
+        """
+import getpass, multiprocessing, os, pathlib, socket, ssl, tempfile, threading
+with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, 2]))
+thread = threading.Thread(target=print, args=("thread",)); thread.start(); thread.join()
+print(tempfile.gettempdir(), pathlib.Path.home(), getpass.getuser(), socket.gethostname(), os.getcwd())
+print(socket.gethostbyname("localhost"), len(ssl.create_default_context().get_ca_certs()) > 0, "grüß")
+"""
+    )
+    assert ran.stdout == "[1, 2]\nthread\n/tmp /tmp soul soul /work\n127.0.0.1 True grüß\n", ran
+
+
+async def test_a_command_that_is_not_there_says_so(host: Host) -> None:
+    ran = await host.hands.run(["no-such-program"], host.work)
+    assert not ran.success
+    assert "no-such-program" in ran.stderr
+
+
+async def test_a_room_that_cannot_be_built_is_an_end_too(host: Host) -> None:
+    bwrap = host.work / "bwrap"
+    bwrap.write_text('#!/bin/sh\nexec bwrap --ro-bind /not/there /x "$@"\n')
+    bwrap.chmod(0o755)
+    ran = await Hands(redactor=Redactor(), bwrap=str(bwrap)).run(["true"], host.work)
+    assert (ran.ended, ran.success) == ("exited", False)
+    assert "/not/there" in ran.stderr
+
+
+async def test_a_signal_is_told_as_a_shell_tells_it(host: Host) -> None:
+    ran = await host.sh("kill -TERM $$")
+    assert (ran.ended, ran.returncode) == ("exited", 128 + signal.SIGTERM)
+
+
+async def test_a_run_costs_little(host: Host) -> None:
+    times = sorted([await timed(host) for _ in range(10)])
+    sys.stdout.write(f"\na run of `true`: median {statistics.median(times):.0f} ms, least {times[0]:.0f} ms\n")
+    assert times[0] < 500
+
+
+async def timed(host: Host) -> float:
+    began = time.perf_counter()
+    assert (await host.hands.run(["true"], host.work)).success
+    return (time.perf_counter() - began) * 1000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="we are nobody special already")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("script", ["id -u", "b() { b | b & }; b; sleep 9", "echo x > /proc/sys/kernel/core_pattern"])
+async def test_an_ordinary_user_is_served_as_well_as_root(sandbox: None, tmp_path: Path, script: str) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & 0o001:
+            folder.chmod(0o755)
+    os.chown(work, 65534, 65534)
+    ran = await asyncio.to_thread(as_nobody, ["sh", "-c", script], work)
+    if script == "id -u":
+        assert ran["stdout"] == "1000\n", ran
+    elif "core" in script:
+        assert "cannot create" in str(ran["stderr"])
+    else:
+        assert ran["ended"] == "processes", ran
+
+
+def as_nobody(command: list[str], work: Path) -> dict[str, object]:
+    """Run it with hands that belong to an unprivileged user."""
+    heard, say = os.pipe()
+    if pid := os.fork():
+        os.close(say)
+        with os.fdopen(heard) as pipe:
+            told = pipe.read()
+        os.waitpid(pid, 0)
+        return dict(eval(told))  # noqa: S307 - what the other half of this function wrote
+    try:
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        limits = bounded(processes=100)
+        ran: Ran | SoulError
+        try:
+            ran = asyncio.run(Hands(redactor=Redactor()).run(command, work, limits=limits))
+            os.write(say, repr(asdict(ran)).encode())
+        except Exception as error:
+            os.write(say, repr({"error": repr(error)}).encode())
+    finally:
+        os._exit(0)
+
+
+# --- What is not even tried --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "env"),
+    [
+        (["echo", SECRET], {}),
+        (["sh", "-c", f"curl -H 'Authorization: {SECRET}'"], {}),
+        (["true"], {"TOKEN": SECRET}),
+        (["true"], {"TOKEN": SECRET.encode().hex()}),
+        (["true"], {SECRET: "x"}),
+        (["true"], {"GH": "ghp_" + "a" * 36}),
+        (["true"], {"A=B": "x"}),
+        (["true"], {"A": "x\0y"}),
+        (["tr\0ue"], {}),
+        ([], {}),
+    ],
+)
+async def test_a_secret_never_gets_inside(host: Host, command: list[str], env: dict[str, str]) -> None:
+    with pytest.raises(PolicyBlocked) as blocked:
+        await host.hands.run(command, host.work, env=env)
+    assert SECRET not in str(blocked.value)
+
+
+@pytest.mark.parametrize("folder", [".", "home", "home/below", "link", "absent", "outside.txt", "/"])
+async def test_a_folder_from_which_private_files_can_be_reached_is_no_work_folder(host: Host, folder: str) -> None:
+    (host.root / "home" / "below").mkdir()
+    (host.root / "work" / "link").symlink_to(host.root / "home")
+    with pytest.raises(PolicyBlocked):
+        await host.hands.run(["true"], host.work / "link" if folder == "link" else host.root / folder)
+
+
+async def test_without_bubblewrap_nothing_runs_unless_the_owner_insists(tmp_path: Path) -> None:
+    with pytest.raises(PolicyBlocked) as blocked:
+        await Hands(redactor=Redactor(), bwrap=None).run(["touch", "it-ran"], tmp_path)
+    assert "bubblewrap" in blocked.value.remedy
+    assert not (tmp_path / "it-ran").exists()
+    assert await Hands(redactor=Redactor(), bwrap=None).probe() == "bubblewrap is not installed"
+
+
+async def test_a_sandbox_that_does_not_work_is_no_reason_to_go_without(tmp_path: Path) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'no permission to make namespaces' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    hands = Hands(redactor=Redactor(), bwrap=str(broken), unsafe=True)
+    with pytest.raises(SoulError, match="no permission to make namespaces"):
+        await hands.run(["touch", "it-ran"], tmp_path)
+    assert "no permission" in await hands.probe()
+    assert not (tmp_path / "it-ran").exists()
+
+
+async def test_where_the_owner_insists_all_other_limits_hold_and_the_result_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOUL_TEST_TOKEN", SECRET)
+    hands = Hands(redactor=Redactor([SECRET]), bwrap=None, unsafe=True)
+    ran = await hands.run(["sh", "-c", "env; pwd; echo oops >&2; exit 4"], tmp_path)
+    assert (ran.returncode, ran.stderr, ran.ended) == (4, "oops\n", "exited")
+    assert f"HOME={tmp_path}\n" in ran.stdout
+    assert SECRET not in ran.stdout
+    assert "WITHOUT a sandbox" in ran.warning
+    ran = await hands.run(["sh", "-c", "sleep 646465 & sleep 646465"], tmp_path, limits=Limits(wall_s=0.3))
+    assert ran.ended == "timeout"
+    assert running("646465") == []
+    ran = await hands.run(
+        ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=9"], tmp_path, limits=Limits(file_bytes=1 << 20)
+    )
+    assert ran.returncode == 128 + signal.SIGXFSZ
+    with pytest.raises(PolicyBlocked):
+        await hands.run(["echo", SECRET], tmp_path)
