@@ -1,4 +1,7 @@
-"""`soul doctor`: looks at everything a SOUL needs, and says for each finding how to mend it. Changes nothing."""
+"""`soul doctor`: looks at everything a SOUL needs, and says for each finding how to mend it.
+
+Changes nothing, but that its one question to the model counts in the day's budget, once there is a database.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,22 @@ from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from common.clock import SystemClock
-from common.errors import SoulError
+from common.errors import BudgetExceeded, SoulError, StorageError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
 from modules.console import SilentConsole
+from modules.database import Database
 from modules.home import Home, SoulDocument, lock_holder
+from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
-from modules.llm_gateway.wall import NoWall
+from modules.llm_gateway.wall import NoWall, Wall
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.commands.findings import Finding, report
 from soul.resources import SKILLS
+from soul.wall import open_budget
 from soul.way_out import way_to
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
@@ -47,7 +53,7 @@ async def examine(root: Path) -> list[Finding]:
     findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
     findings += [_env_file(home), _soul(home), _self(home), _skills(), _memory(home), _lock(home)]
     findings += await _bluesky(settings)
-    findings.append(await _model(settings))
+    findings.append(await _model(settings, home))
     redactor = Redactor(settings.secrets)
     return [
         Finding(item.check, item.level, redactor.text(item.message), redactor.text(item.remedy)) for item in findings
@@ -149,11 +155,29 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
     return findings
 
 
-async def _model(settings: Settings) -> Finding:
+async def _model(settings: Settings, home: Home) -> Finding:
     if 0 in {settings.budget_tokens_per_day, settings.budget_usd_per_day}:
         return Finding(
             "model", "warn", "not asked: the budget of a day is 0", "Raise BUDGET_… in .env to let it think."
         )
+    if not home.database.exists():
+        return await _ask_model(settings, NoWall())
+    try:
+        database = await Database.beside(home.database)
+    except SoulError as error:
+        message = f"not asked, as it could not be counted: {error}"
+        return Finding("model", "fail" if isinstance(error, StorageError) else "warn", message, error.remedy)
+    clock = SystemClock()
+    try:
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        return await _ask_model(settings, await open_budget(settings, database=database, journal=journal, clock=clock))
+    except SoulError as error:
+        return Finding("model", "fail", f"not asked: {error}", error.remedy)
+    finally:
+        await database.close()
+
+
+async def _ask_model(settings: Settings, wall: Wall) -> Finding:
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -162,13 +186,17 @@ async def _model(settings: Settings) -> Finding:
         rng=random.Random(),
         console=SilentConsole(),
         max_retries=0,
-        wall=NoWall(),
+        wall=wall,
         transport=way_to(settings.ai_gateway_base_url, settings),
     )
 
     async def ask() -> list[Finding]:
         try:
-            text = await gateway.chat([Message("user", "Say: ready")], max_tokens=256, purpose="doctor")
+            text = await gateway.chat(
+                [Message("user", "Say: ready")], max_tokens=256, purpose="doctor", importance="owner"
+            )
+        except BudgetExceeded as error:
+            return [Finding("model", "warn", f"not asked: {error}", error.remedy)]
         except SoulError as error:
             remedy = error.remedy or "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service is up."
             return [Finding("model", "fail", str(error), remedy)]

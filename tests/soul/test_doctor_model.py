@@ -1,0 +1,108 @@
+"""The doctor's question to the model is one more call of the day: counted, and not asked past the wall."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from common.clock import SystemClock, iso
+from modules.budget.policy import day_of
+from modules.database import Database
+from modules.home import Home
+from modules.schema import MIGRATIONS
+from soul.commands.doctor import examine
+from soul.commands.findings import Finding
+from tests.living import World, awake
+
+CAP = 100_000
+
+
+async def about_the_model(home: Home) -> Finding:
+    (finding,) = [item for item in await examine(home.root) if item.check == "model"]
+    return finding
+
+
+async def calls(home: Home) -> list[tuple[str, str, str]]:
+    database = await Database.beside(home.database)
+    rows = await database.run(
+        lambda connection: connection.execute(
+            "SELECT purpose, importance, state FROM model_calls WHERE purpose != 'earlier'"
+        ).fetchall()
+    )
+    await database.close()
+    return [tuple(row) for row in rows]
+
+
+async def make_database(home: Home, *, spent: int = 0) -> None:
+    """A database as an earlier life leaves it, with `spent` tokens of today used."""
+    home.memory.mkdir(mode=0o700, exist_ok=True)
+    now = SystemClock().now()
+
+    def spend(connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "INSERT INTO model_calls VALUES ('1', ?, ?, 'earlier', 'owner', 'test-mind', 'settled', ?, 0, 0)",
+            (day_of(now, ""), iso(now), spent),
+        )
+
+    database = await Database.open(home.database, MIGRATIONS)
+    await database.run(spend)
+    await database.close()
+
+
+async def test_its_question_is_counted_in_the_ledger_of_the_day(world: World) -> None:
+    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
+    await make_database(home)
+    assert (await about_the_model(home)).level == "ok"
+    assert await calls(home) == [("doctor", "owner", "settled")]
+
+
+async def test_its_question_is_counted_beside_a_living_soul_too(world: World) -> None:
+    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
+    async with awake(home):
+        assert (await about_the_model(home)).level == "ok"
+        assert ("doctor", "owner", "settled") in await calls(home)
+
+
+@pytest.mark.parametrize("spent", [CAP, CAP - 1])
+async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(world: World, spent: int) -> None:
+    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
+    await make_database(home, spent=spent)
+    finding = await about_the_model(home)
+    assert (finding.level, world.mind.asked, await calls(home)) == ("warn", [], [])
+    assert "not asked: The day's budget does not allow it" in finding.message
+    assert "BUDGET_TOKENS_PER_DAY" in finding.remedy
+
+
+async def test_before_the_first_life_it_asks_and_makes_no_database(world: World) -> None:
+    home = world.make_home("rowan")
+    assert (await about_the_model(home)).level == "ok"
+    assert len(world.mind.asked) == 1
+    assert not home.database.exists()
+
+
+def _of_an_older_version(home: Home) -> None:
+    sqlite3.connect(home.database).close()
+
+
+def _damaged(home: Home) -> None:
+    home.database.write_bytes(b"no database at all, but long enough to be read as the head of one" * 100)
+
+
+@pytest.mark.parametrize(("spoil", "level"), [(_of_an_older_version, "warn"), (_damaged, "fail")])
+async def test_what_cannot_be_counted_is_not_asked(world: World, spoil: Callable[[Home], None], level: str) -> None:
+    home = world.make_home("rowan")
+    home.memory.mkdir(mode=0o700)
+    spoil(home)
+    finding = await about_the_model(home)
+    assert (finding.level, world.mind.asked) == (level, [])
+    assert finding.remedy
+
+
+async def test_a_model_without_a_known_price_is_not_asked_where_dollars_are_capped(world: World) -> None:
+    home = world.make_home("rowan", BUDGET_USD_PER_DAY="1")
+    await make_database(home)
+    finding = await about_the_model(home)
+    assert (finding.level, world.mind.asked) == ("fail", [])
+    assert "MODEL_PRICES" in finding.remedy
