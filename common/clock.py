@@ -98,6 +98,14 @@ def parse_iso(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def parse_iso_or_none(value: object) -> datetime | None:
+    """As `parse_iso`, of a value that came from outside; None for whatever is no text or no time."""
+    try:
+        return parse_iso(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
 def local(moment: datetime, timezone: str = "") -> datetime:
     """`moment` in the named IANA time zone, or in the machine's own when the name is empty."""
     return moment.astimezone(ZoneInfo(timezone) if timezone else None)

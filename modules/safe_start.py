@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from common.clock import iso, parse_iso
+from common.clock import iso, parse_iso_or_none
 from common.files import storage_error
 from common.state import keep, load_state, save_state
 from modules.control import Control
@@ -26,7 +26,7 @@ def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 
     """
     path = _path(memory)
     stored = load_state(path, {}, migrate=keep).data.get("starts")
-    earlier = [_moment(text) for text in stored] if isinstance(stored, list) else []
+    earlier = [parse_iso_or_none(text) for text in stored] if isinstance(stored, list) else []
     since = now - timedelta(seconds=WINDOW_S / speed)
     recent = [moment for moment in earlier if moment is not None and since < moment <= now]
     starts = [*recent, now][-STARTS:]
@@ -50,10 +50,3 @@ def forget_starts(memory: Path) -> None:
 
 def _path(memory: Path) -> Path:
     return memory / "starts.json"
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return parse_iso(str(text))
-    except ValueError:
-        return None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from adapters.atproto.client import Atproto
-from common.clock import parse_iso
+from common.clock import parse_iso_or_none
 from common.result import Err
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -39,7 +39,7 @@ class Surroundings:
         if isinstance(profile, Err):
             await self._warn(f"The age of the account could not be read: {profile.error}")
         elif profile.data.created_at:
-            self._born_at = _moment(profile.data.created_at)
+            self._born_at = parse_iso_or_none(profile.data.created_at)
         dids: set[str] = set()
         for handle in self._handles:
             resolved = await self._atproto.resolve_handle(handle)
@@ -51,10 +51,3 @@ class Surroundings:
 
     async def _warn(self, summary: str) -> None:
         await self._journal.record(Entry("life", "start", summary, line="warn"))
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return parse_iso(text)
-    except ValueError:
-        return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from adapters.atproto.types import Post, ThreadNode
-from common.clock import parse_iso
+from common.clock import parse_iso_or_none
 from common.constants import THREAD_MAX_POSTS
 from modules.bluesky.circular import CircularAnalysis, detect_circular_conversation
 
@@ -100,11 +99,8 @@ def _collect(top: ThreadNode, known: dict[str, Post], when: dict[str, datetime])
 
 def _moment(post: Post, earliest: datetime) -> datetime:
     """When it appeared, as far as that can be believed: as claimed, but not after it was seen nor before `earliest`."""
-    claims = []
-    for text in (post.created_at, post.indexed_at):
-        with contextlib.suppress(ValueError):
-            claims.append(parse_iso(text))
-    return max(min(claims, default=earliest), earliest)
+    claims = (parse_iso_or_none(text) for text in (post.created_at, post.indexed_at))
+    return max(min((claim for claim in claims if claim is not None), default=earliest), earliest)
 
 
 def _cap(ordered: list[Post], needed: set[str]) -> tuple[Post, ...]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import Clock, FakeClock, SystemClock, iso, local, parse_iso, spoken
+from common.clock import Clock, FakeClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
 
 
 async def test_the_fake_clock_wakes_sleepers_in_order_each_at_its_own_moment() -> None:
@@ -107,6 +107,15 @@ def test_times_are_read_with_any_offset_and_naive_ones_as_utc(text: str) -> None
 def test_what_is_no_time_is_refused() -> None:
     with pytest.raises(ValueError, match="soon"):
         parse_iso("soon")
+
+
+@pytest.mark.parametrize("value", ["soon", "", "2026-13-05T12:00:00Z", None, 20260105, ["2026-01-05T12:00:00Z"]])
+def test_what_came_from_outside_and_is_no_time_is_none(value: object) -> None:
+    assert parse_iso_or_none(value) is None
+
+
+def test_a_time_that_came_from_outside_is_read_as_any_other() -> None:
+    assert parse_iso_or_none("2026-01-05T14:00:00+02:00") == datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 @given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1)))  # noqa: DTZ001 - made aware below
