@@ -41,6 +41,12 @@ class Sample:
         return await self.body()
 
 
+async def settle() -> None:
+    """Let everybody go as far as they can get without time passing."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def done() -> Outcome:
     return Outcome(ran=True, reason="done")
 
@@ -130,37 +136,45 @@ async def test_social_only_leaves_out_what_is_not_social(journal: Journal) -> No
 
 
 async def test_timers_fire_and_an_outcome_can_ask_for_an_earlier_turn(journal: Journal) -> None:
+    often = asyncio.Event()
+
     async def again() -> Outcome:
+        if len(loop.runs) == 4:
+            often.set()
         return Outcome(ran=True, reason="soon", next_in_s=0.05)
 
-    loop = Sample("often", again, interval_ms=1000, at_start=True)
+    loop = Sample("often", again, interval_ms=3_600_000, at_start=True)
     guard = scheduler(journal, loop)
     await guard.start()
-    await asyncio.sleep(1.5)
+    guard.bring_forward("often")
+    await asyncio.wait_for(often.wait(), 10)
     await guard.stop()
-    assert len(loop.runs) >= 4
 
 
 async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_five_seconds(journal: Journal) -> None:
+    gate = asyncio.Event()
     ended: list[str] = []
 
     async def quick() -> Outcome:
-        await asyncio.sleep(0.2)
+        await gate.wait()
         ended.append("quick")
         return Outcome(ran=True, reason="")
 
     async def endless() -> Outcome:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             ended.append("endless cancelled")
         return Outcome(ran=True, reason="")
 
     guard = scheduler(journal, Sample("quick", quick), Sample("endless", endless))
     runs = [asyncio.create_task(guard.run_guarded(name)) for name in ("quick", "endless")]
-    await asyncio.sleep(0.05)
+    await settle()
     began = time.monotonic()
-    await guard.stop()
+    stopping = asyncio.create_task(guard.stop())
+    await settle()
+    gate.set()
+    await stopping
     assert time.monotonic() - began < 5
     assert ended == ["quick", "endless cancelled"]
     assert (await guard.run_guarded("quick")).reason == "stopping"
@@ -168,18 +182,21 @@ async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_fiv
 
 
 async def test_a_loop_that_a_timer_started_may_finish_when_the_life_stops(journal: Journal) -> None:
-    begun, finished = asyncio.Event(), asyncio.Event()
+    begun, gate, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def work() -> Outcome:
         begun.set()
-        await asyncio.sleep(0.6)
+        await gate.wait()
         finished.set()
         return Outcome(ran=True, reason="")
 
     guard = scheduler(journal, Sample("by-timer", work, interval_ms=1000))
     await guard.start()
     await asyncio.wait_for(begun.wait(), 5)
-    await guard.stop()
+    stopping = asyncio.create_task(guard.stop())
+    await settle()
+    gate.set()
+    await stopping
     assert finished.is_set()
 
 

@@ -54,7 +54,11 @@ async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(w
         await life.app.scheduler.run_guarded("awareness")
         world.faults.arm(Fault("rate_limited", PUT, seconds=1))
         sending = asyncio.create_task(life.app.rails.outbox.deliver_due())
-        await asyncio.sleep(0.3)
+        for _ in range(1000):
+            if not world.faults.armed:
+                break
+            await asyncio.sleep(0.01)
+        assert world.faults.armed == ()
         Control(home.memory).pause("wait")
         assert (await sending).done == 0
         assert await life.app.rails.outbox.counts() == {"pending": 1}
@@ -91,8 +95,10 @@ async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: Wo
         await rounds(life)
         assert (world.texts("rowan"), world.mind.asked) == ([], [])
         world.network.delete(owner, COLLECTION, EVERY_SOUL)
-        await asyncio.sleep(0.1)
-        await rounds(life, 2)
+        async with asyncio.timeout(10):
+            while not life.app.rails.control.standing().may_act:
+                await rounds(life, 1)
+        await rounds(life, 1)
         await life.send()
         said = [message for _, message, _ in life.console.lines]
     assert len(world.texts("rowan")) == 1
