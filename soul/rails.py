@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -18,8 +17,6 @@ from modules.bluesky.courier import BlueskyCourier
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.surroundings import Surroundings
 from modules.budget.budget import Budget
-from modules.budget.prices import known_prices
-from modules.budget.types import Caps
 from modules.console import Console
 from modules.control import Control
 from modules.database import Database
@@ -39,6 +36,7 @@ from modules.self_keeper.keeper import SelfKeeper
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.resources import SKILLS, template
+from soul.wall import open_budget
 from soul.way_out import way_to
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -124,7 +122,7 @@ async def lay_rails(
         gates=(control.gate, etiquette.gate),
         own_did=lambda: atproto.did,
     )
-    budget = await _budget(settings, database=database, journal=journal, clock=clock)
+    budget = await open_budget(settings, database=database, journal=journal, clock=clock)
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -170,23 +168,6 @@ async def lay_rails(
         gateway=gateway,
         self_keeper=SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor),
         attention=Attention(),
-    )
-
-
-async def _budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:
-    models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
-    prices = await asyncio.to_thread(
-        known_prices, models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now()
-    )
-    return Budget(
-        database=database,
-        clock=clock,
-        journal=journal,
-        caps=Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day),
-        prices=prices,
-        model=models[0],
-        cheap_model=models[1],
-        timezone=settings.soul_timezone,
     )
 
 
