@@ -80,17 +80,12 @@ def repeated_answers(departures: Sequence[Departure], heard: Sequence[Heard]) ->
 
 
 def longest_run_in_a_thread(departures: Sequence[Departure], heard: Sequence[Heard]) -> int:
-    """The most automated turns up to one of our replies, each standing where it was decided.
-
-    A person's turn starts the count afresh, and so does our answer to it, however late it comes.
-    """
-    persons = {one.post.uri for one in heard if not one.is_bot}
+    """The most automated turns up to one of our replies, each standing where it was decided."""
     threads: dict[str, list[tuple[datetime, int, bool]]] = defaultdict(list)
     for one in heard:
         threads[one.post.root.uri].append((one.at, 0, one.is_bot))
     for _, intent in replies(departures):
-        at, to_person = datetime.fromisoformat(intent.created_at), intent.target in persons
-        threads[intent.body["root"]["uri"]].append((at, 1, not to_person))
+        threads[intent.body["root"]["uri"]].append((datetime.fromisoformat(intent.created_at), 1, True))
     longest = 0
     for turns in threads.values():
         run = 0
