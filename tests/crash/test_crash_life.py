@@ -90,7 +90,7 @@ async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(
     rng = random.Random(SEED)
     figures = Figures()
     home, soul = world.make_home("rowan", **PLENTY), world.account("rowan")
-    # NOTE(self): as many as a young account may answer in an hour, each of whom asks too little to be in a loop with us.
+    # NOTE(self): as many as a young account may answer in an hour; each asks too little to be in a loop with us.
     people = [world.account(name) for name in ("kit", "ada", "bo", "cy", "dot", "eve")]
     reaper = Reaper(rng, soul)
     world.mind.answer = reaper.think
