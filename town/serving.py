@@ -133,6 +133,7 @@ class _Server(uvicorn.Server):
 class _Protocol(H11Protocol):
     """HTTP/1.1 whose applications can drop the connection."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a TCP server is given no other kind
         super().connection_made(transport)
         self.app_state = {**self.app_state, _DROP: transport.abort}

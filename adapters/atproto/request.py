@@ -43,7 +43,7 @@ class Renewal(Protocol):
         ...
 
 
-class TimedRequest(AsyncRequest):  # type: ignore[misc] # the SDK ships no types
+class TimedRequest(AsyncRequest):
     """A request under a deadline as a whole, not only per read. Login and refresh use it as it is.
 
     A redirect is an error: where the service lives is said by the owner and by the did document, not by an answer.

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from common.redact import Redactor
 from modules.hands.runner import Hands
@@ -65,9 +66,9 @@ class Host:
         )
 
 
-def bounded(**limits: float) -> Limits:
+def bounded(**limits: Any) -> Limits:
     """Limits of a test: ten seconds unless it says otherwise."""
-    return Limits(**({"wall_s": 10} | limits))  # type: ignore[arg-type] # sizes are ints where they are given
+    return Limits(**({"wall_s": 10} | limits))
 
 
 def kernel_settings() -> list[str]:

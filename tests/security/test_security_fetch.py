@@ -6,6 +6,7 @@ made.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import httpcore
 import httpx
@@ -222,11 +223,11 @@ class Reluctant(Roads):
         super().__init__(port)
         self._closed = closed
 
-    async def connect_tcp(self, host: str, *more: object, **named: object) -> httpcore.AsyncNetworkStream:
+    async def connect_tcp(self, host: str, *more: Any, **named: Any) -> httpcore.AsyncNetworkStream:
         if host == self._closed:
             self.taken.append(host)
             raise httpcore.ConnectError("closed")
-        return await super().connect_tcp(host, *more, **named)  # type: ignore[arg-type] # passed on as they came
+        return await super().connect_tcp(host, *more, **named)
 
 
 REDIRECTS = [

@@ -53,7 +53,7 @@ BREAKING = {
     "the namespaces of the first process": "nsenter -t 1 -a true",
     "another root": "chroot / true",
     "another user": "setpriv --reuid 0 true; setpriv --reuid 65534 true",
-    "a privileged program": "su -c true root </dev/null; mount; test -u /work/su",
+    "a privileged program": "su -c true root </dev/null; mount; test -u su",
     "a privileged program of its own": "cp /bin/sh sh && chmod u+s sh && chown 0:0 sh",
     "a device": "mknod disk b 8 0",
     "a hard link to a file of the host": "ln /etc/passwd twin; ln /usr/bin/env twin; ln /proc/1/root{env} twin",

@@ -10,7 +10,7 @@ import pytest
 
 from common.redact import Redactor
 from modules.hands.policy import environment, gated, refused, rlimits, sandboxed
-from modules.hands.types import Limits, Ran
+from modules.hands.types import Ended, Limits, Ran
 
 SECRET = "hush-hush-4711"
 WORK = Path("/somewhere/work")
@@ -95,5 +95,5 @@ def test_some_things_are_not_even_tried(command: list[str], env: dict[str, str],
 @pytest.mark.parametrize(
     ("returncode", "ended", "success"), [(0, "exited", True), (1, "exited", False), (0, "timeout", False)]
 )
-def test_a_run_succeeded_if_it_ended_by_itself_and_well(returncode: int, ended: str, *, success: bool) -> None:
-    assert Ran(returncode, "", "", ended, 0.1).success is success  # type: ignore[arg-type] # one of the literals
+def test_a_run_succeeded_if_it_ended_by_itself_and_well(returncode: int, ended: Ended, *, success: bool) -> None:
+    assert Ran(returncode, "", "", ended, 0.1).success is success
