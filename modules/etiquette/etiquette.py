@@ -42,10 +42,12 @@ class Etiquette:
 
     async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> Outlook:
         """How to meet a post, known before anybody thinks of words. `thread` is what was read of it, oldest first."""
-        circle = self._world.circle()
-        run = policy.automated_run(
-            thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
-        )
+        circle, author = self._world.circle(), notification.author
+        run = 0
+        if circle.is_automated(author.did, is_bot=author.is_bot):
+            run = policy.automated_run(
+                thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
+            )
         draft = Draft("reply", notification.uri, {"root": {"uri": notification.root.uri}})
         exempt = policy.why_exempt(draft, circle)
         return await self.outlook(draft, [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS])
@@ -150,13 +152,15 @@ class _Look:
         return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
 
     def _loops(self, draft: Draft, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
-        """A like is no turn: it only falls silent where a reply would."""
+        """A like is no turn: it only falls silent where a reply would. To answer a person starts the count afresh."""
+        afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
         root, who = policy.thread_root(draft, notice), policy.addressee(draft)
         looks = [
             (_THREAD_LOOPS, self._run_of(counts.thread_turns(self._rows, root))) if root else None,
             (_PAIR_LOOPS, self._run_of(counts.pair_turns(self._rows, who, self._now - self._window(_PAIR_LOOPS[0])))),
         ]
-        for (hard, soft), run in filter(None, looks):
+        for (hard, soft), counted in filter(None, looks):
+            run = 0 if afresh else counted
             yield policy.held_to(hard, run, exempt=exempt)
             if draft.kind == "reply":
                 yield policy.held_to(soft, run, exempt=exempt)

@@ -80,12 +80,17 @@ def repeated_answers(departures: Sequence[Departure], heard: Sequence[Heard]) ->
 
 
 def longest_run_in_a_thread(departures: Sequence[Departure], heard: Sequence[Heard]) -> int:
-    """The most automated turns up to one of our replies, each standing where it was decided."""
+    """The most automated turns up to one of our replies, each standing where it was decided.
+
+    A person's turn starts the count afresh, and so does our answer to it, however late it comes.
+    """
+    persons = {one.post.uri for one in heard if not one.is_bot}
     threads: dict[str, list[tuple[datetime, int, bool]]] = defaultdict(list)
     for one in heard:
         threads[one.post.root.uri].append((one.at, 0, one.is_bot))
     for _, intent in replies(departures):
-        threads[intent.body["root"]["uri"]].append((datetime.fromisoformat(intent.created_at), 1, True))
+        at, to_person = datetime.fromisoformat(intent.created_at), intent.target in persons
+        threads[intent.body["root"]["uri"]].append((at, 1, not to_person))
     longest = 0
     for turns in threads.values():
         run = 0
@@ -105,20 +110,30 @@ def most_replies_to_one_bot(departures: Sequence[Departure]) -> float:
 
 
 def likes_out_of_silence(departures: Sequence[Departure], heard: Sequence[Heard]) -> int:
-    """Likes for a bot that had, with us, taken twelve turns or more within the day before."""
-    spoken: dict[str, list[datetime]] = defaultdict(list)
-    for one in heard:
+    """Likes for a bot that had, with us, taken twelve turns or more within the day before.
+
+    An act may bear a time some milliseconds late, since no two bear the same: what was heard in the same instant, but
+    after the post that it answers, had not been heard when it was decided.
+    """
+    order = {one.post.uri: number for number, one in enumerate(heard)}
+    spoken: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    for number, one in enumerate(heard):
         if one.is_bot:
-            spoken[one.post.author.did].append(one.at)
+            spoken[one.post.author.did].append((one.at, number))
     for _, intent in replies(departures):
         if author(intent) in spoken:
-            spoken[author(intent)].append(datetime.fromisoformat(intent.created_at))
+            spoken[author(intent)].append((datetime.fromisoformat(intent.created_at), order[intent.target]))
     broken = 0
     for _, intent in departures:
-        decided = datetime.fromisoformat(intent.created_at)
-        if intent.kind == "like":
-            turns = [moment for moment in spoken.get(author(intent), ()) if decided - DAY < moment < decided]
-            broken += len(turns) >= 12
+        if intent.kind != "like" or intent.target not in order:
+            continue
+        decided, met = datetime.fromisoformat(intent.created_at), order[intent.target]
+        turns = [
+            number
+            for moment, number in spoken.get(author(intent), ())
+            if decided - DAY < moment < decided and not (number > met and moment == heard[met].at)
+        ]
+        broken += len(turns) >= 12
     return broken
 
 
