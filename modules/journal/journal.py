@@ -27,18 +27,6 @@ MAX_BYTES = 64 * 1024 * 1024
 _COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
 
 # NOTE(self): an act is told from its trigger on: what was recorded about the post that caused it belongs to it.
-_ABOUT = f"""
-WITH acts AS (
-    SELECT id, cause_id FROM intents WHERE id = :it OR result_uri = :it OR target = :it OR cause_id = :it
-)
-SELECT {_COLUMNS} FROM journal
-WHERE trigger_uri = :it
-   OR intent_id = :it
-   OR intent_id IN (SELECT id FROM acts)
-   OR trigger_uri IN (SELECT cause_id FROM acts WHERE cause_id LIKE 'at://%')
-ORDER BY id
-"""  # noqa: S608 - only our own column names are put in
-
 _SIZE = "length(summary) + length(reason) + length(data)"
 _OVERSIZE = f"""
 SELECT max(id) FROM (SELECT id, sum({_SIZE}) OVER (ORDER BY id DESC) AS together FROM journal) WHERE together > ?
@@ -84,14 +72,6 @@ class Journal:
                 " WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)) ORDER BY id DESC LIMIT :limit"
             )
             return [_stored(row) for row in connection.execute(query, {"kinds": wanted, "limit": limit})]
-
-        return await self._database.run(select)
-
-    async def about(self, uri_or_intent: str) -> list[StoredEntry]:
-        """The whole story of a post (theirs or ours) or of an intent, in the order it happened."""
-
-        def select(connection: sqlite3.Connection) -> list[StoredEntry]:
-            return [_stored(row) for row in connection.execute(_ABOUT, {"it": uri_or_intent})]
 
         return await self._database.run(select)
 

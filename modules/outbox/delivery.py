@@ -92,24 +92,6 @@ class Delivery:
             next_in_s = max(next_in_s, policy.RETRY_BASE_S)
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
 
-    async def deliver(self, intent_id: str) -> Intent:
-        """Wait until the pace allows this intent, then try it once; returns it as it then is.
-
-        Raises:
-            LookupError: there is no such intent.
-            Fatal: as `deliver_due`.
-
-        """
-        while True:
-            async with self._road:
-                now = self._clock.now()
-                intent, wait_s = await self._database.run(lambda connection: self._look_up(connection, intent_id))
-                if intent.state not in {"pending", "sending"}:
-                    return intent
-                if wait_s <= 0:
-                    return await self._move(intent, now)
-            await self._clock.sleep(wait_s)
-
     async def _step(self) -> Intent | None:
         async with self._road:
             now = self._clock.now()
@@ -162,16 +144,6 @@ class Delivery:
         elif choice.wait_s is not None:
             waits.append(choice.wait_s)
         return min(waits, default=None)
-
-    def _look_up(self, connection: sqlite3.Connection, intent_id: str) -> tuple[Intent, float]:
-        intent = store.get(connection, intent_id)
-        if intent is None:
-            raise LookupError(f"there is no intent {intent_id}")
-        now = self._clock.now()
-        if intent.state == "pending" and not policy.is_expired(intent, now):
-            return intent, self._pause_s(connection, intent, store.last_acts(connection, now), now)
-        kept = self._ask_gates(connection, intent, now) if intent.state == "sending" else None
-        return intent, kept.seconds if kept else 0.0
 
     async def _move(self, intent: Intent, now: datetime) -> Intent:
         """One step: look where it may have arrived, give up what has lost its sense, or send."""

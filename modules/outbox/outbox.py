@@ -106,16 +106,6 @@ class Outbox:
         """
         return await self._delivery.deliver_due()
 
-    async def deliver(self, intent_id: str) -> Intent:
-        """Wait until the pace allows this intent, then try it once; returns it as it then is.
-
-        Raises:
-            LookupError: there is no such intent.
-            Fatal: as `deliver_due`.
-
-        """
-        return await self._delivery.deliver(intent_id)
-
     async def wait_for_work(self, timeout_s: float) -> bool:
         """Wait until something was accepted since the last call, at most `timeout_s` seconds; True if so."""
         waiters = [asyncio.create_task(self._work.wait()), asyncio.create_task(self._clock.sleep(timeout_s))]

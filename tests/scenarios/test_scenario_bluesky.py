@@ -218,7 +218,7 @@ async def test_the_same_thought_is_never_posted_twice_even_after_the_memory_is_l
 
 
 async def test_after_a_restart_the_next_thought_waits_for_its_time(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="1")
+    home = world.make_home("rowan", SOUL_SPEED="20")
     world.network.post_as(world.account("rowan"), "Said just now, in an earlier life.")
     async with awake(home) as life:
         outcome = await life.app.expression.run_if_due()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from common.clock import SystemClock, iso
 from common.result import Err
 from modules.bluesky.perceive import Perceived
+from tests.journals import told_of
 from tests.living import Life, World, awake
 from town.atproto.faults import Fault
 
@@ -113,7 +114,7 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world
     async with awake(home) as life:
         assert (await look(life)).waiting == 0
         await look(life)
-        (entry,) = await life.app.rails.journal.about(uri)
+        (entry,) = await told_of(life.app.rails.journal, uri)
         assert await life.app.awareness.pending.count() == 0
     assert entry.entry.reason == "it was seen only after 30 hours; an answer would come too late"
     assert entry.entry.author == "sam.test"
@@ -127,5 +128,5 @@ async def test_what_was_answered_before_the_database_was_lost_is_passed_over_wit
     home.database.unlink()
     async with awake(home) as life:
         assert (await look(life)).waiting == 0
-        (entry,) = await life.app.rails.journal.about(uri)
+        (entry,) = await told_of(life.app.rails.journal, uri)
     assert entry.entry.reason == "it has its answer already"

@@ -8,6 +8,7 @@ import pytest
 
 from modules.etiquette.rules import MANNERS
 from modules.outbox.types import Draft, IntentKind
+from tests.journals import told_of
 from tests.modules.etiquette.etiquette_house import OWN, OWNER, PEER, House, like, reply_to, uri
 
 STRANGE = uri("ada", "unheard")
@@ -160,7 +161,7 @@ async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(house: House) 
 async def test_the_journal_tells_which_rules_looked_and_what_they_found(house: House) -> None:
     heard = await house.hear("ada")
     submitted = await house.outbox.submit(reply_to(heard))
-    (entry,) = [one.entry for one in await house.journal.about(submitted.intent.id)]
+    (entry,) = [one.entry for one in await told_of(house.journal, submitted.intent.id)]
     rules = {rule["rule"]: rule for rule in entry.data["rules"]}
     assert rules["consent"]["reason"] == "they mentioned us"
     assert (rules["strangers"]["value"], rules["strangers"]["limit"]) == (0, 20)

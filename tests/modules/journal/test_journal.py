@@ -9,7 +9,7 @@ import pytest
 from common.clock import iso
 from common.errors import StorageError
 from modules.journal.types import Entry, EntryKind
-from tests.modules.journal.conftest import SECRET, Desk, an_intent
+from tests.modules.journal.conftest import SECRET, Desk
 
 THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.bsky.feed.post/2"
 
@@ -63,30 +63,6 @@ async def test_recent_gives_the_newest_first_and_only_the_kinds_asked_for(desk: 
     assert [one.entry.summary for one in await desk.journal.recent(3)] == ["3", "2", "1"]
     assert [one.entry.summary for one in await desk.journal.recent(9, ["act", "life"])] == ["3", "1", "0"]
     assert await desk.journal.recent(9, []) == []
-
-
-@pytest.mark.parametrize("asked", [THEIRS, OURS, "intent-1"])
-async def test_the_story_of_an_answer_is_the_same_from_every_end(desk: Desk, asked: str) -> None:
-    await an_intent(desk, "intent-1", THEIRS, cause=THEIRS, result=OURS)
-    await an_intent(desk, "intent-2", "at://else", cause="expression", result="at://x")
-    await desk.journal.record(Entry("decision", "awareness", "answer", trigger_uri=THEIRS))
-    await desk.journal.record(Entry("act", "outbox", "elsewhere", intent_id="intent-2"))
-    await desk.journal.record(Entry("act", "outbox", "sent", intent_id="intent-1"))
-    assert [one.entry.summary for one in await desk.journal.about(asked)] == ["answer", "sent"]
-
-
-async def test_the_story_of_a_silence_needs_no_intent(desk: Desk) -> None:
-    await desk.journal.record(Entry("decision", "awareness", "stay silent", reason="low value", trigger_uri=THEIRS))
-    (story,) = await desk.journal.about(THEIRS)
-    assert story.entry.reason == "low value"
-    assert await desk.journal.about(OURS) == []
-
-
-async def test_a_post_of_its_own_does_not_drag_in_all_others_of_the_same_cause(desk: Desk) -> None:
-    for number in (1, 2):
-        await an_intent(desk, f"intent-{number}", "", cause="expression", result=f"at://did:plc:soul/p/{number}")
-        await desk.journal.record(Entry("act", "outbox", f"post {number}", intent_id=f"intent-{number}"))
-    assert [one.entry.summary for one in await desk.journal.about("at://did:plc:soul/p/2")] == ["post 2"]
 
 
 async def test_pruning_takes_the_old_and_then_the_oldest_above_the_count(desk: Desk) -> None:

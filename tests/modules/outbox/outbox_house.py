@@ -170,6 +170,13 @@ class House:
         await self.client.aclose()
         await self.database.close()
 
+    async def deliver(self, intent_id: str) -> Intent:
+        """One round of deliveries; the intent as it then is."""
+        await self.outbox.deliver_due()
+        intent = await self.outbox.get(intent_id)
+        assert intent is not None
+        return intent
+
     async def restart(self) -> None:
         await self.sleep()
         await self.wake()

@@ -13,6 +13,7 @@ from common.constants import OUTBOX_MAX_ATTEMPTS
 from common.errors import Fatal, StorageError
 from common.result import ApiResult, Ok
 from modules.outbox.types import Draft, Intent, IntentState, Sent
+from tests.journals import told_of
 from tests.modules.outbox.outbox_house import NO_PACING, Fault, House, like, post, reply
 
 HOUR = 3600
@@ -68,7 +69,7 @@ async def test_what_was_sent_is_done_with_its_address_and_told(house: House) -> 
         "Sending reply: hello there | ",
         f"Sent reply: hello there | {after.result_uri}",
     ]
-    assert [entry.entry.summary for entry in await house.journal.about(after.result_uri)] == [
+    assert [entry.entry.summary for entry in await told_of(house.journal, after.id)] == [
         "Queued reply: hello there",
         "Sending reply: hello there",
         "Sent reply: hello there",
@@ -200,7 +201,7 @@ async def test_replies_die_after_six_hours_and_posts_after_a_day(house: House) -
     assert [(await now_as(house, one)).state for one in (answer, essay)] == ["expired", "done"]
     old = await submit(house, post("never"))
     await house.clock.advance(25 * HOUR)
-    assert (await house.outbox.deliver(old.id)).state == "expired"
+    assert (await house.deliver(old.id)).state == "expired"
     assert old.rkey not in house.service.records
 
 
@@ -211,7 +212,7 @@ async def test_what_may_have_arrived_is_looked_for_before_it_is_given_up(house: 
     await house.clock.advance(7 * HOUR)
     house.service.faults.append("lost_request")
     lost = await submit(house, reply(thread(2), "lost"))
-    await house.outbox.deliver(lost.id)
+    await house.deliver(lost.id)
     await house.clock.advance(7 * HOUR)
     await house.outbox.deliver_due()
     assert (await now_as(house, arrived)).state == "done"
@@ -252,39 +253,11 @@ async def test_an_urgent_reply_does_not_wait(house: House) -> None:
     assert (await house.outbox.deliver_due()).done == 3
 
 
-async def test_waiting_for_the_pace_holds_nobody_else_up(house: House) -> None:
-    await submit(house, post("one"))
-    await house.outbox.deliver_due()
-    first_at = house.clock.now()
-    second = await submit(house, post("two"))
-    waiting = asyncio.create_task(house.outbox.deliver(second.id))
-    await house.clock.advance(60)
-    answer = await submit(house, reply(thread(1), "meanwhile"))
-    assert (await house.outbox.deliver(answer.id)).state == "done"
-    assert not waiting.done()
-    while not waiting.done():
-        await house.clock.advance(60)
-        await asyncio.sleep(0.01)
-    assert (await waiting).state == "done"
-    left_at = await house.outbox.last_done_or_accepted("post")
-    assert left_at is not None
-    assert (left_at - first_at).total_seconds() >= 1800
-
-
-async def test_delivering_what_is_already_settled_changes_nothing(house: House) -> None:
-    intent = await submit(house, post("one"))
-    first = await house.outbox.deliver(intent.id)
-    assert await house.outbox.deliver(intent.id) == first
-    assert len(house.service.writes) == 1
-    with pytest.raises(LookupError, match="nobody"):
-        await house.outbox.deliver("nobody")
-
-
 async def test_parallel_rounds_send_each_intent_once(house: House) -> None:
     house.pacing = NO_PACING
     await house.restart()
     intents = [await submit(house, like(thread(number))) for number in range(10)]
-    await asyncio.gather(*(house.outbox.deliver_due() for _ in range(4)), house.outbox.deliver(intents[0].id))
+    await asyncio.gather(*(house.outbox.deliver_due() for _ in range(4)), house.deliver(intents[0].id))
     assert sorted(house.service.writes) == sorted(one.rkey for one in intents)
 
 
@@ -372,7 +345,7 @@ async def test_a_full_disk_under_the_courier_stops_the_process_and_keeps_the_int
 
 async def test_a_secret_in_an_intent_never_reaches_journal_or_terminal(house: House) -> None:
     intent = await submit(house, post("my password is hunter2-hunter2"))
-    await house.outbox.deliver(intent.id)
+    await house.deliver(intent.id)
     told = str(house.console.lines) + str(await house.journal.recent(10))
     assert "hunter2" not in told
     assert "[redacted]" in told

@@ -35,7 +35,7 @@ async def test_the_same_is_never_done_twice_to_one_target(house: House, kind: In
     draft = replace(like(A), kind=kind)
     accepted = await house.outbox.submit(draft)
     if first == "done":
-        await house.outbox.deliver(accepted.intent.id)
+        await house.deliver(accepted.intent.id)
     await house.restart()
     refused = await house.outbox.submit(draft)
     assert not refused.accepted
@@ -68,7 +68,7 @@ async def test_words_that_wait_longer_than_the_window_still_hold_their_place(hou
 
 async def test_words_that_were_sent_stay_in_the_feed_set(house: House) -> None:
     accepted = await house.outbox.submit(post("said once"))
-    await house.outbox.deliver(accepted.intent.id)
+    await house.deliver(accepted.intent.id)
     await house.clock.advance(86_400)
     await house.restart()
     refused = await house.outbox.submit(post("Said once"))
@@ -113,11 +113,11 @@ async def test_the_feed_set_forgets_the_oldest_above_its_cap(house: House) -> No
 async def test_what_failed_or_expired_frees_its_words_and_its_target(house: House) -> None:
     house.service.faults.append("nonsense")
     failed = await house.outbox.submit(reply(A, "first try"))
-    assert (await house.outbox.deliver(failed.intent.id)).state == "failed"
+    assert (await house.deliver(failed.intent.id)).state == "failed"
     again = await house.outbox.submit(reply(A, "first try"))
     assert again.accepted
     await house.clock.advance(6 * 3600)
-    assert (await house.outbox.deliver(again.intent.id)).state == "expired"
+    assert (await house.deliver(again.intent.id)).state == "expired"
     assert (await house.outbox.submit(reply(A, "first try"))).accepted
 
 
@@ -175,7 +175,7 @@ async def test_the_last_post_counts_from_acceptance_until_it_left(house: House) 
     born = house.clock.now()
     assert await house.outbox.last_done_or_accepted("post") == born
     await house.clock.advance(100)
-    await house.outbox.deliver(accepted.intent.id)
+    await house.deliver(accepted.intent.id)
     assert await house.outbox.last_done_or_accepted("post") == house.clock.now()
     assert not (await house.outbox.submit(post("one"))).accepted
     assert await house.outbox.last_done_or_accepted("post") == house.clock.now()

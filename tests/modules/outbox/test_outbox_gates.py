@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -185,20 +184,3 @@ async def test_what_is_young_when_the_gate_opens_leaves_at_once(house: House) ->
     await house.outbox.deliver_due()
     bar.shut = False
     assert (await house.outbox.deliver_due()).done == 3
-
-
-async def test_delivering_one_intent_waits_for_the_gate_too(house: House) -> None:
-    bar = Bar(seconds=30)
-    await under(house, bar)
-    intent = (await house.outbox.submit(post("words"))).intent
-    waiting = asyncio.create_task(house.outbox.deliver(intent.id))
-    for _ in range(5):
-        await house.clock.advance(30)
-        await asyncio.sleep(0.01)
-    assert not waiting.done()
-    assert house.service.writes == []
-    bar.shut = False
-    while not waiting.done():
-        await house.clock.advance(30)
-        await asyncio.sleep(0.01)
-    assert (await waiting).state == "done"

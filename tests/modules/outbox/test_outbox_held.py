@@ -16,6 +16,7 @@ from modules.database import Database
 from modules.journal.journal import Journal
 from modules.outbox import approval
 from modules.outbox.types import Draft, Intent, Rule, Submitted, Verdict
+from tests.journals import told_of
 from tests.modules.outbox.outbox_house import House, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
@@ -70,7 +71,7 @@ async def test_one_block_is_stronger_than_any_hold_and_the_reasons_are_kept(
 
 async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(house: House) -> None:
     submitted = await submit(house, post("words"), saying(PASS, EMPTY), saying(HOLD))
-    (entry,) = await house.journal.about(submitted.intent.id)
+    (entry,) = await told_of(house.journal, submitted.intent.id)
     assert entry.entry.data["rules"] == [
         {"rule": "points", "says": "pass", "reason": "", "value": 3, "limit": 4000, "withhold": False},
         {"rule": "approval", "says": "hold", "reason": "drafts", "value": None, "limit": None, "withhold": False},
@@ -81,7 +82,7 @@ async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(house
 async def test_saying_it_twice_is_a_verdict_like_any_other(house: House) -> None:
     await house.outbox.submit(reply(A, "hello"))
     again = await house.outbox.submit(reply(A, "hello again"))
-    *_, entry = await house.journal.about(again.intent.id)
+    *_, entry = await told_of(house.journal, again.intent.id)
     assert [(item["rule"], item["says"]) for item in entry.entry.data["rules"]] == [("once", "block")]
 
 
@@ -133,7 +134,7 @@ async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(house: House
     assert await house.outbox.wait_for_work(0)
     assert (await house.outbox.deliver_due()).done == 1
     assert house.service.writes == [intent.rkey]
-    told = [entry.entry.reason for entry in await house.journal.about(intent.id)]
+    told = [entry.entry.reason for entry in await told_of(house.journal, intent.id)]
     assert told[:2] == ["a stranger asked", "the owner said yes"]
 
 

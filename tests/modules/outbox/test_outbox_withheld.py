@@ -13,6 +13,7 @@ from common.redact import LEAK, Redactor
 from modules.journal.types import StoredEntry
 from modules.outbox.types import Draft, Verdict
 from modules.secret_scan import SecretScan
+from tests.journals import told_of
 from tests.modules.outbox.outbox_house import House, reply
 
 # NOTE(self): the journal of the house does not know it, so nothing but the door keeps it out.
@@ -42,7 +43,7 @@ async def refused(house: House, draft: Draft) -> StoredEntry:
     assert stored == submitted.intent
     assert (stored.state, stored.error, stored.cause_id) == ("blocked", LEAK, draft.cause_id)
     assert (stored.body, stored.target, stored.body_hash, stored.dedup_key) == ({}, "", "", "")
-    (entry,) = await house.journal.about(stored.id)
+    (entry,) = await told_of(house.journal, stored.id)
     return entry
 
 

@@ -12,6 +12,7 @@ import pytest
 from common.errors import StorageError
 from modules.home import Home
 from modules.self_keeper.history import HISTORY_KEPT, History
+from tests.journals import told_of
 from tests.modules.self_keeper.self_desk import BORN, Desk
 
 GROWN = BORN + "- Slate, because it remembers the rain.\n"
@@ -38,7 +39,7 @@ async def test_a_change_is_written_and_what_was_is_kept_with_the_reason(desk: De
 
 async def test_a_change_is_told_in_the_journal_under_the_post_it_grew_from(desk: Desk) -> None:
     await desk.keeper.change(GROWN, reason="kit spoke of roofs", by="soul", cites=[POST])
-    (stored,) = await desk.journal.about(POST)
+    (stored,) = await told_of(desk.journal, POST)
     assert (stored.entry.summary, stored.entry.reason) == (
         "SELF.md changed; what was written by hand is kept as 20260105T120000000Z",
         "kit spoke of roofs",
