@@ -141,4 +141,97 @@ CREATE TABLE other_writes (
 CREATE INDEX other_writes_by_time ON other_writes (at);
 """
 
-MIGRATIONS = (_FIRST, _TRUST)
+_KNOWLEDGE = """
+CREATE TABLE memories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN
+        ('fact', 'preference', 'person', 'lesson', 'protocol', 'decision', 'episode', 'curated', 'daily')),
+    subject TEXT NOT NULL,
+    body TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    source TEXT NOT NULL,
+    trust TEXT NOT NULL CHECK (trust IN ('stranger', 'peer', 'self', 'owner')),
+    private INTEGER NOT NULL CHECK (private IN (0, 1)),
+    importance INTEGER NOT NULL CHECK (importance BETWEEN 1 AND 5),
+    body_hash TEXT NOT NULL,
+    last_recalled_at TEXT,
+    recall_count INTEGER NOT NULL DEFAULT 0,
+    superseded_by INTEGER REFERENCES memories (id)
+) STRICT;
+CREATE INDEX memories_by_subject ON memories (kind, subject);
+CREATE INDEX memories_by_hash ON memories (body_hash);
+CREATE INDEX memories_by_update ON memories (updated_at);
+CREATE VIEW living_memories AS SELECT id, subject, body, tags FROM memories WHERE superseded_by IS NULL;
+CREATE VIRTUAL TABLE memories_fts USING fts5 (
+    subject, body, tags, content = 'living_memories', content_rowid = 'id',
+    tokenize = "porter unicode61 remove_diacritics 2", prefix = '2 3 4'
+);
+CREATE TRIGGER memories_added AFTER INSERT ON memories WHEN new.superseded_by IS NULL BEGIN
+    INSERT INTO memories_fts (rowid, subject, body, tags) VALUES (new.id, new.subject, new.body, new.tags);
+END;
+CREATE TRIGGER memories_removed AFTER DELETE ON memories WHEN old.superseded_by IS NULL BEGIN
+    INSERT INTO memories_fts (memories_fts, rowid, subject, body, tags)
+        VALUES ('delete', old.id, old.subject, old.body, old.tags);
+END;
+CREATE TRIGGER memories_changed AFTER UPDATE OF subject, body, tags, superseded_by ON memories BEGIN
+    INSERT INTO memories_fts (memories_fts, rowid, subject, body, tags)
+        SELECT 'delete', old.id, old.subject, old.body, old.tags WHERE old.superseded_by IS NULL;
+    INSERT INTO memories_fts (rowid, subject, body, tags)
+        SELECT new.id, new.subject, new.body, new.tags WHERE new.superseded_by IS NULL;
+END;
+
+CREATE TABLE profiles (
+    subject TEXT NOT NULL CHECK (subject IN ('agent', 'user')),
+    field TEXT NOT NULL,
+    value TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    updated_by TEXT NOT NULL,
+    PRIMARY KEY (subject, field)
+) STRICT;
+
+CREATE TABLE marks (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    key TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    last_active_at TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    ended_at TEXT
+) STRICT;
+CREATE UNIQUE INDEX sessions_going_on ON sessions (key) WHERE ended_at IS NULL;
+CREATE INDEX sessions_by_activity ON sessions (last_active_at);
+
+CREATE TABLE session_messages (
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'toolResult')),
+    content TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    provenance INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) STRICT;
+
+CREATE TABLE archives (
+    key TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    session_key TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('prepared', 'done')),
+    last_seq INTEGER NOT NULL,
+    part INTEGER,
+    message_count INTEGER NOT NULL,
+    metadata TEXT NOT NULL,
+    distilled TEXT NOT NULL,
+    prepared_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX archives_by_state ON archives (state, prepared_at);
+"""
+
+MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE)

@@ -1,0 +1,1 @@
+"""Where larger things are kept: the local disk, or an object store."""

@@ -1,0 +1,27 @@
+"""Values that cross the storage adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """What lies under a key. `etag` names this very content; `metadata` has lower-case names."""
+
+    key: str
+    data: bytes
+    etag: str
+    content_type: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One line of a listing: `size` in bytes, `modified` ISO-8601."""
+
+    key: str
+    size: int
+    modified: str
+    etag: str = ""

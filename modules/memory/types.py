@@ -1,0 +1,140 @@
+"""What a memory is, and what a store of memories must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol, get_args
+
+Kind = Literal["fact", "preference", "person", "lesson", "protocol", "decision", "episode", "curated", "daily"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Trust = Literal["stranger", "peer", "self", "owner"]
+"""Whose words a memory rests on, least trusted first."""
+
+PRIVATE_KINDS: frozenset[Kind] = frozenset({"preference", "curated"})
+OWNER_SOURCE = "owner:"
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """Something to remember.
+
+    Attributes:
+        kind: what sort of thing it is.
+        subject: what it is about, in a few words; a new body under the same kind and subject takes the old one's place.
+        body: the thing itself.
+        tags: words to find it by.
+        importance: 1 (a detail) to 5 (never forget).
+        source: where it comes from: a session's key, `self`, or `file:MEMORY.md`.
+        trust: whose words it rests on.
+        shareable: whether it may be told outside the owner's own sessions although it came from one.
+
+    """
+
+    kind: Kind
+    subject: str
+    body: str
+    tags: tuple[str, ...] = ()
+    importance: int = 3
+    source: str = "self"
+    trust: Trust = "self"
+    shareable: bool = False
+
+    @property
+    def private(self) -> bool:
+        """Whether only the owner may be told."""
+        return self.kind in PRIVATE_KINDS or (self.source.startswith(OWNER_SOURCE) and not self.shareable)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory as it is kept. Times are ISO-8601 UTC; `superseded_by` is the id of what took its place."""
+
+    id: int
+    kind: Kind
+    subject: str
+    body: str
+    tags: tuple[str, ...]
+    importance: int
+    source: str
+    trust: Trust
+    private: bool
+    created_at: str
+    updated_at: str
+    last_recalled_at: str | None = None
+    recall_count: int = 0
+    superseded_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to look for.
+
+    Attributes:
+        text: the words of whoever asks, as they are; "" finds the newest.
+        kinds: only these; empty for all.
+        since: only what was updated from then on.
+        limit: at most so many, 1 to 20.
+        public_only: leave out what only the owner may be told.
+
+    """
+
+    text: str
+    kinds: Collection[Kind] = ()
+    since: datetime | None = None
+    limit: int = 8
+    public_only: bool = False
+
+
+class MemoryStore(Protocol):
+    """A store of memories. Every method is one transaction; what has returned is on the disk."""
+
+    async def save(self, new: NewMemory, now: datetime) -> int:
+        """Keep it; its id. The same words refresh what is there; others under the same subject replace it."""
+        ...
+
+    async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
+        """Keep all of them, or none."""
+        ...
+
+    async def search(self, query: Query, now: datetime) -> list[Memory]:
+        """Living entries, best first. No text is a wrong query."""
+        ...
+
+    async def get(self, memory_id: int) -> Memory | None:
+        """One entry, living or not."""
+        ...
+
+    async def history(self, memory_id: int) -> list[Memory]:
+        """All that ever stood under the same kind and subject, newest first."""
+        ...
+
+    async def recalled(self, ids: Collection[int], now: datetime) -> None:
+        """These were shown to a model: count it."""
+        ...
+
+    async def retire(self, memory_id: int, now: datetime) -> bool:
+        """Take it out of what is found, without anything in its place; it stays in the history."""
+        ...
+
+    async def listed(
+        self,
+        *,
+        kinds: Collection[Kind] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        public_only: bool = False,
+        limit: int = 1000,
+    ) -> list[Memory]:
+        """Living entries by when they were updated, newest first."""
+        ...
+
+    async def count(self) -> int:
+        """How many living entries there are."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections that are the store's own."""
+        ...
