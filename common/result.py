@@ -15,6 +15,7 @@ ErrKind = Literal[
     "unknown_outcome",  # a write may or may not have happened: time-out or connection lost after sending
     "auth",  # credentials or token refused
     "not_found",
+    "conflict",  # somebody else wrote in between: read again, then try again
     "invalid",  # the request itself is wrong and will stay wrong
     "fatal",  # nothing we do helps: account taken down or deactivated
 ]

@@ -49,6 +49,11 @@ class Home:
         return self.root / "SELF.md"
 
     @property
+    def workspace(self) -> Path:
+        """The files that may be there or not: USER.md, GOALS.md, MEMORY.md and their like."""
+        return self.root / "workspace"
+
+    @property
     def lock(self) -> Path:
         return self.memory.with_name(self.memory.name + ".lock")
 

@@ -14,6 +14,15 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture in a message: the key of the media store under which its bytes lie, and what its author says it shows."""
+
+    key: str
+    mime: str
+    alt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """The model asks for a tool. `input` is what it sent, parsed; `malformed` says why it could not be."""
 
@@ -33,7 +42,7 @@ class ToolAnswer:
     is_error: bool = False
 
 
-Block: TypeAlias = Text | ToolCall | ToolAnswer
+Block: TypeAlias = Text | Image | ToolCall | ToolAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,7 @@ class Usage:
         input_tokens: zero if the service does not say.
         output_tokens: the same; hidden reasoning included.
         cost_usd: of every attempt, failed ones included; None while no price is known.
+        cached_tokens: how many of the input tokens the service had kept from an earlier call; zero if it does not say.
         step: how far the day's budget was used, in the budget's words; "" without one.
         model: the model that was asked, which need not be the one of the settings.
 
@@ -84,6 +94,7 @@ class Usage:
     cost_usd: float | None = None
     step: str = ""
     model: str = field(default="", compare=False)
+    cached_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """Both together; step and model are those of the later one."""
@@ -94,6 +105,7 @@ class Usage:
             sum(costs) if costs else None,
             other.step or self.step,
             other.model or self.model,
+            self.cached_tokens + other.cached_tokens,
         )
 
 
