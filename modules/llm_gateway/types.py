@@ -15,7 +15,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture in a message: the key of the media store under which its bytes lie, and what its author says it shows."""
+    """A picture in a message: the media store's key for its bytes, and what its author says it shows."""
 
     key: str
     mime: str
