@@ -47,4 +47,10 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Invitation Prompts": frozenset(),
         "Prompt Templates": frozenset({"value", "value1", "value2"}),
     },
+    "memory": {
+        "Recalled": frozenset({"entries"}),
+        "Entry": frozenset({"id", "kind", "subject", "body", "tags", "when", "importance"}),
+        "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
+        "Profile": frozenset({"agent", "user"}),
+    },
 }

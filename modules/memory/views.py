@@ -1,0 +1,182 @@
+"""MEMORY.md, as a view of the memories of kind `curated`: one section each, `## subject` and the body. Pure.
+
+What is rendered is read back as it was, and what a hand writes is never lost: text before the first heading is a
+section of its own (`PREAMBLE`), a heading that stands twice gets a number, a section without text is kept, code blocks may hold
+lines that look like headings, and a body that itself has such lines is rendered with a backslash before them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from modules.memory.types import Memory, Trust
+
+VIEW = "MEMORY.md"
+PREAMBLE = "Before the first heading"
+"""The subject of what stands above the first heading."""
+
+_UNTITLED = "Untitled"
+_LINE_END = re.compile(r"\r\n?")
+_BLANK_START = re.compile(r"\A(?:[^\S\n]*\n|\ufeff)+")
+_HEADING = re.compile(r"##[ \t]+(?=\S)(.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_TRUST_FIRST: tuple[Trust, ...] = ("owner", "self", "peer", "stranger")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section: `title` is unique in its view, `text` has no blank lines around it."""
+
+    title: str
+    text: str
+
+
+def parse_view(markdown: str) -> tuple[Section, ...]:
+    """The sections of a file, in its order."""
+    lines = _lines(markdown.lstrip("\ufeff"))
+    titles: list[str] = [PREAMBLE]
+    texts: list[list[str]] = [[]]
+    for line, in_fence in zip(lines, _fenced(lines), strict=True):
+        heading = None if in_fence else _HEADING.fullmatch(line)
+        if heading:
+            titles.append(_title(heading[1]))
+            texts.append([])
+        else:
+            texts[-1].append(line if in_fence else _unescaped(line))
+    found = [(title, _tidy("\n".join(text))) for title, text in zip(titles, texts, strict=True)]
+    named = [*found[:1], *zip(_unique(titles[1:]), (text for _, text in found[1:]), strict=True)]
+    return tuple(Section(title, text) for title, text in named if text or title != PREAMBLE)
+
+
+def render_view(sections: Iterable[Section]) -> str:
+    """The file. The same sections give the same bytes."""
+    parts: list[str] = []
+    for section in sections:
+        text = _escaped(_tidy(section.text))
+        if section.title == PREAMBLE:
+            parts.insert(0, text)
+        else:
+            parts.append(f"## {section.title}\n\n{text}".rstrip())
+    return "\n\n".join(part for part in parts if part) + "\n" if any(parts) else ""
+
+
+def sections_of(memories: Iterable[Memory], order: Sequence[str] = ()) -> tuple[tuple[Section, Memory], ...]:
+    """Each memory as its section: in the given order of titles, then by age; what is trusted more goes first."""
+    places = {subject_key(title): place for place, title in enumerate(order)}
+
+    def place(memory: Memory) -> tuple[bool, int, int, str, int]:
+        key = subject_key(_title(memory.subject))
+        rank = _TRUST_FIRST.index(memory.trust) if key in places else 0
+        return (not _above(memory), places.get(key, len(places)), rank, memory.created_at, memory.id)
+
+    ordered = sorted(memories, key=place)
+    above = [memory for memory in ordered if _above(memory)][:1]
+    rest = [memory for memory in ordered if memory not in above]
+    titles = _unique([_title(memory.subject) for memory in rest])
+    named = [*((PREAMBLE, memory) for memory in above), *zip(titles, rest, strict=True)]
+    return tuple((Section(title, _told(memory)), memory) for title, memory in named)
+
+
+def subject_key(subject: str) -> str:
+    """By what two subjects count as one."""
+    return " ".join(unicodedata.normalize("NFKC", subject).casefold().split())
+
+
+def with_heading(section: Section) -> str:
+    """A body that says its own heading: tells apart bodies that would count as the same, and an empty one from none."""
+    return f"## {section.title}\n\n{section.text}".rstrip()
+
+
+def _told(memory: Memory) -> str:
+    """The text of a body, without its own heading if it begins with one."""
+    text = _tidy(memory.body)
+    first, _, rest = text.partition("\n")
+    return _tidy(rest) if first == f"## {_title(memory.subject)}" else text
+
+
+def _above(memory: Memory) -> bool:
+    return subject_key(memory.subject) == subject_key(PREAMBLE)
+
+
+def _title(words: str) -> str:
+    return " ".join(words.split()) or _UNTITLED
+
+
+def _unique(titles: Sequence[str]) -> list[str]:
+    """The same titles, the later of two that count as one with the first number that makes them differ."""
+    reserved = {subject_key(PREAMBLE), *(subject_key(title) for title in titles)}
+    used = {subject_key(PREAMBLE)}
+    unique: list[str] = []
+    for title in titles:
+        found = title
+        if subject_key(title) in used:
+            found = next(_free(title, reserved))
+        reserved.add(subject_key(found))
+        used.add(subject_key(found))
+        unique.append(found)
+    return unique
+
+
+def _free(title: str, taken: set[str]) -> Iterator[str]:
+    number = 2
+    while True:
+        candidate = f"{title} ({number})"
+        if subject_key(candidate) not in taken:
+            yield candidate
+        number += 1
+
+
+def _lines(text: str) -> list[str]:
+    return _LINE_END.sub("\n", text).split("\n")
+
+
+def _tidy(text: str) -> str:
+    return _BLANK_START.sub("", _LINE_END.sub("\n", text)).rstrip()
+
+
+def _escaped(text: str) -> str:
+    lines = text.split("\n")
+    marked = zip(lines, _fenced(lines), strict=True)
+    return "\n".join(line if in_fence or not _meant(line) else f"\\{line}" for line, in_fence in marked)
+
+
+def _unescaped(line: str) -> str:
+    return line[1:] if line.startswith("\\") and _meant(line[1:]) else line
+
+
+def _meant(line: str) -> bool:
+    """Whether a line outside of code, without the backslashes before it, would be a heading or open a code block."""
+    bare = line.lstrip("\\")
+    return _HEADING.fullmatch(bare) is not None or _opens(bare) is not None
+
+
+def _opens(line: str) -> str | None:
+    """The fence with which a line opens a code block, if it does."""
+    match = _FENCE.fullmatch(line)
+    return match[1] if match and not (match[1].startswith("`") and "`" in match[2]) else None
+
+
+def _closes(line: str, fence: str) -> bool:
+    match = _FENCE.fullmatch(line)
+    return match is not None and match[1].startswith(fence) and not match[2].strip()
+
+
+def _fenced(lines: Sequence[str]) -> list[bool]:
+    """For each line whether it belongs to a code block, its fences included. A fence that nothing closes is none."""
+    inside = [False] * len(lines)
+    open_ended: set[str] = set()
+    place = 0
+    while place < len(lines):
+        fence = _opens(lines[place])
+        if fence and not any(fence.startswith(known) for known in open_ended):
+            end = next((n for n in range(place + 1, len(lines)) if _closes(lines[n], fence)), None)
+            if end is not None:
+                inside[place : end + 1] = [True] * (end + 1 - place)
+                place = end
+            else:
+                open_ended.add(fence)
+        place += 1
+    return inside
