@@ -53,4 +53,17 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
         "Profile": frozenset({"agent", "user"}),
     },
+    "workspace": {
+        "Headings": frozenset(),
+        "Identity": frozenset({"name", "emoji"}),
+        "Tools": frozenset({"tools"}),
+        "Skill Line": frozenset({"name", "description", "when"}),
+        "Cut": frozenset({"count"}),
+        "Runtime": frozenset({"today", "timezone", "host", "version", "mode", "model"}),
+    },
+    "memory-extraction": {
+        "System Prompt": frozenset({"agent_name"}),
+        "User Message Template": frozenset({"date", "transcript"}),
+        "Summary Message": frozenset({"summary"}),
+    },
 }
