@@ -66,4 +66,13 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "User Message Template": frozenset({"date", "transcript"}),
         "Summary Message": frozenset({"summary"}),
     },
+    "prosoche": {
+        "Attention": frozenset({"what", "when", "why", "count"}),
+        "Degraded": frozenset({"service", "since", "avoid"}),
+        "Avoid": frozenset(),
+    },
+    "commissioning": {
+        "System Prompt": frozenset({"owner_handle", "today"}),
+        "Opening": frozenset(),
+    },
 }
