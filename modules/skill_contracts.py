@@ -51,6 +51,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Recalled": frozenset({"entries"}),
         "Entry": frozenset({"id", "kind", "subject", "body", "tags", "when", "importance"}),
         "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
+        "Left Out": frozenset({"count"}),
         "Profile": frozenset({"agent", "user"}),
     },
     "workspace": {
