@@ -1,0 +1,96 @@
+"""Attention: one line for each thing that is due, none when nothing is, and nothing private for others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from modules.prosoche import FILE, Attention, Blocked, Due, Prosoche, render_prosoche
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from soul.resources import SKILLS
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+MORNING = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def skills() -> Skills:
+    return Skills.load(SKILLS, {name: SKILL_CONTRACTS[name] for name in ("prosoche",)})
+
+
+def test_when_nothing_is_due_nothing_is_said(skills: Skills) -> None:
+    assert render_prosoche(Attention(), skills) == ""
+
+
+def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> None:
+    attention = Attention(
+        commitments=(Due("send the bill", NOON), Due("call @kit.test\n# now", MORNING)),
+        blocked=(Blocked("mend the roof", "no nails"),),
+        mentions=3,
+        rituals=(Due("evening walk", NOON),),
+    )
+    assert render_prosoche(attention, skills, timezone="Europe/Lisbon").splitlines()[1:] == [
+        "- Due 2026-01-05 08:00, you gave your word: call @kit.test # now",
+        "- Due 2026-01-05 12:00, you gave your word: send the bill",
+        "- Stuck: mend the roof (no nails). Find another way, or say so to whoever waits.",
+        "- Posts to you that wait to be met: 3",
+        "- Today, 12:00: evening walk",
+    ]
+
+
+def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
+    text = render_prosoche(Attention(rituals=(Due("walk", NOON),)), skills, timezone="Asia/Tokyo")
+    assert "Today, 21:00: walk" in text
+
+
+def test_what_is_private_is_told_only_to_the_owner(skills: Skills) -> None:
+    attention = Attention(
+        commitments=(Due("canary one", NOON, private=True),),
+        blocked=(Blocked("canary two", "canary three", private=True),),
+        rituals=(Due("canary four", NOON, private=True),),
+    )
+    assert render_prosoche(attention, skills, public=True) == ""
+    assert render_prosoche(attention, skills).count("canary") == 4
+
+
+def test_of_many_things_only_ten_of_a_kind_are_told(skills: Skills) -> None:
+    many = tuple(Due(f"thing {number}", NOON) for number in range(50))
+    assert render_prosoche(Attention(commitments=many), skills).count("gave your word") == 10
+
+
+async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: Skills, tmp_path: Path) -> None:
+    waiting = [2]
+    written: list[str] = []
+
+    async def plans() -> Attention:
+        return Attention(blocked=(Blocked("mend the roof", "no nails", private=True),))
+
+    async def posts() -> Attention:
+        return Attention(mentions=waiting[0])
+
+    async def write(name: str, text: str) -> None:
+        written.append(name)
+        (tmp_path / name).write_text(text)
+
+    prosoche = Prosoche(sources=(plans, posts), skills=skills, write=write)
+    assert "no nails" not in await prosoche.text(public=True)
+    assert "wait to be met: 2" in await prosoche.text(public=True)
+    await prosoche.refresh()
+    await prosoche.refresh()
+    assert written == [FILE]
+    assert (tmp_path / FILE).read_text() == await prosoche.text(public=False) + "\n"
+    waiting[0] = 0
+    await prosoche.refresh()
+    assert "wait to be met" not in (tmp_path / FILE).read_text()
+
+
+async def test_the_file_is_empty_when_nothing_is_due(skills: Skills, tmp_path: Path) -> None:
+    async def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text)
+
+    (tmp_path / FILE).write_text("old news")
+    await Prosoche(sources=(), skills=skills, write=write).refresh()
+    assert (tmp_path / FILE).read_text() == ""
