@@ -1,8 +1,8 @@
 """MEMORY.md, as a view of the memories of kind `curated`: one section each, `## subject` and the body. Pure.
 
 What is rendered is read back as it was, and what a hand writes is never lost: text before the first heading is a
-section of its own (`PREAMBLE`), a heading that stands twice gets a number, a section without text is kept, code blocks may hold
-lines that look like headings, and a body that itself has such lines is rendered with a backslash before them.
+section of its own (`PREAMBLE`), a heading that stands twice gets a number, a section without text is kept, code blocks
+may hold lines that look like headings, and a body that itself has such lines is rendered with a backslash before them.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ from modules.memory.types import Memory
 from modules.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of, subject_key, with_heading
 
 TIME = "2026-01-05T12:00:00.000Z"
-CURATED = Memory(1, "curated", "Tides", "High at noon.", (), 3, "self", "self", True, TIME, TIME)
+CURATED = Memory(
+    1, "curated", "Tides", "High at noon.", (), 3, "self", "self", private=True, created_at=TIME, updated_at=TIME
+)
 FENCED = "Look:\n\n```\n## not a heading\n```"
 
-LINES = st.sampled_from(
-    ["## Tides", "## tides ", "\\## Tides", "\\\\## x", "```", "~~~", "````", "\\```", "```py", "`` ` ``", "", " ", "word",
-     "### deep", "##", "## ", "##\ttab", "    ```", "   ~~~", "```a```", "Tides (2)", "## Tides (2)", "\\", "## ## x"]
-)  # fmt: skip
+HEADINGS = ["## Tides", "## tides ", "\\## Tides", "\\\\## x", "##", "## ", "##\ttab", "## ## x", "## Tides (2)"]
+FENCES = ["```", "~~~", "````", "\\```", "```py", "`` ` ``", "    ```", "   ~~~", "```a```"]
+LINES = st.sampled_from([*HEADINGS, *FENCES, "### deep", "Tides (2)", "\\", "", " ", "word"])
 TEXTS = st.lists(LINES | st.text(max_size=12), max_size=14).map("\n".join)
 SUBJECTS = st.sampled_from(["Tides", "tides", "Tides (2)", PREAMBLE, "", "## x", "a\nb"]) | st.text(max_size=10)
 

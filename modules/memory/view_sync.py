@@ -1,0 +1,183 @@
+"""Keeps MEMORY.md and the daily files in step with memory: what a hand wrote is taken in first, then all is rendered.
+
+Memory is the record, the files are views. After a crash between any two steps the next `sync` does the rest: what was
+taken in is not taken in again, and the mark that says what the file was last rendered as is written after the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Protocol
+
+from common.clock import Clock, local
+from modules.database import Database
+from modules.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
+from modules.memory.recall import Telling, words_of
+from modules.memory.types import Kind, Memory, MemoryStore, NewMemory
+from modules.memory.view_merge import Rendered, merge, missing, rendered
+from modules.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
+from modules.tools.types import Provenance
+
+FILE_SOURCE = f"file:{VIEW}"
+
+_MARK = "memory_view"
+_ALL = 1_000_000
+_CURATED: tuple[Kind, ...] = ("curated",)
+_PASSES = 3
+
+
+class Files(Protocol):
+    """Where the views lie."""
+
+    async def read(self, name: str) -> str | None:
+        """The text of a file; None if there is none to read."""
+        ...
+
+    async def write(self, name: str, text: str) -> None:
+        """Make it so. Raises `StorageError` or `Transient`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What a hand had changed: sections taken in, subjects taken out, and sections that could not be kept as they are.
+
+    While `unkept` is not empty the file stays as the hand left it.
+    """
+
+    taken_in: tuple[str, ...] = ()
+    retired: tuple[str, ...] = ()
+    unkept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DayText:
+    """A daily view for a prompt, and whose words it brings in, if they are not ours."""
+
+    name: str
+    text: str
+    provenance: Provenance | None
+
+
+class MemoryFile:
+    """MEMORY.md."""
+
+    def __init__(self, *, store: MemoryStore, database: Database, files: Files, clock: Clock) -> None:
+        self._store = store
+        self._database = database
+        self._files = files
+        self._clock = clock
+        self._alone = asyncio.Lock()
+
+    async def sync(self) -> Synced:
+        """Take in what a hand changed, then render. Raises `StorageError` or `Transient`; nothing is lost then."""
+        async with self._alone:
+            before = await self._database.run(_before)
+            synced = Synced()
+            while True:
+                text = await self._files.read(VIEW)
+                order = before.order
+                if text is not None and _sha256(text) != before.sha256:
+                    order = tuple(section.title for section in parse_view(text))
+                    synced = await self._take_in(before, text)
+                    if synced.unkept:
+                        return synced
+                shown = [section for section, _ in await self._living(order)]
+                new = render_view(shown)
+                if await self._files.read(VIEW) == text:
+                    break
+            if new != (text or ""):
+                await self._files.write(VIEW, new)
+            after = rendered(new, shown)
+            if after != before:
+                await self._database.run(lambda connection: _remember(connection, after))
+            return synced
+
+    async def _take_in(self, before: Rendered, text: str) -> Synced:
+        merged = merge(before, parse_view(text), await self._living(before.order))
+        for memory in merged.retired:
+            await self._store.retire(memory.id, self._clock.now())
+        todo, plain = list(merged.saved), True
+        for _ in range(_PASSES):
+            if todo:
+                await self._store.save_all([_new(*one, plain=plain) for one in todo], self._clock.now())
+            todo, plain = missing(merged, await self._living(before.order)), False
+            if not todo:
+                break
+        return Synced(
+            tuple(section.title for section, _ in merged.saved),
+            tuple(memory.subject for memory in merged.retired),
+            tuple(section.title for section, _ in todo),
+        )
+
+    async def _living(self, order: Sequence[str]) -> tuple[tuple[Section, Memory], ...]:
+        return sections_of(await self._store.listed(kinds=_CURATED, limit=_ALL), order)
+
+
+class DayFiles:
+    """`memory/YYYY-MM-DD.md`, in the days of one time zone; "" is the machine's own."""
+
+    def __init__(self, *, store: MemoryStore, files: Files, clock: Clock, timezone: str = "") -> None:
+        self._store = store
+        self._files = files
+        self._clock = clock
+        self._timezone = timezone
+
+    async def sync(self) -> None:
+        """Render yesterday and today."""
+        for day in self._days():
+            await self.write(day)
+
+    async def write(self, day: date) -> None:
+        """Render one day, if its file is not what it should be. Raises `StorageError` or `Transient`."""
+        entries = await self._of(day, public_only=False)
+        text = render_day(day, entries, timezone=self._timezone, tell=in_file)
+        if text != (await self._files.read(day_name(day)) or ""):
+            await self._files.write(day_name(day), text)
+
+    async def told(self, telling: Telling, *, public_only: bool) -> tuple[DayText, ...]:
+        """Yesterday and today for a prompt, without those of which there is nothing to tell.
+
+        With `public_only`, as for every session that is not the owner's, nothing private is in it.
+        """
+        texts = []
+        for day in self._days():
+            entries = await self._of(day, public_only=public_only)
+            text, shown = told_in_prompt(day, entries, telling)
+            if shown:
+                texts.append(DayText(day_name(day), text, words_of(shown)))
+        return tuple(texts)
+
+    def _days(self) -> tuple[date, date]:
+        today = local(self._clock.now(), self._timezone).date()
+        return today - timedelta(days=1), today
+
+    async def _of(self, day: date, *, public_only: bool) -> list[Memory]:
+        since, until = day_span(day, self._timezone)
+        found = await self._store.listed(since=since, until=until, public_only=public_only, limit=_ALL)
+        return of_day(day, found, self._timezone)
+
+
+def _new(section: Section, old: Memory | None, *, plain: bool) -> NewMemory:
+    body = section.text if plain and section.text else with_heading(section)
+    if old is None:
+        return NewMemory("curated", section.title, body, source=FILE_SOURCE, trust="owner")
+    return NewMemory("curated", section.title, body, old.tags, old.importance, FILE_SOURCE, "owner")
+
+
+def _before(connection: sqlite3.Connection) -> Rendered:
+    row = connection.execute("SELECT value FROM marks WHERE name = ?", (_MARK,)).fetchone()
+    return Rendered.from_json(row["value"]) if row else Rendered()
+
+
+def _remember(connection: sqlite3.Connection, after: Rendered) -> None:
+    connection.execute("INSERT OR REPLACE INTO marks (name, value) VALUES (?, ?)", (_MARK, after.as_json()))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
