@@ -29,6 +29,7 @@ from modules.budget.policy import (
     seconds_left,
     settled,
     step_at,
+    surely_kept,
     takes_cheaper,
     weigh,
 )
@@ -134,7 +135,7 @@ class Budget:
         sent, answered = settled(
             usage, weight=weight, input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens
         )
-        micro_usd = self._cost(str(reservation.request["model"]), sent, answered)
+        micro_usd = self._cost(str(reservation.request["model"]), sent, answered, surely_kept(usage))
 
         def work(connection: sqlite3.Connection) -> None:
             ledger.settle(connection, reservation.id, input_tokens=sent, output_tokens=answered, micro_usd=micro_usd)
@@ -194,9 +195,9 @@ class Budget:
             )
         return price
 
-    def _cost(self, model: str, input_tokens: int, output_tokens: int) -> int | None:
+    def _cost(self, model: str, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int | None:
         price = self._price(model)
-        return price.cost(input_tokens, output_tokens) if price else None
+        return price.cost(input_tokens, output_tokens, kept_tokens) if price else None
 
     def _cost_at_most(self, model: str, input_tokens: int, output_tokens: int) -> int:
         """Of a call that was made while no price was known: that of the dearest model, if it is not known now."""

@@ -90,6 +90,11 @@ def settled(usage: Usage | None, *, weight: int, input_tokens: int, output_token
     return sent or input_tokens, answered or min(weight, output_tokens)
 
 
+def surely_kept(usage: Usage | None) -> int:
+    """Tokens of the input that the service had from an earlier call, as far as the count can be true."""
+    return usage.cached_tokens if usage and 0 < usage.cached_tokens <= usage.input_tokens else 0
+
+
 def is_news(step: Step, *, told_today: str | None, told_before: str | None) -> bool:
     """Whether the step has to be told: each once a day, upwards only; `normal` after a day that was not."""
     if told_today is None:

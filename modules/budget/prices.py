@@ -1,7 +1,9 @@
 """What a model costs: the owner's own word first, then the published prices that are installed with this program.
 
-Nothing is fetched. Where a price depends on the length of the context or on the hour, the dearest holds; a discount for
-what a service remembers of earlier prompts is not counted on. Both make a price an upper bound, as a wall needs it.
+Nothing is fetched. Where a price depends on the length of the context or on the hour, the dearest holds. What a service
+kept of earlier prompts is cheaper, but nobody can count on it before the answer has said so; and where keeping a prompt
+costs more than reading it, each token that was not kept is taken as kept from now on. So a price is an upper bound, as
+a wall needs it.
 """
 
 from __future__ import annotations
@@ -15,28 +17,45 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
+from modules.llm_gateway.dialect import takes_marks
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
 
 _UNBOUNDED = "output_citation_mtok"
+_STORING = Fraction(5, 4)
+"""What those services take for storing that have to be told to, as a multiple of the price of reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens, which is millionths of a dollar per token; `request` is millionths per request."""
+    """Dollars per million tokens, which is millionths of a dollar per token; `request` is millionths per request.
+
+    `kept` is for a token of input that the service had from an earlier call, `stored` for one that it keeps from now
+    on; None where that makes no difference.
+    """
 
     input: Fraction
     output: Fraction
     request: Fraction = Fraction(0)
+    kept: Fraction | None = None
+    stored: Fraction | None = None
 
-    def cost(self, input_tokens: int, output_tokens: int) -> int:
-        """Millionths of a dollar, rounded up."""
-        return math.ceil(self.request + self.input * input_tokens + self.output * output_tokens)
+    @property
+    def input_at_most(self) -> Fraction:
+        """For a token of input, whatever the service does with it."""
+        return max(self.input, self.kept or self.input, self.stored or self.input)
+
+    def cost(self, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int:
+        """Millionths of a dollar, rounded up. `kept_tokens` are those of the input that surely were kept."""
+        fresh = self.input_at_most
+        kept = fresh if self.kept is None else self.kept
+        sent = fresh * (input_tokens - kept_tokens) + kept * kept_tokens
+        return math.ceil(self.request + sent + self.output * output_tokens)
 
     def output_within(self, micro_usd: int, input_tokens: int) -> int | None:
         """How many tokens of output fit beside the input; negative if not even that fits, None if output is free."""
-        left = micro_usd - self.request - self.input * input_tokens
+        left = micro_usd - self.request - self.input_at_most * input_tokens
         if left < 0:
             return -1
         return math.floor(left / self.output) if self.output else None
@@ -67,7 +86,8 @@ def _override(model: str, overrides: Mapping[str, tuple[float, float]]) -> Price
         return None
     if not all(math.isfinite(part) and part >= 0 for part in pair):
         raise ConfigError(f"Settings: MODEL_PRICES has no number for {model}", remedy="Correct .env.")
-    return Price(*(Fraction(str(part)) for part in pair))
+    given, taken = (Fraction(str(part)) for part in pair)
+    return Price(given, taken, stored=given * _STORING if takes_marks(model) else None)
 
 
 def _published(model: str, base_url: str, now: datetime) -> Price | None:
@@ -95,7 +115,15 @@ def _dearest(info: ModelInfo, now: datetime) -> Price | None:
         max(price.input for price in known),
         max(price.output for price in known),
         max(price.request for price in known),
+        kept=_kept(known),
+        stored=max((price.stored for price in known if price.stored is not None), default=None),
     )
+
+
+def _kept(prices: list[Price]) -> Fraction | None:
+    """None unless all of them say what a token costs that was kept."""
+    found = [price.kept for price in prices if price.kept is not None]
+    return max(found) if len(found) == len(prices) else None
 
 
 def _in_force(info: ModelInfo, now: datetime) -> list[ModelPrice]:
@@ -121,6 +149,8 @@ def _read(listed: ModelPrice) -> Price | None:
         _highest(listed.input_mtok),
         max(_highest(listed.output_mtok), _highest(listed.output_reasoning_mtok)),
         _highest(listed.requests_kcount) * 1000,
+        kept=None if listed.cache_read_mtok is None else _highest(listed.cache_read_mtok),
+        stored=None if listed.cache_write_mtok is None else _highest(listed.cache_write_mtok),
     )
 
 

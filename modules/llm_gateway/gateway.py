@@ -1,8 +1,8 @@
 """The one door to the language model: deadlines, retries, and calm with what small models do.
 
-Stateless between calls but for what a service taught about itself (a parameter that it refuses), which is forgotten
-at restart. A call that dies with the process leaves nothing behind but its reservation at the wall, which then counts
-in full.
+Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
+it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
+the process leaves nothing behind but its reservation at the wall, which then counts in full.
 """
 
 from __future__ import annotations
@@ -25,53 +25,44 @@ from common.constants import (
     LLM_MAX_RETRIES,
     SECOND_MS,
 )
-from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
+from common.errors import Transient
 from common.redact import Redactor
 from modules.console import Console
+from modules.llm_gateway.answers import cut_short, offer, read
+from modules.llm_gateway.cache import CacheMeter, CacheRate
+from modules.llm_gateway.dialect import CACHE_KEY, Wire, chars_of, has_pictures, pictures_in
+from modules.llm_gateway.lessons import Lessons, Vision
 from modules.llm_gateway.messages import convert_messages, convert_tools
+from modules.llm_gateway.pictures import Hydrate, shown
 from modules.llm_gateway.policy import (
     Verdict,
-    adapt_request,
     calculate_backoff,
     classify_llm_error,
     one_line,
     retry_after_ms,
     was_refused,
 )
-from modules.llm_gateway.salvage import find_calls, looks_cut, parse_arguments, without_thinking
+from modules.llm_gateway.refusals import refusal
 from modules.llm_gateway.stream import Answer, BrokenStream
-from modules.llm_gateway.types import (
-    ChatResult,
-    Importance,
-    Message,
-    NamedTool,
-    ToolCall,
-    ToolChoice,
-    ToolSpec,
-    Usage,
-)
+from modules.llm_gateway.types import ChatResult, Importance, Message, ToolChoice, ToolSpec, Usage
 from modules.llm_gateway.wall import Request, Reservation, Wall
+from modules.prompt.types import PromptBlock
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 CUT_RETRY_FACTOR = 4
-_REMEDIES = {
-    401: "Check AI_GATEWAY_API_KEY in .env.",
-    402: "Check the billing of the model service that AI_GATEWAY_API_KEY belongs to.",
-    403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
-}
-_REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
 _MICRO = 1_000_000
 
 
 class _CallFailed(Exception):
     """One attempt failed; its cause is the error itself."""
 
-    def __init__(self, verdict: Verdict, hint_ms: float | None) -> None:
+    def __init__(self, verdict: Verdict, hint_ms: float | None, sent: Request) -> None:
         super().__init__(verdict.message)
         self.verdict = verdict
         self.hint_ms = hint_ms
+        self.sent = sent
 
 
 @dataclass(slots=True)
@@ -91,6 +82,7 @@ class _Tally:
             None if micro_usd is None else micro_usd / _MICRO,
             reservation.step,
             str(reservation.request["model"]),
+            counted.cached_tokens if counted else 0,
         )
 
 
@@ -107,6 +99,11 @@ class LLMGateway:
         wall: what each attempt must pass, and is counted by.
         redactor: masks the secrets that somebody wrote into what the model is told.
         on_usage: called once per answered call with the result and its purpose.
+        on_measured: called for each answer whose input the service counted, with the model, the characters that were
+            sent and the tokens that it made of them; pictures spoil that measure, and are not told.
+        cache_key: by what a service that wants it finds the beginning of our prompts again: whose they are.
+        hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
+        vision: whether pictures are sent.
         transport: makes what the requests travel by.
         call_timeout_s: deadline of each attempt, in seconds, stream included.
         max_retries: attempts after the first, for what is transient.
@@ -125,6 +122,10 @@ class LLMGateway:
         wall: Wall,
         redactor: Redactor | None = None,
         on_usage: Callable[[ChatResult, str], None] | None = None,
+        on_measured: Callable[[str, int, int], None] | None = None,
+        cache_key: str = "",
+        hydrate: Hydrate | None = None,
+        vision: Vision = "auto",
         transport: Callable[[], httpx.AsyncBaseTransport],
         call_timeout_s: float = LLM_CALL_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
@@ -138,17 +139,26 @@ class LLMGateway:
         self._wall = wall
         self._redactor = redactor or Redactor()
         self._on_usage = on_usage
+        self._on_measured = on_measured
+        self._cache_key = cache_key
+        self._hydrate = hydrate
         self._transport = transport
         self._call_timeout_s = call_timeout_s
         self._max_retries = max_retries
         self._openai: AsyncOpenAI | None = None
-        self._lessons: list[Verdict] = []
+        self._lessons = Lessons(base_url=base_url, vision=vision)
+        self._cache = CacheMeter()
+
+    @property
+    def cache(self) -> CacheRate:
+        """How much of the latest prompts the service had kept."""
+        return self._cache.rate
 
     async def chat(
         self,
         messages: Sequence[Message],
         *,
-        system: str = "",
+        system: str | Sequence[PromptBlock] = "",
         max_tokens: int | None = None,
         temperature: float | None = None,
         purpose: str = "",
@@ -169,7 +179,7 @@ class LLMGateway:
         self,
         messages: Sequence[Message],
         *,
-        system: str = "",
+        system: str | Sequence[PromptBlock] = "",
         tools: Sequence[ToolSpec] = (),
         tool_choice: ToolChoice = "auto",
         max_tokens: int | None = None,
@@ -181,7 +191,7 @@ class LLMGateway:
 
         Args:
             messages: the whole conversation; the service remembers nothing.
-            system: the system prompt.
+            system: the system prompt; in blocks, what stays the same may be kept by the service.
             tools: what may be called; none offered, none sent.
             tool_choice: `required` and `NamedTool` force a call, as far as the model obeys.
             max_tokens: limit of the answer, raised to the floor that reasoning models need.
@@ -198,11 +208,11 @@ class LLMGateway:
             SoulError: the service rejects the request, and would again.
 
         """
-        offered, required = _offer(tools, tool_choice)
+        offered, required = offer(tools, tool_choice)
         limit = max(max_tokens or LLM_MAX_OUTPUT_TOKENS, LLM_CLASSIFIER_MIN_TOKENS)
         request: Request = {
             "model": self.model,
-            "messages": self._redactor.value(convert_messages(messages, system)),
+            "messages": await self._worded(messages, system),
             "max_tokens": limit,
             "stream_options": {"include_usage": True},
         }
@@ -210,11 +220,13 @@ class LLMGateway:
             request |= {"tools": convert_tools(offered), "tool_choice": "required" if required else "auto"}
         if temperature is not None:
             request["temperature"] = temperature
+        if self._cache_key:
+            request[CACHE_KEY] = self._cache_key
         tally, started = _Tally(purpose, importance), self._clock.monotonic()
-        result = self._read(await self._ask(request, tally), offered, required=required)
-        if _cut_short(result, offered):
+        result = read(await self._ask(request, tally), offered, required=required, new_id=self._new_id)
+        if cut_short(result, offered):
             larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
-            result = self._read(await self._ask(larger, tally), offered, required=required)
+            result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
         result = _settled(result, tally, self._clock.monotonic() - started)
         if self._on_usage:
             self._on_usage(result, purpose)
@@ -226,10 +238,16 @@ class LLMGateway:
             await self._openai.close()
             self._openai = None
 
+    async def _worded(self, messages: Sequence[Message], system: str | Sequence[PromptBlock]) -> list[Wire]:
+        """The conversation for the wire: its words searched for secrets, its pictures put in."""
+        seen, urls = await shown(messages, self._hydrate if self._lessons.sees(self.model) else None)
+        wire: list[Wire] = self._redactor.value(convert_messages(seen, system))
+        for picture, url in zip(pictures_in(wire), urls, strict=True):
+            picture["url"] = url
+        return wire
+
     async def _ask(self, request: Request, tally: _Tally) -> Answer:
         """Attempts, waits and adapted requests, until there is an answer or no hope of one."""
-        for verdict in self._lessons:
-            request = adapt_request(request, verdict) or request
         failures = 0
         while True:
             tally.attempts += 1
@@ -237,13 +255,15 @@ class LLMGateway:
                 return await self._attempt(request, tally)
             except _CallFailed as failed:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
-                adapted = adapt_request(request, verdict)
+                adapted = self._lessons.learn(request, failed.sent, verdict)
                 if adapted is not None:
-                    self._lessons.append(verdict)
+                    if has_pictures(request) and not has_pictures(adapted):
+                        told = f"{failed.sent['model']} did not take a picture and gets its description"
+                        self._console.line("warn", told, verdict.message)
                     request = adapted
                     continue
                 if verdict.kind != "transient":
-                    raise _refusal(verdict, self.model) from error
+                    raise refusal(verdict, self.model) from error
                 if failures >= self._max_retries:
                     self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)
                     retry_after = None if hint_ms is None else hint_ms / SECOND_MS
@@ -263,10 +283,10 @@ class LLMGateway:
         """One request and its whole stream, within the deadline. Every call to the model passes here, and the wall."""
         client, sdk_error = await self._client()
         leave = await self._wall.reserve(request, purpose=tally.purpose, importance=tally.importance)
-        answer = Answer()
+        sent, answer = self._lessons.apply(leave.request), Answer()
         try:
             async with asyncio.timeout(self._call_timeout_s):
-                stream = await client.chat.completions.create(**leave.request, stream=True)
+                stream = await client.chat.completions.create(**sent, stream=True)
                 async with stream:
                     async for chunk in stream:
                         answer.add(chunk)
@@ -277,9 +297,18 @@ class LLMGateway:
                 await self._wall.release(leave)
             else:
                 tally.add(leave, leave.micro_usd)
-            raise _CallFailed(*self._judge(error)) from error
+            raise _CallFailed(*self._judge(error), sent) from error
         tally.add(leave, await self._wall.settle(leave, answer.usage, answer.weight), answer.usage)
+        self._measure(sent, answer.usage)
         return answer
+
+    def _measure(self, sent: Request, usage: Usage | None) -> None:
+        """Note how much was kept, and how many characters make a token."""
+        if usage is None or not usage.input_tokens:
+            return
+        self._cache.note(usage)
+        if self._on_measured and not has_pictures(sent):
+            self._on_measured(str(sent["model"]), chars_of(sent), usage.input_tokens)
 
     async def _client(self) -> tuple[AsyncOpenAI, type[Exception]]:
         # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
@@ -305,47 +334,8 @@ class LLMGateway:
             verdict = Verdict(verdict.kind, one_line(said), verdict.status)
         return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
 
-    def _read(self, answer: Answer, offered: Sequence[ToolSpec], *, required: bool) -> ChatResult:
-        """The answer in our own words, with calls salvaged from what the model wrote."""
-        text = without_thinking(answer.text).strip()
-        calls: list[ToolCall] = []
-        for raw in answer.calls:
-            arguments, malformed = parse_arguments(raw.arguments)
-            calls.append(ToolCall(raw.id or self._new_id(), raw.name, arguments, malformed))
-        if not calls and offered:
-            text, found = find_calls(text, offered, required=required)
-            calls = [ToolCall(self._new_id(), call.name, call.arguments) for call in found]
-        cut = answer.finish == "length"
-        whole = any(not call.malformed for call in calls)
-        return ChatResult(
-            text=text,
-            tool_calls=tuple(calls),
-            stop_reason="tool_use" if whole or (calls and not cut) else "max_tokens" if cut else "end_turn",
-            model=answer.model,
-        )
-
     def _new_id(self) -> str:
         return f"call_{self._rng.getrandbits(64):016x}"
-
-
-def _offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolSpec], bool]:
-    """Which tools to send, and whether a call is required.
-
-    A service may ignore the object form of `tool_choice`; a single tool that is required cannot be misread.
-    """
-    if isinstance(choice, NamedTool):
-        offered = [tool for tool in tools if tool.name == choice.name]
-        if not offered:
-            raise ValueError(f"{choice.name} is forced but not among the tools")
-        return offered, True
-    return tools, choice == "required" and bool(tools)
-
-
-def _cut_short(result: ChatResult, offered: Sequence[ToolSpec]) -> bool:
-    """Whether the limit left nothing usable: no text at all, or half of a call."""
-    if result.stop_reason != "max_tokens":
-        return False
-    return not result.text or bool(result.tool_calls) or (bool(offered) and looks_cut(result.text))
 
 
 def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
@@ -357,20 +347,4 @@ def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
         model=result.model or tally.usage.model,
         attempts=tally.attempts,
         seconds=seconds,
-    )
-
-
-def _refusal(verdict: Verdict, model: str) -> SoulError:
-    status = f" (HTTP {verdict.status})" if verdict.status else ""
-    if verdict.kind == "fatal":
-        remedy = _REMEDIES.get(verdict.status or 0, _REFUSED_REMEDY)
-        return ModelRefused(f"The model service refuses{status}: {verdict.message}", remedy=remedy)
-    if verdict.kind == "too_long":
-        return PolicyBlocked(
-            f"The prompt is too long for {model}: {verdict.message}",
-            remedy="Choose a model with a larger context by AI_GATEWAY_MODEL, or shorten SELF.md.",
-        )
-    return SoulError(
-        f"The model service rejects the request{status}: {verdict.message}",
-        remedy="Check AI_GATEWAY_MODEL and AI_GATEWAY_BASE_URL in .env.",
     )

@@ -6,17 +6,24 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from modules.llm_gateway.dialect import system_message
 from modules.llm_gateway.policy import truncate_tool_result
-from modules.llm_gateway.types import Block, Message, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.llm_gateway.types import Block, Image, Message, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.prompt.types import PromptBlock
 
 Wire = dict[str, Any]
 
 FAILURE_WORDS = ("Error:", "Blocked:", "BLOCKED:", "SKIPPED:", "CONVERTED TO LIKE:")
+_DETAIL = "low"
 
 
-def convert_messages(messages: Iterable[Message], system: str = "") -> list[Wire]:
-    """The whole conversation for the wire: `system` first, tool answers ahead of the words of the same message."""
-    wire: list[Wire] = [{"role": "system", "content": system}] if system else []
+def convert_messages(messages: Iterable[Message], system: str | Sequence[PromptBlock] = "") -> list[Wire]:
+    """The whole conversation for the wire: `system` first, tool answers ahead of the words of the same message.
+
+    A picture has its key in place of a URL: its bytes are put there once the words were searched for secrets.
+    """
+    first = system_message(system)
+    wire: list[Wire] = [first] if first else []
     for message in messages:
         blocks: Sequence[Block] = (Text(message.content),) if isinstance(message.content, str) else message.content
         wire.extend(_user(blocks) if message.role == "user" else _assistant(blocks))
@@ -50,13 +57,24 @@ def create_assistant_tool_use_message(text: str, tool_calls: Iterable[ToolCall])
     return Message("assistant", (*((Text(text),) if text else ()), *tool_calls))
 
 
-def _user(blocks: Iterable[Block]) -> list[Wire]:
+def _user(blocks: Sequence[Block]) -> list[Wire]:
     answers = [block for block in blocks if isinstance(block, ToolAnswer) and block.tool_use_id]
     wire: list[Wire] = [
         {"role": "tool", "tool_call_id": answer.tool_use_id, "content": _visible(answer)} for answer in answers
     ]
+    if any(isinstance(block, Image) for block in blocks):
+        return [*wire, {"role": "user", "content": [part for block in blocks for part in _parts(block)]}]
     text = _joined(blocks)
     return [*wire, {"role": "user", "content": text}] if text else wire
+
+
+def _parts(block: Block) -> list[Wire]:
+    """Words as a part; a picture as its description and itself."""
+    words = block.text if isinstance(block, Text) else block.alt if isinstance(block, Image) else ""
+    parts: list[Wire] = [{"type": "text", "text": words}] if words else []
+    if isinstance(block, Image):
+        parts.append({"type": "image_url", "image_url": {"url": block.key, "detail": _DETAIL}})
+    return parts
 
 
 def _assistant(blocks: Iterable[Block]) -> list[Wire]:

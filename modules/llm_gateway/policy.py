@@ -21,6 +21,7 @@ from common.constants import (
     LLM_MAX_TOOL_RESULT_CHARS,
     LLM_RETRY_AFTER_MARGIN_MS,
 )
+from modules.llm_gateway.dialect import CACHE_KEY, MARK, has_marks, without_marks
 
 ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
@@ -50,6 +51,18 @@ _TRANSIENT_WORDS = re.compile(
     r"|connection (error|reset|closed)",
     re.IGNORECASE,
 )
+_NO_PICTURES = re.compile(
+    r"\bimages?\b|image_url|\bpictures?\b|\bvision\b|multi-?modal|\bmodalit|content[ _](?:type|part)"
+    r"|content\b.{0,40}\bstring\b",
+    re.IGNORECASE,
+)
+_WORDS_ONLY = re.compile(r"content\b.{0,40}\bstring\b", re.IGNORECASE)
+_ONE_PICTURE = re.compile(
+    r"could not (?:process|decode|read)|(?:invalid|corrupt\w*|malformed|empty) (?:base64 )?(?:image|picture|data)"
+    r"|too (?:large|big|small|many)|exceeds?\b|failed to (?:decode|load|process)",
+    re.IGNORECASE,
+)
+_PICTURELESS_STATUS = {400, 404, 415, 422, 500, 501}
 _UNSURE_STATUS = {408, 409, 424, 499}
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
@@ -136,10 +149,22 @@ def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any
     if "max_completion_tokens" in verdict.message and "max_tokens" in request:
         changed = {key: value for key, value in request.items() if key != "max_tokens"}
         return changed | {"max_completion_tokens": request["max_tokens"]}
-    for parameter in ("temperature", "stream_options"):
+    for parameter in ("temperature", "stream_options", CACHE_KEY):
         if parameter in request and parameter in verdict.message:
             return {key: value for key, value in request.items() if key != parameter}
+    if has_marks(request) and (MARK in verdict.message or _WORDS_ONLY.search(verdict.message)):
+        return without_marks(request)
     return None
+
+
+def refuses_pictures(verdict: Verdict) -> bool:
+    """Whether the service says that it takes no pictures, or not this one."""
+    return verdict.status in _PICTURELESS_STATUS and _NO_PICTURES.search(verdict.message) is not None
+
+
+def refuses_one_picture(verdict: Verdict) -> bool:
+    """Whether it is this picture that is refused, not all."""
+    return _ONE_PICTURE.search(verdict.message) is not None
 
 
 def truncate_tool_result(content: str, limit: int = LLM_MAX_TOOL_RESULT_CHARS) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _MARKS_PER_ANSWER = 16
 _MARKS_PER_CALL = 32
 _MOST_TOKENS = 10**9
+_OTHER_NAMES = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens")
 
 
 class BrokenStream(ConnectionError):
@@ -83,7 +85,16 @@ class Answer:
 def _counted(said: CompletionUsage) -> Usage:
     """What the service counted. Some leave hidden reasoning out of the answer's tokens, but not out of the total."""
     sent, answered, total = (_count(n) for n in (said.prompt_tokens, said.completion_tokens, said.total_tokens))
-    return Usage(sent, max(answered, total - sent))
+    kept = next(filter(None, map(_count, _said_to_be_kept(said))), 0)
+    return Usage(sent, max(answered, total - sent), cached_tokens=kept if kept <= sent else 0)
+
+
+def _said_to_be_kept(said: CompletionUsage) -> Iterator[Any]:
+    """Tokens of the prompt that were known from an earlier call, wherever a service puts that number."""
+    details = said.prompt_tokens_details
+    extra = said.model_extra or {}
+    yield details.get("cached_tokens") if isinstance(details, dict) else getattr(details, "cached_tokens", None)
+    yield from (extra.get(name) for name in _OTHER_NAMES)
 
 
 def _count(value: Any) -> int:  # noqa: ANN401 - the SDK checks nothing that a service streams

@@ -28,6 +28,7 @@ class UsageLog:
             "purpose": purpose,
             "model": result.model,
             "input": result.usage.input_tokens,
+            "cached": result.usage.cached_tokens,
             "output": result.usage.output_tokens,
             "usd": result.cost_usd,
             "attempts": result.attempts,

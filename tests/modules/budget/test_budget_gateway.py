@@ -2,13 +2,16 @@
 
 import asyncio
 import dataclasses
+import math
 import socket
 from collections.abc import Awaitable
+from fractions import Fraction
 
 import pytest
 
 from common.errors import BudgetExceeded, SoulError, Transient
 from modules.budget.measure import input_bound
+from modules.budget.prices import Price
 from modules.budget.types import Caps
 from modules.llm_gateway.types import ChatResult, Message, ToolSpec, Usage
 from tests.modules.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
@@ -154,6 +157,47 @@ async def test_reasoning_that_a_service_counts_only_in_the_total_is_counted(
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
         assert (await door.gateway.chat_with_tools(HELLO)).usage.output_tokens == 490
         assert await door.ledger() == [("settled", 10, 490)]
+
+
+CACHING = Rules(prices=PRICES | {MAIN: Price(Fraction(2), Fraction(8), kept=Fraction(1, 5), stored=Fraction(5, 2))})
+
+
+@pytest.mark.parametrize(
+    ("more", "cached", "cost"),
+    [
+        ({}, 0, 25 + 40),
+        ({"prompt_tokens_details": {"cached_tokens": 6}}, 6, 10 + 1.2 + 40),
+        ({"prompt_tokens_details": {"cached_tokens": 10}}, 10, 2 + 40),
+        ({"cache_read_input_tokens": 6}, 6, 10 + 1.2 + 40),
+        ({"prompt_tokens_details": {"cached_tokens": 0}, "cache_read_input_tokens": 6}, 6, 10 + 1.2 + 40),
+        ({"prompt_tokens_details": None, "prompt_cache_hit_tokens": 6}, 6, 10 + 1.2 + 40),
+        *(
+            ({"prompt_tokens_details": {"cached_tokens": lie}}, 0, 25 + 40)
+            for lie in (11, -6, 10**30, "six", None, float("nan"))
+        ),
+        ({"prompt_tokens_details": "many", "cache_read_input_tokens": 11}, 0, 25 + 40),
+    ],
+)
+async def test_what_was_kept_is_cheaper_what_may_have_been_stored_is_dearer_and_odd_counts_change_nothing(
+    open_door: OpenDoor, model: ScriptedModel, more: dict[str, object], cached: int, cost: float
+) -> None:
+    said = says("hi")
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **more}
+    async with open_door(CACHING) as door:
+        model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
+        result = await door.gateway.chat_with_tools(HELLO)
+        assert await door.ledger() == [("settled", 10, 5)]
+        assert (result.usage.cached_tokens, result.cost_usd) == (cached, math.ceil(cost) / 1e6)
+
+
+async def test_a_prompt_that_may_be_stored_is_reserved_at_what_storing_costs(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door(CACHING) as door:
+        model.plays(refuses(500), refuses(500))
+        await outcome(door, door.gateway.chat_with_tools(HELLO))
+        rows = await door.rig.rows()
+        assert {row["cost_micro_usd"] for row in rows} == {math.ceil(2.5 * BOUND + 8 * 1024)}
 
 
 @pytest.mark.parametrize("lie", [-5, 10**30, "many", None, float("nan")])

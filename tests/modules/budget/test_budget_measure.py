@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.budget.measure import input_bound, output_limit, sent_as
+from modules.budget.measure import TOKENS_PER_PICTURE, input_bound, output_limit, sent_as
 from tests.modules.budget.budget_rig import CHEAP, request
 
 _TEXT = st.text(max_size=60)
@@ -53,6 +53,32 @@ def test_no_template_and_no_byte_tokenizer_makes_more_of_it(
 def test_the_bound_holds_for_long_texts_of_the_worst_letters_even_taken_apart(letter: str) -> None:
     text = unicodedata.normalize("NFC", letter * 5000)
     assert len(text.encode()) <= input_bound(request(letter * 5000)) <= 12 * 5000 + 1500
+
+
+def _with_picture(url: str, kind: str = "image_url") -> dict[str, Any]:
+    parts = [{"type": "text", "text": "look"}, {"type": kind, "image_url": {"url": url, "detail": "low"}}]
+    return {"model": "m", "messages": [{"role": "user", "content": parts}], "max_tokens": 5}
+
+
+def test_a_picture_counts_the_same_whatever_its_bytes() -> None:
+    small, large = (_with_picture("data:image/png;base64," + "A" * length) for length in (10, 500_000))
+    assert input_bound(small) == input_bound(large) == input_bound(_with_picture("")) + TOKENS_PER_PICTURE
+    twice = {**small, "messages": small["messages"] * 2}
+    assert 2 * TOKENS_PER_PICTURE < input_bound(twice) - input_bound(request("")) < 2 * TOKENS_PER_PICTURE + 1000
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        request("data:image/png;base64," + "A" * 5000),
+        _with_picture("https://a.example/" + "A" * 5000),
+        _with_picture("data:image/png;base64," + "A" * 5000, kind="text_url"),
+        _with_picture("data:text/plain;base64," + "A" * 5000),
+    ],
+    ids=["in words", "elsewhere", "no picture", "a text"],
+)
+def test_what_only_looks_like_a_picture_is_counted_by_its_bytes(odd: dict[str, Any]) -> None:
+    assert 5000 < input_bound(odd) < TOKENS_PER_PICTURE
 
 
 def test_half_a_surrogate_pair_is_measured_too() -> None:

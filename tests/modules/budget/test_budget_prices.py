@@ -25,11 +25,11 @@ def price(
 @pytest.mark.parametrize(
     ("model", "base_url", "expected"),
     [
-        ("openai/gpt-5.2", GATEWAY, Price(Fraction(7, 4), Fraction(14))),
-        ("gpt-5.2", GATEWAY, Price(Fraction(7, 4), Fraction(14))),
-        ("gpt-5.2", "https://api.openai.com/v1", Price(Fraction(7, 4), Fraction(14))),
-        ("openai/gpt-5.2", "https://openrouter.ai/api/v1", Price(Fraction(7, 4), Fraction(14))),
-        ("xai/grok-4", GATEWAY, Price(Fraction(3), Fraction(15))),
+        ("openai/gpt-5.2", GATEWAY, Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
+        ("gpt-5.2", GATEWAY, Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
+        ("gpt-5.2", "https://api.openai.com/v1", Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
+        ("openai/gpt-5.2", "https://openrouter.ai/api/v1", Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
+        ("xai/grok-4", GATEWAY, Price(Fraction(3), Fraction(15), kept=Fraction(3, 4))),
     ],
 )
 def test_a_published_price_is_found_by_the_names_that_services_use(model: str, base_url: str, expected: Price) -> None:
@@ -42,11 +42,11 @@ def test_an_unknown_model_has_no_price(model: str) -> None:
 
 
 def test_where_a_long_context_costs_more_the_dearest_tier_holds() -> None:
-    assert price("google/gemini-3-pro-preview") == Price(Fraction(4), Fraction(18))
+    assert price("google/gemini-3-pro-preview") == Price(Fraction(4), Fraction(18), kept=Fraction(2, 5))
 
 
 def test_where_the_hour_decides_the_dearest_hour_holds() -> None:
-    assert price("deepseek/deepseek-chat") == Price(Fraction("0.27"), Fraction("1.1"))
+    assert price("deepseek/deepseek-chat") == Price(Fraction("0.27"), Fraction("1.1"), kept=Fraction("0.07"))
 
 
 def test_a_fee_for_each_request_is_part_of_the_price() -> None:
@@ -68,6 +68,30 @@ def test_the_owners_price_wins_by_full_name_and_by_bare_name(key: str) -> None:
 
 def test_the_owner_may_say_that_a_model_is_free() -> None:
     assert price("my-own", overrides={"my-own": (0.0, 0.0)}) == Price(Fraction(0), Fraction(0))
+
+
+def test_what_a_service_keeps_is_cheaper_only_where_the_answer_says_so_and_what_it_stores_is_dearer() -> None:
+    found = price("anthropic/claude-haiku-4-5")
+    assert found == Price(Fraction(1), Fraction(5), kept=Fraction(1, 10), stored=Fraction(5, 4))
+    assert found.input_at_most == Fraction(5, 4)
+    assert (found.cost(1000, 0), found.cost(1000, 0, 600)) == (1250, 560)
+    assert found.output_within(1250 + 50, 1000) == 10
+
+
+def test_the_owners_price_knows_no_discount_but_what_it_takes_to_store_a_prompt() -> None:
+    own = {"anthropic/claude-haiku-4-5": (1.0, 5.0), "gpt-5.2": (1.0, 5.0)}
+    claude, gpt = price("anthropic/claude-haiku-4-5", overrides=own), price("openai/gpt-5.2", overrides=own)
+    assert claude is not None
+    assert gpt is not None
+    assert (claude.cost(1000, 0, 600), gpt.cost(1000, 0, 600)) == (1250, 1000)
+
+
+def test_no_published_model_costs_more_with_a_cache_than_is_reserved_for_it() -> None:
+    models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
+    known = known_prices(models, {}, base_url=GATEWAY, now=NOW)
+    for found in known.values():
+        assert max(found.cost(1000, 10, kept) for kept in (0, 1, 500, 1000)) <= found.cost(1000, 10)
+    assert any(found.input_at_most > found.input for found in known.values())
 
 
 @pytest.mark.parametrize("pair", [(float("nan"), 1.0), (1.0, float("inf")), (-1.0, 1.0)])
