@@ -12,6 +12,9 @@ from modules.llm_gateway.types import Block, Message, Text, ToolAnswer, ToolCall
 from modules.sessions.rows import blocks
 from modules.sessions.types import Row
 
+_KEPT_SHARE = 0.5
+_SUMMARY_TOKENS = 1000  # more than a summary takes, so that one is not condensed again and again
+
 
 def fitting(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
     """The newest rows that fit; never half of a round of tool calls, and no tool answer at the beginning."""
@@ -23,6 +26,19 @@ def fitting(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
             break
         kept[:0] = unit
     return tuple(kept)
+
+
+def outgrown(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
+    """The oldest rows, to be condensed; empty while all fit, or where condensing would gain nothing.
+
+    The newest half of the budget stays, and in any case what was said last: it is what the turn is about.
+    """
+    if sum(row.tokens for row in rows) <= budget_tokens:
+        return ()
+    newest = fitting(rows, int(budget_tokens * _KEPT_SHARE)) or units(rows)[-1]
+    old = tuple(rows[: len(rows) - len(newest)])
+    worthwhile = len(old) > 1 or sum(row.tokens for row in old) > _SUMMARY_TOKENS
+    return old if worthwhile else ()
 
 
 def units(rows: Iterable[Row]) -> list[list[Row]]:

@@ -139,6 +139,14 @@ def ended(connection: sqlite3.Connection, limit: int) -> list[Session]:
     return _sessions(connection, "ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?", limit)
 
 
+def summary(connection: sqlite3.Connection, session_id: str) -> str:
+    """The summary that stands at the beginning; "" if there is none."""
+    query = "SELECT content FROM session_messages WHERE session_id = ? ORDER BY seq LIMIT 1"
+    first = connection.execute(query, (session_id,)).fetchone()
+    fields = json.loads(first["content"]) if first else {}
+    return str(fields["content"]) if SUMMARY in fields else ""
+
+
 def words_of_owner(connection: sqlite3.Connection, session_key: str) -> list[Message]:
     """The owner's own messages in the conversation that goes on: no answers of tools, and no summary."""
     query = """

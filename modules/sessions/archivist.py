@@ -1,0 +1,219 @@
+"""Condenses conversations that have grown too long and archives those that are over: all steps of it, or none.
+
+The model is asked before anything is written. Then the intention is one row with all that is to be done; the bytes go
+into the store; the memories are kept, and the messages go away in one transaction that also lists the archive. What a
+crash or an unreachable store leaves in between, `finish_prepared` finishes: each step can be done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from adapters.storage.store import Storage
+from common.clock import Clock, iso, parse_iso
+from common.errors import Fatal, SoulError
+from common.result import ApiResult, Err, Ok
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.memory.types import MemoryStore
+from modules.sessions import archives, store, story
+from modules.sessions.archive_file import CONTENT_TYPE, Line, pack, unpack
+from modules.sessions.archived import Archive, Distilled, Outcome
+from modules.sessions.conversation import outgrown
+from modules.sessions.distiller import Distiller
+from modules.sessions.sessions import Sessions
+from modules.sessions.types import Row, Session
+
+COMPACTION = "compaction"
+"""The tag of memories that were extracted because a conversation had grown too long."""
+
+_LEFT_OVER = "it had been left unfinished"
+_WENT_ON = "the conversation went on meanwhile"
+
+
+class Archivist:
+    """The one who takes messages away.
+
+    Args:
+        sessions: the conversations.
+        database: where they lie.
+        storage: where archives go.
+        memories: what is remembered.
+        distiller: says what is worth it.
+        journal: hears what came of it.
+        clock: tells when.
+        agent_id: whose archives they are.
+        forget_media: deletes the media of a session key.
+        remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
+            at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        database: Database,
+        storage: Storage,
+        memories: MemoryStore,
+        distiller: Distiller,
+        journal: Journal,
+        clock: Clock,
+        agent_id: str,
+        forget_media: Callable[[str], Awaitable[ApiResult[int]]],
+        remember: archives.Remember | None = None,
+    ) -> None:
+        self._sessions = sessions
+        self._database = database
+        self._storage = storage
+        self._memories = memories
+        self._distiller = distiller
+        self._journal = journal
+        self._clock = clock
+        self._agent_id = agent_id
+        self._forget_media = forget_media
+        self._remember = remember
+        self._alone = asyncio.Lock()
+
+    async def compact(self, session_id: str, budget_tokens: int) -> Outcome:
+        """Condense the oldest messages, if the conversation is larger than `budget_tokens`.
+
+        Raises:
+            Fatal: the model refuses for good, or the disk does; everything is as it was.
+
+        """
+        async with self._alone:
+            rows = await self._sessions.rows(session_id)
+            old = outgrown(rows, budget_tokens)
+            if not old:
+                return Outcome("nothing", "there is nothing to condense")
+            # NOTE(self): a turn does not wait for a store that could not be reached; `finish_prepared` tries again.
+            if waiting := await self._left_over(session_id):
+                return Outcome("waiting", "an earlier part waits for the store", waiting[0])
+            session = await self._database.run(lambda connection: store.find(connection, session_id))
+            if session is None:
+                raise LookupError(f"no session {session_id}")
+            reason = f"{sum(row.tokens for row in rows)} tokens are more than {budget_tokens}"
+            return await self._archive(session, old, reason, whole=False)
+
+    async def reset(
+        self, session_key: str, *, reason: str = "you asked for it", quiet_since: datetime | None = None
+    ) -> Outcome:
+        """End the conversation under `session_key`, and archive what is left of it; the next one is a new one.
+
+        Args:
+            session_key: whose conversation.
+            reason: why, for the journal.
+            quiet_since: leave it alone if something was said there since then.
+
+        Raises:
+            Fatal: as `compact`.
+
+        """
+        async with self._alone:
+            session = await self._database.run(lambda connection: store.going_on(connection, session_key))
+            if session is None:
+                return Outcome("nothing", "there is no conversation")
+            if quiet_since is not None and session.last_active_at >= iso(quiet_since):
+                return Outcome("postponed", _WENT_ON)
+            for archive in await self._left_over(session.id):
+                outcome = await self._finish(archive, _LEFT_OVER)
+                if outcome.status == "waiting":
+                    return outcome
+            rows = await self._sessions.rows(session.id)
+            if not rows:
+                now = self._clock.now()
+                await self._database.run(lambda connection: store.end(connection, session.id, now))
+                return Outcome("nothing", "nothing was said")
+            return await self._archive(session, rows, reason, whole=True)
+
+    async def finish_prepared(self) -> list[Outcome]:
+        """Finish what was intended; call it at start, and now and then. What still has to wait, waits."""
+        async with self._alone:
+            outcomes = []
+            for archive in await self._database.run(archives.prepared):
+                outcome = await self._finish(archive, _LEFT_OVER)
+                if outcome.status == "done":
+                    await self._journal.record(story.told(archive.session_key, outcome))
+                outcomes.append(outcome)
+            return outcomes
+
+    async def listed(self, session_key: str | None = None, limit: int = 100) -> list[Archive]:
+        """Archives whose bytes lie in the store, newest first."""
+        return await self._database.run(lambda connection: archives.done(connection, session_key, limit))
+
+    async def read(self, archive: Archive) -> ApiResult[list[Line]]:
+        """The lines of an archive; `invalid` if its bytes are damaged."""
+        found = await self._storage.get(archive.key)
+        if isinstance(found, Err):
+            return found
+        try:
+            return Ok(await asyncio.to_thread(unpack, found.data.data))
+        except ValueError as error:
+            return Err(f"{archive.key}: {error}", "invalid")
+
+    async def _archive(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
+        outcome = await self._begin(session, rows, reason, whole=whole)
+        await self._journal.record(story.told(session.key, outcome))
+        return outcome
+
+    async def _left_over(self, session_id: str) -> list[Archive]:
+        """What was intended for this session before, and is not done."""
+        return [each for each in await self._database.run(archives.prepared) if each.session_id == session_id]
+
+    async def _begin(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
+        try:
+            distilled = await self._distil(session, rows, whole=whole)
+        except Fatal:
+            raise
+        except SoulError as error:
+            return Outcome("postponed", str(error))
+        now = self._clock.now()
+        archive = await self._database.run(
+            lambda connection: archives.prepare(
+                connection, session, rows, distilled, agent_id=self._agent_id, whole=whole, now=now
+            )
+        )
+        return await self._finish(archive, reason) if archive else Outcome("postponed", _WENT_ON)
+
+    async def _distil(self, session: Session, rows: Sequence[Row], *, whole: bool) -> Distilled:
+        provenance = await self._sessions.provenance(session.id)
+        # NOTE(self): what a talk of last week taught us was learned last week, whenever it comes to be archived.
+        at = session.last_active_at if whole else iso(self._clock.now())
+        tags = () if whole else (COMPACTION,)
+        distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
+        if whole or distilled.message:
+            return distilled
+        earlier = await self._database.run(lambda connection: store.summary(connection, session.id))
+        return replace(distilled, message=earlier)
+
+    async def _finish(self, archive: Archive, reason: str) -> Outcome:
+        """The steps after the intention, each of which may be done again."""
+        rows = await self._database.run(
+            lambda connection: store.rows(connection, archive.session_id, until=archive.last_seq)
+        )
+        data = await asyncio.to_thread(pack, rows)
+        stored = await self._storage.put(archive.key, data, content_type=CONTENT_TYPE, metadata=archive.metadata)
+        gone = stored if isinstance(stored, Err) else await self._forget(archive)
+        if isinstance(gone, Err):
+            return Outcome("waiting", gone.error, archive)
+        distilled = archive.distilled
+        if self._remember is None and distilled.memories:
+            await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
+        summary = (
+            self._sessions.summary_row(distilled.message, distilled.provenance)
+            if distilled.message and archive.part is not None
+            else None
+        )
+        await self._database.run(lambda connection: archives.finish(connection, archive, summary, self._remember))
+        return Outcome("done", reason, archive)
+
+    async def _forget(self, archive: Archive) -> ApiResult[int]:
+        """The media of a conversation that is over; where another goes on under its key, they go when that one ends."""
+        if archive.part is not None:
+            return Ok(0)
+        goes_on = await self._database.run(lambda connection: store.going_on(connection, archive.session_key))
+        return Ok(0) if goes_on else await self._forget_media(archive.session_key)
