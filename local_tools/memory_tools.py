@@ -1,0 +1,205 @@
+"""What a SOUL can do with its memory and its profiles: save, search, look back, and change what it knows of its owner.
+
+Whose words are in a turn decides what it may save (`modules/memory/admission.py`), and who asked what it may see: only
+the owner is shown what is private. Profiles change by the owner's own words alone, and the journal tells it either way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+
+from common.clock import Clock, parse_iso
+from local_tools.memory_inputs import (
+    CommissioningInput,
+    MemoryHistoryInput,
+    MemorySaveInput,
+    MemorySearchInput,
+    ProfileUpdateInput,
+)
+from modules.foreign_text import Framer, clean, one_line
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.memory.admission import BODY_LENGTH, MOST_TAGS, SUBJECT_LENGTH, TAG_LENGTH, Words, admitted, refusal
+from modules.memory.profiles import Profiles
+from modules.memory.recall import Telling, words_of
+from modules.memory.types import Memory, MemoryStore, NewMemory, Query
+from modules.skills import Skills
+from modules.tools.types import Provenance, Tool, ToolResult, Turn
+
+Complete = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[None]]
+
+
+class MemoryTools:
+    """The handlers, with what they need.
+
+    Args:
+        store: the memories.
+        profiles: the two profiles.
+        skills: the words in which entries are told.
+        journal: hears of each change of a profile, and of each that was refused.
+        clock: the time at which something is remembered.
+        rng: draws the boundary of frames.
+        session_of: the key of the session in which a turn takes place, or what else it is about; "" for the SOUL's own.
+        owner_words: what the owner wrote in their session that is going on.
+        commissioning_due: whether the first talk with the owner is still to be ended.
+        complete: ends it, with the profiles of the SOUL and of the owner.
+        timezone: of the days named; "" is the machine's own.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        profiles: Profiles,
+        skills: Skills,
+        journal: Journal,
+        clock: Clock,
+        rng: random.Random,
+        session_of: Callable[[Turn], str],
+        owner_words: Callable[[], Awaitable[Sequence[str]]],
+        commissioning_due: Callable[[], Awaitable[bool]],
+        complete: Complete,
+        timezone: str = "",
+    ) -> None:
+        self._store = store
+        self._profiles = profiles
+        self._skills = skills
+        self._journal = journal
+        self._clock = clock
+        self._rng = rng
+        self._session_of = session_of
+        self._owner_words = owner_words
+        self._commissioning_due = commissioning_due
+        self._complete = complete
+        self._timezone = timezone
+
+    async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
+        words = Words(turn.asked_by, turn.provenance, self._session_of(turn))
+        if reason := refusal(args.kind, words):
+            return _error(f"nothing was remembered: {reason}")
+        subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)
+        if not subject or not body or len(body) > BODY_LENGTH:
+            return _error(f"a memory needs a subject, and a body of 1 to {BODY_LENGTH} characters")
+        tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
+        wish = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
+        number = await self._store.save(admitted(wish, words), self._clock.now())
+        kept = await self._store.get(number)
+        seen = kept is not None and _may_see(kept, turn)
+        return ToolResult(f"Remembered as [{number}]." if seen else "Remembered.")
+
+    async def search(self, args: MemorySearchInput, turn: Turn) -> ToolResult:
+        since: datetime | None = None
+        if args.since.strip():
+            try:
+                since = parse_iso(args.since)
+            except ValueError:
+                return _error(f"since is a day such as 2026-01-31, not {one_line(args.since)!r}")
+        query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not _by_owner(turn))
+        found = await self._store.search(query, self._clock.now())
+        return self._told(found) if found else ToolResult("Nothing that is remembered has these words.")
+
+    async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
+        known = await self._store.get(args.id)
+        if known is None or not _may_see(known, turn):
+            return _error(f"there is no memory [{args.id}]")
+        return self._told([memory for memory in await self._store.history(args.id) if _may_see(memory, turn)])
+
+    async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
+        change = await self._profiles.update(
+            args.subject,
+            args.field,
+            args.value,
+            evidence=args.evidence,
+            owner_words=await self._owner_words(),
+            by="owner",
+        )
+        done = "was changed" if change.accepted else "was not changed"
+        await self._journal.record(
+            Entry(
+                "decision",
+                "memory",
+                f"The profile of {'the SOUL' if args.subject == 'agent' else 'the owner'} {done}: {args.field}",
+                line="mem" if change.accepted else "warn",
+                reason=change.reason,
+                data={"field": args.field, "value": args.value, "before": change.before, "evidence": args.evidence},
+            )
+        )
+        if not change.accepted:
+            return _error(f"the profile {done}: {change.reason}")
+        return ToolResult(f"The profile says so now: {args.field}.")
+
+    async def complete_commissioning(self, args: CommissioningInput, turn: Turn) -> ToolResult:
+        if not await self._commissioning_due():
+            return _error("this was done once and for all; profile_update changes a field")
+        if not args.agent and not args.user:
+            return _error("nothing was said yet; ask your owner first")
+        await self._complete(args.agent, args.user)
+        return ToolResult("It is noted. The first talk is over; go on as usual.")
+
+    def _told(self, memories: Sequence[Memory]) -> ToolResult:
+        telling = Telling(self._skills, Framer(self._skills, self._rng), self._timezone)
+        return ToolResult(telling.entries(memories), provenance=words_of(memories))
+
+
+def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
+    """The family, as the registry takes it. What a turn may save or see is decided for each call."""
+    anyone, owner = Provenance.STRANGER, Provenance.OWNER
+    return (
+        Tool(
+            "memory_search",
+            "Look for what you remember: whole entries, best first.",
+            MemorySearchInput,
+            "self",
+            anyone,
+            tools.search,
+            effect="look",
+        ),
+        Tool(
+            "memory_history",
+            "All that was ever remembered under the subject of one entry, newest first.",
+            MemoryHistoryInput,
+            "self",
+            anyone,
+            tools.history,
+            effect="look",
+        ),
+        Tool(
+            "memory_save",
+            "Remember something for later turns.",
+            MemorySaveInput,
+            "self",
+            anyone,
+            tools.save,
+        ),
+        Tool(
+            "profile_update",
+            "Change one field of your profile or your owner's, because your owner just said so.",
+            ProfileUpdateInput,
+            "self",
+            owner,
+            tools.update_profile,
+        ),
+        Tool(
+            "complete_commissioning",
+            "End the first talk with your owner, once they agreed to what you understood.",
+            CommissioningInput,
+            "self",
+            owner,
+            tools.complete_commissioning,
+        ),
+    )
+
+
+def _by_owner(turn: Turn) -> bool:
+    return turn.asked_by is Provenance.OWNER
+
+
+def _may_see(memory: Memory, turn: Turn) -> bool:
+    return _by_owner(turn) or not memory.private
+
+
+def _error(said: str) -> ToolResult:
+    return ToolResult(f"Error: {said}.", is_error=True)
