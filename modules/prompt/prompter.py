@@ -1,0 +1,247 @@
+"""Builds what a model is told before anything else: one text for each cache group, within the budget, for one audience.
+
+Nothing here survives a crash but what the estimator and the record of changes keep; everything else is read again.
+What had no room, what could not be read, and a page of ours that was changed are told once for each change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from modules.home import Home, SoulDocument
+from modules.prompt import rows
+from modules.prompt.bootstrap import assemble
+from modules.prompt.changes import Changes, Seen
+from modules.prompt.core import Core
+from modules.prompt.rows import ROWS, rows_for
+from modules.prompt.sources import Asked, Gathered, Sources, gather
+from modules.prompt.types import (
+    GROUPS,
+    Audience,
+    BootstrapResult,
+    CacheGroup,
+    PromptBlock,
+    PromptFile,
+    PromptPart,
+    SystemPrompt,
+)
+from modules.prompt.words import Runtime, Words
+from modules.skills import SYSTEM_SECTION, Skills
+
+_SEPARATOR = "---\n\n"
+_SHA256_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something about prompts that the owner should know: a line, and why."""
+
+    level: Literal["warn", "error"]
+    summary: str
+    reason: str
+
+
+class Prompter:
+    """Builds prompts for every life of one SOUL.
+
+    Args:
+        home: where SELF.md lies; it is read afresh each time.
+        soul: SOUL.md, looked at in each turn.
+        core: the ground rules.
+        skills: the task at hand is a skill's system prompt.
+        sources: everything else.
+        runtime: on what the SOUL runs.
+        budget: the most tokens of a prompt; what is whole may pass it.
+        estimate: tokens of a text.
+        tell: hears what the owner should know.
+        changes: notes what changed; without it nothing is written.
+        timezone: of the SOUL's day; "" for the machine's own.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        home: Home,
+        soul: SoulDocument,
+        core: Core,
+        skills: Skills,
+        sources: Sources,
+        runtime: Runtime,
+        budget: int,
+        estimate: Callable[[str], int],
+        tell: Callable[[Notice], Awaitable[None]],
+        changes: Changes | None = None,
+        timezone: str = "",
+    ) -> None:
+        self._home = home
+        self._soul = soul
+        self._core = core
+        self._skills = skills
+        self._sources = sources
+        self._runtime = runtime
+        self._budget = budget
+        self._estimate = estimate
+        self._tell = tell
+        self._changes = changes
+        self._timezone = timezone
+        self._words = Words(skills)
+        self._squeezed: dict[Audience, dict[str, str]] = {}
+        self._unread: dict[str, str] = {}
+
+    @property
+    def squeezed(self) -> tuple[str, ...]:
+        """For the status file: what had no room when last looked, for whom, and what could not be read."""
+        tight = (
+            f"{name} {how} ({audience})" for audience, held in self._squeezed.items() for name, how in held.items()
+        )
+        return (*tight, *(f"{name}: {why}" for name, why in self._unread.items()))
+
+    async def prompt(
+        self,
+        *,
+        skill: str,
+        variables: Mapping[str, str] | None = None,
+        audience: Audience,
+        session_key: str,
+        query: str = "",
+        now: datetime,
+    ) -> SystemPrompt:
+        """The system prompt of one turn.
+
+        Args:
+            skill: whose "System Prompt" section is the task.
+            variables: what that section takes.
+            audience: who may read what comes of the turn; decides what may be told in it.
+            session_key: the conversation.
+            query: what the turn is about; memories come to mind by it.
+            now: when.
+
+        Raises:
+            IdentityError: SOUL.md is not what it was.
+            StorageError: what changed cannot be written down.
+            SkillError: the skill lacks its section, or a variable.
+
+        """
+        task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip()
+        commissioning = audience == "owner" and await self._sources.commissioning()
+        asked = Asked(audience, session_key, query, now, self._timezone)
+        wanted = rows_for(audience, commissioning=commissioning)
+        found = await gather(self._sources, self._home, self._soul, asked, wanted)
+        found.texts[rows.CORE] = self._core.text
+        await self._note_changes(found, asked)
+        result = self._assemble([*self._files(found, asked, wanted), _file(rows.TASK, task, name=f"skill {skill}")])
+        await self._note_problems(result, found, audience)
+        return _system_prompt(result, found)
+
+    def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
+        rules = len(files) * self._estimate(_SEPARATOR)
+        return assemble(files, budget=self._budget - rules, estimate=self._estimate, cut_note=self._words.cut)
+
+    def _files(self, found: Gathered, asked: Asked, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
+        for row in wanted:
+            text = found.texts.get(row, "")
+            if row == rows.IDENTITY:
+                yield _file(row, self._identity(text, found))
+            elif row == rows.SKILLS:
+                yield _file(row, self._words.skills(found.skills))
+            elif row == rows.RUNTIME:
+                yield _file(row, self._words.runtime(self._runtime, asked))
+            elif row == rows.EXTRA:
+                yield from (_extra(file) for file in found.extra)
+            elif row in {rows.YESTERDAY, rows.TODAY}:
+                yield _file(row, self._words.headed(row, text), name=_day_name(row, asked))
+            else:
+                yield _file(row, self._words.headed(row, text))
+
+    def _identity(self, text: str, found: Gathered) -> str:
+        try:
+            return self._words.identity(text, self._runtime.agent_name)
+        except ValueError as error:
+            found.problems[rows.IDENTITY] = str(error)
+            return self._words.identity("", self._runtime.agent_name)
+
+    async def _note_changes(self, found: Gathered, asked: Asked) -> None:
+        if self._changes is None:
+            return
+        seen = {
+            _tracked_name(name, asked): Seen(text.encode(errors="backslashreplace"), ROWS[name].group)
+            for name, text in found.texts.items()
+            if ROWS[name].tracked
+        }
+        await asyncio.to_thread(self._changes.note, seen)
+
+    async def _note_problems(self, result: BootstrapResult, found: Gathered, audience: Audience) -> None:
+        """Tell what is new of it; forget what is well again."""
+        if line := await asyncio.to_thread(self._core.check):
+            await self._tell(Notice("error", line, "the ground rules are read once, at start"))
+        for name, why in found.problems.items():
+            if self._unread.get(name) != why:
+                self._unread[name] = why
+                await self._tell(Notice("warn", f"{name} is missing from the prompt", why))
+        for name in [name for name in self._unread if name in found.texts and name not in found.problems]:
+            del self._unread[name]
+        known = self._squeezed.get(audience, {})
+        now = dict.fromkeys(result.truncated, "cut") | dict.fromkeys(result.dropped_files, "left out")
+        new = [f"{name} was {how}" for name, how in now.items() if known.get(name) != how]
+        absent = {name: how for name, how in known.items() if name in ROWS and name not in result.tokens}
+        self._squeezed[audience] = absent | now
+        if new:
+            alone = "what must be whole alone passes it" if result.over_budget else "BOOTSTRAP_MAX_TOKENS"
+            reason = f"{result.total} of {self._budget} tokens ({alone}; {audience})"
+            await self._tell(Notice("warn", f"The prompt has no room: {', '.join(new)}", reason))
+
+
+def _file(row: str, text: str, *, name: str = "") -> PromptFile:
+    kind = ROWS[row]
+    return PromptFile(name or row, text.strip(), kind.priority, kind.group, kind.whole)
+
+
+def _extra(file: PromptFile) -> PromptFile:
+    """A caller's file goes behind the SOUL's own, and gives way before them."""
+    kind = ROWS[rows.EXTRA]
+    return replace(file, priority=max(kind.priority, file.priority), group=kind.group, whole=False)
+
+
+def _day_name(row: str, asked: Asked) -> str:
+    day = asked.today - timedelta(days=1) if row == rows.YESTERDAY else asked.today
+    return f"memory/{day:%Y-%m-%d}.md"
+
+
+def _tracked_name(row: str, asked: Asked) -> str:
+    name = _day_name(row, asked) if row in {rows.YESTERDAY, rows.TODAY} else row
+    return f"{name} (public)" if ROWS[row].views and asked.public else name
+
+
+def _system_prompt(result: BootstrapResult, found: Gathered) -> SystemPrompt:
+    included = {file.name for file in result.included}
+    return SystemPrompt(
+        blocks=tuple(_blocks(result)),
+        parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),
+        dropped=result.dropped_files,
+        truncated=result.truncated,
+        memories=found.memories if rows.RECALLED in included else (),
+    )
+
+
+def _blocks(result: BootstrapResult) -> Iterator[PromptBlock]:
+    """One text for each group that has any; a rule stands between any two parts, also across groups."""
+    groups: dict[CacheGroup, list[str]] = {group: [] for group in GROUPS}
+    for file in result.included:
+        groups[file.group].append(file.content)
+    first = True
+    for group, texts in groups.items():
+        if texts:
+            text = f"\n\n{_SEPARATOR}".join(texts)
+            yield PromptBlock(group, text if first else _SEPARATOR + text)
+            first = False
+
+
+def _part(file: PromptFile, tokens: int) -> PromptPart:
+    digest = hashlib.sha256(file.content.encode(errors="backslashreplace")).hexdigest()[:_SHA256_SHOWN]
+    return PromptPart(file.name, len(file.content), digest, tokens, file.group)

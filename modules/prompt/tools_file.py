@@ -1,0 +1,76 @@
+"""TOOLS.md: what a SOUL can do, in a line for each tool; written anew only when the tools themselves are others.
+
+The first line of the file names the tool set that it was made for, so nothing else must be remembered: after a crash,
+or a hand that took it away, it is simply made again. What a hand adds stays until the tools change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from modules.prompt.rows import TOOLS
+from modules.skills import Skills
+from modules.tools.schema import simple_schema
+from modules.tools.types import Tool
+
+_MARK = re.compile(r"<!-- tools: ([0-9a-f]{64}) -->\n*")
+_SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
+
+
+class Files(Protocol):
+    """Where the workspace's files lie."""
+
+    async def read(self, name: str) -> str | None:
+        """The text of a file, or None."""
+        ...
+
+    async def write(self, name: str, text: str) -> None:
+        """Replace it."""
+        ...
+
+
+class ToolsFile:
+    """Keeps TOOLS.md in step with `tools`, which do not change while a process lives."""
+
+    def __init__(self, files: Files, tools: Iterable[Tool], skills: Skills) -> None:
+        self._files = files
+        self._body = tools_text(tools := tuple(tools), skills)
+        self._sha256 = _sha256(tools, self._body)
+
+    async def text(self) -> str:
+        """What the model reads: the file without its first line, made if it is of other tools or not there."""
+        found = await self._files.read(TOOLS) or ""
+        mark = _MARK.match(found)
+        if mark and mark[1] == self._sha256:
+            return found[mark.end() :]
+        await self._files.write(TOOLS, f"<!-- tools: {self._sha256} -->\n\n{self._body}\n")
+        return self._body
+
+
+def without_mark(text: str) -> str:
+    """The text of a TOOLS.md as the model reads it."""
+    return _MARK.sub("", text, count=1)
+
+
+def tools_text(tools: Iterable[Tool], skills: Skills) -> str:
+    """A line for each tool: its name, and the first sentence of what it says of itself."""
+    lines = [f"- `{tool.name}`: {_first_sentence(tool.description)}" for tool in tools]
+    return skills.render("workspace", "Tools", tools="\n".join(lines)).strip() if lines else ""
+
+
+def _sha256(tools: Sequence[Tool], body: str) -> str:
+    told = [
+        (tool.name, tool.description, simple_schema(tool.input_model), tool.capability, tool.needs.name, tool.effect)
+        for tool in tools
+    ]
+    return hashlib.sha256(json.dumps([told, body], sort_keys=True).encode()).hexdigest()
+
+
+def _first_sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    match = _SENTENCE.match(flat)
+    return match[0] if match else flat

@@ -1,0 +1,84 @@
+"""The words around the parts of a prompt, from `skills/workspace`. Pure but for the page they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from common.clock import local, spoken
+from modules.prompt import rows
+from modules.prompt.sources import Asked, SkillLine
+from modules.skills import Skills, interpolate, parse_frontmatter
+
+_SKILL = "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """On what the SOUL runs; mode and model may change while it lives."""
+
+    agent_name: str
+    host: str
+    version: str
+    mode: Callable[[], str]
+    model: Callable[[], str]
+
+
+class Words:
+    """Fills the templates. What does not change is filled once."""
+
+    def __init__(self, skills: Skills) -> None:
+        self._headings = skills.subsections(_SKILL, "Headings")
+        self._identity = skills.subsections(_SKILL, "Identity")
+        self._runtime = skills.subsections(_SKILL, "Runtime")
+        self._skill_line = skills.section(_SKILL, "Skill Line")
+        self._cut = skills.section(_SKILL, "Cut")
+
+    def headed(self, row: str, text: str) -> str:
+        """`text` under the heading of its row, if that has one; "" stays so."""
+        text = text.strip()
+        heading = self._headings.get(row, "") if text else ""
+        return f"{heading}\n\n{text}" if heading else text
+
+    def cut(self, count: int) -> str:
+        """The last line of a file that had no room for `count` of its sections."""
+        return interpolate(self._cut, {"count": count})
+
+    def identity(self, text: str, agent_name: str) -> str:
+        """IDENTITY.md as a sentence, and its own text below; the agent's name where it gives none.
+
+        Raises:
+            ValueError: its frontmatter is no YAML.
+
+        """
+        front, body = parse_frontmatter(text)
+        name, emoji = front.get("name"), front.get("emoji")
+        values = {"name": _one_line(name) or agent_name, "emoji": _one_line(emoji)}
+        sentence = interpolate(self._identity["With Emoji" if values["emoji"] else "Plain"], values)
+        more = self.headed(rows.IDENTITY, body)
+        return f"{sentence}\n\n{more}" if more else sentence
+
+    def skills(self, lines: Sequence[SkillLine]) -> str:
+        """The skills that can be loaded, one a line."""
+        told = [
+            interpolate(self._skill_line, {"name": name, "description": _one_line(about), "when": _one_line(when)})
+            for name, about, when in lines
+        ]
+        return self.headed(rows.SKILLS, "\n".join(told))
+
+    def runtime(self, runtime: Runtime, asked: Asked) -> str:
+        """When and where this is; the machine's name is for the owner."""
+        now = local(asked.now, asked.timezone)
+        values = {
+            "today": spoken(now),
+            "timezone": asked.timezone or now.tzname() or "UTC",
+            "host": runtime.host,
+            "version": runtime.version,
+            "mode": runtime.mode(),
+            "model": runtime.model(),
+        }
+        return interpolate(self._runtime["Public" if asked.public else "Owner"], values)
+
+
+def _one_line(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
