@@ -14,6 +14,7 @@ from adapters.web.types import Fetched
 from common.clock import SystemClock
 from common.files import write_atomic
 from common.result import ApiResult, Err
+from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.home import Home, ensure_self
 from soul.resources import template
 
@@ -42,6 +43,10 @@ def run_init(root: Path) -> None:
         home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"
     ):
         typer.echo(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+    bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
+    if name and not bootstrap.exists() and not done.exists():
+        write_atomic(bootstrap, template(BOOTSTRAP_FILE))
+        typer.echo(f"Wrote {bootstrap}: what your first talk with the SOUL is about.")
     where = "" if home.root == Path.cwd() else f" --home {home.root}"
     typer.echo(f"Next: `soul doctor{where}`, then `soul run{where}`.")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from soul.resources import template
 from tests.living import KEY, PASSWORD, World, settings_of
 from tests.soul.test_bad_input import soul, started, until
 from town.mind.faults import Fault as MindFault
@@ -75,6 +76,7 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     assert PASSWORD not in told
     assert (root / ".env").stat().st_mode & 0o777 == 0o600
     assert "I'm rowan" in (root / "SELF.md").read_text()
+    assert (root / "workspace" / "BOOTSTRAP.md").read_text() == template("BOOTSTRAP.md")
     found = await soul("doctor", "--home", str(root), "--json")
     findings = {item["check"]: item["level"] for item in json.loads(found.output)}
     assert found.code == 0, found.output
@@ -84,7 +86,9 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     )
     (root / "SOUL.md").write_text("mine")
     before = (root / ".env").read_bytes()
+    (root / "workspace" / "BOOTSTRAP.md").unlink()
     assert "Kept" in await _init(root)
+    assert not (root / "workspace" / "BOOTSTRAP.md").exists(), "a home that was lived in has had its first talk"
     assert (root / ".env").read_bytes() == before
     assert (root / "SOUL.md").read_text() == "mine"
 
