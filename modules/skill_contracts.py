@@ -35,6 +35,10 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Relationship": frozenset({"interactions", "sentiment"}),
         "Notes": frozenset({"depth", "own_replies"}),
     },
+    "bluesky-pictures": {
+        "Picture": frozenset({"description"}),
+        "Not Loaded": frozenset({"description"}),
+    },
     "expression": {
         "System Prompt": frozenset({"bluesky_username", "richness_note"}),
         "User Message Template": frozenset({"today", "source", "prompt", "recent_posts"}),
