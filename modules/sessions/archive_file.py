@@ -40,6 +40,8 @@ def unpack(data: bytes) -> list[Line]:
         text = gzip.decompress(data).decode()
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"not a whole archive: {error}") from error
+    if not data:
+        raise ValueError("not an archive: it is empty")
     return [_line(json.loads(line)) for line in text.split("\n") if line]
 
 
