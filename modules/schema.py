@@ -155,31 +155,37 @@ CREATE TABLE memories (
     trust TEXT NOT NULL CHECK (trust IN ('stranger', 'peer', 'self', 'owner')),
     private INTEGER NOT NULL CHECK (private IN (0, 1)),
     importance INTEGER NOT NULL CHECK (importance BETWEEN 1 AND 5),
+    subject_key TEXT NOT NULL,
     body_hash TEXT NOT NULL,
+    shelf TEXT NOT NULL,
     last_recalled_at TEXT,
     recall_count INTEGER NOT NULL DEFAULT 0,
     superseded_by INTEGER REFERENCES memories (id)
 ) STRICT;
-CREATE INDEX memories_by_subject ON memories (kind, subject);
-CREATE INDEX memories_by_hash ON memories (body_hash);
-CREATE INDEX memories_by_update ON memories (updated_at);
-CREATE VIEW living_memories AS SELECT id, subject, body, tags FROM memories WHERE superseded_by IS NULL;
+CREATE INDEX memories_by_subject ON memories (kind, subject_key);
+CREATE INDEX memories_by_hash ON memories (body_hash) WHERE superseded_by IS NULL;
+CREATE INDEX memories_living ON memories (kind, private, updated_at) WHERE superseded_by IS NULL;
+CREATE VIEW living_memories AS SELECT id, subject, body, tags, shelf FROM memories WHERE superseded_by IS NULL;
 CREATE VIRTUAL TABLE memories_fts USING fts5 (
-    subject, body, tags, content = 'living_memories', content_rowid = 'id',
+    subject, body, tags, shelf, content = 'living_memories', content_rowid = 'id',
     tokenize = "porter unicode61 remove_diacritics 2", prefix = '2 3 4'
 );
 CREATE TRIGGER memories_added AFTER INSERT ON memories WHEN new.superseded_by IS NULL BEGIN
-    INSERT INTO memories_fts (rowid, subject, body, tags) VALUES (new.id, new.subject, new.body, new.tags);
+    INSERT INTO memories_fts (rowid, subject, body, tags, shelf)
+        VALUES (new.id, new.subject, new.body, new.tags, new.shelf);
 END;
 CREATE TRIGGER memories_removed AFTER DELETE ON memories WHEN old.superseded_by IS NULL BEGIN
-    INSERT INTO memories_fts (memories_fts, rowid, subject, body, tags)
-        VALUES ('delete', old.id, old.subject, old.body, old.tags);
+    INSERT INTO memories_fts (memories_fts, rowid, subject, body, tags, shelf)
+        VALUES ('delete', old.id, old.subject, old.body, old.tags, old.shelf);
 END;
-CREATE TRIGGER memories_changed AFTER UPDATE OF subject, body, tags, superseded_by ON memories BEGIN
-    INSERT INTO memories_fts (memories_fts, rowid, subject, body, tags)
-        SELECT 'delete', old.id, old.subject, old.body, old.tags WHERE old.superseded_by IS NULL;
-    INSERT INTO memories_fts (rowid, subject, body, tags)
-        SELECT new.id, new.subject, new.body, new.tags WHERE new.superseded_by IS NULL;
+CREATE TRIGGER memories_changed AFTER UPDATE ON memories
+    WHEN (old.subject, old.body, old.tags, old.shelf, old.superseded_by IS NULL)
+        IS NOT (new.subject, new.body, new.tags, new.shelf, new.superseded_by IS NULL)
+BEGIN
+    INSERT INTO memories_fts (memories_fts, rowid, subject, body, tags, shelf)
+        SELECT 'delete', old.id, old.subject, old.body, old.tags, old.shelf WHERE old.superseded_by IS NULL;
+    INSERT INTO memories_fts (rowid, subject, body, tags, shelf)
+        SELECT new.id, new.subject, new.body, new.tags, new.shelf WHERE new.superseded_by IS NULL;
 END;
 
 CREATE TABLE profiles (

@@ -1,0 +1,32 @@
+"""The words of whoever asks, as terms that no full-text syntax can trip over.
+
+What people and models write is full of quotes, stars and operators. None of it survives: a term is letters and digits
+alone, split where the index splits them, so that each is one word there and never a phrase.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import regex
+
+TERMS_MAX = 24
+"""So many distinct words of a text are looked at, the first ones."""
+
+_TEXT_MAX = 8000
+# NOTE(self): as FTS5's unicode61 does it, which keeps the combining signs of this range inside a word.
+_WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
+
+
+def words(text: str) -> list[str]:
+    """The distinct words of a text, in the order of their last mention: the last is the one still being typed."""
+    found = {word.casefold(): word for word in _WORD.findall(text[:_TEXT_MAX])}
+    return list(found.values())
+
+
+def folded(text: str) -> str:
+    """All words of a text in small letters and without diacritics, for an index that does not fold by itself."""
+    bare = "".join(
+        sign for sign in unicodedata.normalize("NFKD", text.casefold()) if unicodedata.category(sign) != "Mn"
+    )
+    return " ".join(_WORD.findall(unicodedata.normalize("NFC", bare)))

@@ -1,0 +1,138 @@
+"""Full-text search in soul.db, whose work is bounded whatever is asked and however much is known.
+
+FTS5 weighs a word by walking through all that have it, and ranks by weighing every match. Here each word is first
+counted, no further than needed; see `ranking` for what follows from the counts. FTS5 walks its lists from the newest
+row backwards, so "the newest that have it" costs as much as it finds.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from common.clock import iso
+from modules.memory import ranking
+from modules.memory.query import words
+from modules.memory.ranking import Candidate, Plan, Term
+from modules.memory.sqlite_rows import fetch, newest, shelves
+from modules.memory.types import Memory, Query
+
+LIMITS = (1, 20)
+
+_SAMPLE = 2000
+_PREFIX_MIN = 2
+
+
+def search(connection: sqlite3.Connection, query: Query, now: datetime) -> list[Memory]:
+    """Living entries, best first; without a word in the query, the newest."""
+    lowest, highest = LIMITS
+    limit = min(max(query.limit, lowest), highest)
+    asked = words(query.text)
+    if not asked:
+        return newest(connection, kinds=query.kinds, since=query.since, public_only=query.public_only, limit=limit)
+    return fetch(connection, _Search(connection, query, now).best(asked, limit))
+
+
+class _Search:
+    """One search, inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, query: Query, now: datetime) -> None:
+        self._rows = connection
+        self._query = query
+        self._now = now
+        # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
+        self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
+
+    def best(self, asked: list[str], limit: int) -> list[int]:
+        plan = ranking.plan(self._counted(asked), self._total)
+        found: list[int] = []
+        if plan.anchors:
+            found = ranking.best(self._anchored(plan), self._now, limit)
+        if len(found) < limit and plan.common:
+            others = (one for one in self._newest_of(plan.common) if one.id not in found)
+            found += ranking.best(others, self._now, limit - len(found))
+        return found
+
+    def _counted(self, asked: list[str]) -> Iterator[Term]:
+        for word in asked[:-1]:
+            yield self._term(f'"{word}"')
+        last = self._term(f'"{asked[-1]}"')
+        if last.count <= ranking.FEW and len(asked[-1]) >= _PREFIX_MIN:
+            begun = f'"{asked[-1]}"*'
+            matches = self._count(begun)
+            if matches <= ranking.FEW:
+                last = Term(begun, matches)
+        yield last
+
+    def _term(self, match: str) -> Term:
+        """How many have it: exactly if they are few, else as many as their share of the newest rows tells."""
+        matches = self._count(match)
+        if matches > ranking.FEW:
+            share = self._count(match, after=self._total - _SAMPLE) / _SAMPLE
+            matches = max(matches, int(share * self._total))
+        return Term(match, matches)
+
+    def _count(self, match: str, after: int = 0) -> int:
+        row = self._rows.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? LIMIT ?)",
+            (match, after, max(ranking.FEW + 1, _SAMPLE)),
+        ).fetchone()
+        return int(row[0])
+
+    def _anchored(self, plan: Plan) -> list[Candidate]:
+        """All that have one of the anchors, by bm25, and more for each common word that they have too."""
+        anchors = _any(plan.anchors)
+        extra: dict[int, float] = {}
+        for term in plan.common:
+            for row in self._rows.execute(
+                "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (f"({anchors}) AND {term.match}",)
+            ):
+                extra[row[0]] = extra.get(row[0], 0.0) + ranking.rarity(term.count, self._total)
+        where, values = self._filters()
+        rows = self._rows.execute(
+            "SELECT m.id, f.weight, m.importance, m.updated_at FROM"  # noqa: S608 - constants
+            " (SELECT rowid AS id, -bm25(memories_fts) AS weight FROM memories_fts WHERE memories_fts MATCH ?) AS f"
+            f" JOIN memories AS m ON m.id = f.id WHERE {where}",
+            (anchors, *values),
+        )
+        return [Candidate(row[0], row[1] + extra.get(row[0], 0.0), row[2], row[3]) for row in rows]
+
+    def _newest_of(self, common: tuple[Term, ...]) -> list[Candidate]:
+        """The newest that have the common words: as many of them together as can be found."""
+        shelf = shelves(self._query.kinds, public_only=self._query.public_only)
+        having: dict[int, set[Term]] = {}
+        for group in ranking.together(common):
+            match = " AND ".join([*(term.match for term in group), *shelf])
+            for row in self._rows.execute(
+                "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
+                (match, ranking.NEWEST),
+            ):
+                having.setdefault(row[0], set()).update(group)
+        where, values = self._filters()
+        rows = self._rows.execute(
+            "SELECT m.id, m.importance, m.updated_at FROM memories AS m"  # noqa: S608 - constants
+            f" WHERE m.id IN (SELECT value FROM json_each(?)) AND {where}",
+            (json.dumps(list(having)), *values),
+        )
+        return [Candidate(row[0], self._worth(having[row[0]]), row[1], row[2]) for row in rows]
+
+    def _worth(self, terms: Iterable[Term]) -> float:
+        return sum(ranking.rarity(term.count, self._total) for term in terms)
+
+    def _filters(self) -> tuple[str, list[str]]:
+        where, values = ["m.superseded_by IS NULL"], []
+        if self._query.kinds:
+            where.append("m.kind IN (SELECT value FROM json_each(?))")
+            values.append(json.dumps(list(self._query.kinds)))
+        if self._query.since:
+            where.append("m.updated_at >= ?")
+            values.append(iso(self._query.since))
+        if self._query.public_only:
+            where.append("m.private = 0")
+        return " AND ".join(where), values
+
+
+def _any(terms: Iterable[Term]) -> str:
+    return " OR ".join(term.match for term in terms)
