@@ -1,0 +1,106 @@
+"""Keys: where each thing lies in a store, built from parts that may come from anywhere. Pure.
+
+A key is parts divided by `/`. Whatever is not a plain letter, digit, `.`, `-` or `_` is written as `~` and two hex
+digits for each of its bytes: `~` is the one mark that no file system and no URL needs to write otherwise. No part can
+end its prefix, climb out of it, be hidden, or pass for a sidecar; and no two different inputs give one key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+SIDECAR = ".meta.json"
+"""The ending of a file that tells of the object beside it, on disks that know no metadata of their own."""
+
+MEDIA = "media/"
+SKILLS = "skills/"
+SKILL_FILE = "SKILL.md"
+
+_MAX_PART_CHARS = 180
+_KEPT_OF_LONG = 100
+_MAX_KEY_CHARS = 900
+_SPECIAL = re.compile(r"[^A-Za-z0-9._-]|^\.|\.$|\.(?=meta\.json$)|-(?=part\d+$)")
+_PART = re.compile(rf"(?!\.)(?!.*{re.escape(SIDECAR)}$)[A-Za-z0-9._~-]{{1,{_MAX_PART_CHARS}}}")
+_EXTENSIONS = {
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "image/svg+xml": "svg",
+    "audio/ogg": "ogg",
+    "audio/opus": "opus",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "audio/mp4": "m4a",
+    "audio/m4a": "m4a",
+    "audio/x-m4a": "m4a",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/webm": "webm",
+    "audio/flac": "flac",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+    "video/quicktime": "mov",
+    "application/pdf": "pdf",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+}
+
+
+def part(text: str) -> str:
+    """One part of a key, whatever `text` is. A long one keeps its beginning and ends in its SHA-256."""
+    encoded = _SPECIAL.sub(_escaped, text) or "~"
+    if len(encoded) <= _MAX_PART_CHARS:
+        return encoded
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{encoded[:_KEPT_OF_LONG]}~~{digest}"
+
+
+def refused_key(key: str) -> str:
+    """Why no object can have this key; "" if one can."""
+    if len(key) > _MAX_KEY_CHARS:
+        return f"a key of {len(key)} characters is too long"
+    if not all(_PART.fullmatch(piece) for piece in key.split("/")):
+        return f"{key!r} is no key"
+    return ""
+
+
+def agent_prefix(agent_id: str) -> str:
+    """Under which everything of one SOUL lies, but for its media."""
+    return f"agents/{part(agent_id)}/"
+
+
+def workspace_key(agent_id: str, name: str) -> str:
+    """A file of a workspace; `name` may have folders, as in `memory/2026-11-22.md`."""
+    return agent_prefix(agent_id) + "/".join(map(part, name.split("/")))
+
+
+def archive_key(agent_id: str, session_id: str, *, epoch_ms: int | None = None) -> str:
+    """The archive of a whole session, or of the part of it that was compacted at `epoch_ms`."""
+    suffix = "" if epoch_ms is None else f"-part{epoch_ms:d}"
+    return f"{agent_prefix(agent_id)}sessions/{part(session_id)}{suffix}.jsonl.gz"
+
+
+def skill_key(name: str) -> str:
+    """A skill that all SOULs share."""
+    return f"{SKILLS}{part(name)}/{SKILL_FILE}"
+
+
+def media_prefix(session_key: str) -> str:
+    """Under which all media of one session lie."""
+    return f"{MEDIA}{part(session_key)}/"
+
+
+def media_key(session_key: str, name: str, mime: str) -> str:
+    """One medium; `name` is unique, and only its ending tells what it is."""
+    return f"{media_prefix(session_key)}{part(name)}.{extension_of(mime)}"
+
+
+def extension_of(mime: str) -> str:
+    """The ending of a file of that MIME type, parameters ignored; `bin` for what is not listed."""
+    return _EXTENSIONS.get(mime.partition(";")[0].strip().lower(), "bin")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"~{byte:02X}" for byte in match[0].encode(errors="surrogatepass"))

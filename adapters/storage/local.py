@@ -1,0 +1,249 @@
+"""Objects as files in a folder. Each file appears whole or not at all, readable by its owner alone.
+
+What a disk does not keep with a file (its kind, its metadata) lies beside it in a sidecar that no listing shows. The
+sidecar is written first and holds what belongs to the content before as well as to the new one: after a crash between
+the two, whichever content is there finds its own. A key that was being written for the first time is then not there.
+One lock for all who write, in this process or another, makes conditional writes sure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from adapters.storage.keys import SIDECAR, refused_key
+from adapters.storage.metadata import checked, checked_type
+from adapters.storage.types import ObjectInfo, StoredObject
+from common.clock import iso
+from common.errors import StorageError, Transient
+from common.files import storage_error, write_atomic
+from common.result import ApiResult, Err, ErrKind, Ok
+
+T = TypeVar("T")
+
+_LOCK = ".lock"
+_LOCK_PAUSE_S = 0.01
+_ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+class LocalStorage:
+    """A store in the folder `root`, which is made when something is first kept.
+
+    A listing tells no etags here: they are made from the content, which it does not read.
+    """
+
+    def __init__(self, root: Path, *, deadline_s: float) -> None:
+        self._root = root
+        self._deadline_s = deadline_s
+
+    async def get(self, key: str) -> ApiResult[StoredObject]:
+        return await self._in_thread(key, lambda: self._get(key), late="transient")
+
+    async def put(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+        if_match: str | None = None,
+        if_absent: bool = False,
+    ) -> ApiResult[str]:
+        about = _about(data, checked_type(content_type), checked(metadata))
+
+        def write() -> ApiResult[str]:
+            with self._alone():
+                return self._put(key, data, about, if_match=if_match, if_absent=if_absent)
+
+        return await self._in_thread(key, write, late="unknown_outcome")
+
+    async def delete(self, key: str) -> ApiResult[bool]:
+        def remove() -> ApiResult[bool]:
+            with self._alone():
+                return Ok(self._delete(key))
+
+        return await self._in_thread(key, remove, late="unknown_outcome")
+
+    async def list(self, prefix: str) -> ApiResult[tuple[ObjectInfo, ...]]:
+        folder = prefix.removesuffix("/")
+
+        def look() -> ApiResult[tuple[ObjectInfo, ...]]:
+            return Ok(tuple(sorted(self._listed(folder), key=lambda info: info.key)))
+
+        return await self._in_thread(folder, look, late="transient", whole=not folder)
+
+    async def delete_all(self, prefix: str) -> ApiResult[int]:
+        folder = prefix.removesuffix("/")
+
+        def remove() -> ApiResult[int]:
+            with self._alone():
+                return Ok(self._delete_all(folder))
+
+        return await self._in_thread(folder, remove, late="unknown_outcome")
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+    def _get(self, key: str) -> ApiResult[StoredObject]:
+        data = self._read(key)
+        if data is None:
+            return Err(f"There is no {key}", "not_found")
+        etag = _etag(data)
+        about = _fitting(self._sidecar(key), etag)
+        return Ok(StoredObject(key, data, etag, about["contentType"], about["metadata"]))
+
+    def _put(
+        self, key: str, data: bytes, about: dict[str, Any], *, if_match: str | None, if_absent: bool
+    ) -> ApiResult[str]:
+        there = self._read(key)
+        if if_absent and there is not None:
+            return Err(f"{key} is there already", "conflict")
+        if if_match is not None and (there is None or _etag(there) != if_match):
+            return Err(f"{key} has changed", "conflict")
+        path = self._path(key)
+        self._make_folders(path.parent)
+        before = self._sidecar(key)
+        if before or about["contentType"] or about["metadata"]:
+            if there is not None and _etag(there) != about["etag"]:
+                about["before"] = _fitting(before, _etag(there)) | {"etag": _etag(there)}
+            write_atomic(_beside(path), json.dumps(about, ensure_ascii=False, indent=1), mode=0o600)
+        write_atomic(path, data, mode=0o600)
+        return Ok(about["etag"])
+
+    def _delete(self, key: str) -> bool:
+        path = self._path(key)
+        try:
+            path.unlink()
+        except _ABSENT:
+            return False
+        _beside(path).unlink(missing_ok=True)
+        self._prune(path.parent)
+        return True
+
+    def _delete_all(self, folder: str) -> int:
+        """Also what a killed writer left half-written there."""
+        count = sum(self._delete(info.key) for info in list(self._listed(folder)))
+        for place, folders, files in os.walk(self._path(folder), topdown=False):
+            for name in files:
+                Path(place, name).unlink(missing_ok=True)
+            for name in folders:
+                if Path(place, name).is_symlink():
+                    Path(place, name).unlink()
+            self._prune(Path(place))
+        return count
+
+    def _listed(self, folder: str) -> Iterator[ObjectInfo]:
+        for place, _, files in os.walk(self._path(folder)):
+            for name in files:
+                path = Path(place, name)
+                key = path.relative_to(self._root).as_posix()
+                if refused_key(key) or path.is_symlink():
+                    continue
+                with suppress(FileNotFoundError):  # somebody has just deleted it
+                    facts = path.stat()
+                    yield ObjectInfo(key, facts.st_size, iso(datetime.fromtimestamp(facts.st_mtime, UTC)))
+
+    def _path(self, key: str) -> Path:
+        """Where a key lies. Raises `StorageError` if a link leads it out of the store."""
+        path = self._root / key
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._root)):
+            raise StorageError(f"{path} leads out of the store", remedy=f"Remove the link under {self._root}.")
+        return path
+
+    def _read(self, key: str) -> bytes | None:
+        try:
+            return self._path(key).read_bytes()
+        except _ABSENT:
+            return None
+
+    def _sidecar(self, key: str) -> dict[str, Any]:
+        """What lies beside an object, or nothing if it is not there or not ours."""
+        try:
+            told = json.loads(_beside(self._path(key)).read_bytes())
+        except (*_ABSENT, ValueError, RecursionError):
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def _make_folders(self, folder: Path) -> None:
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
+        try:
+            for place in reversed(missing):
+                place.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise storage_error(folder, error) from error
+
+    def _prune(self, folder: Path) -> None:
+        """Remove folders that have become empty, upwards; the root stays."""
+        with suppress(OSError):
+            while folder != self._root and folder.is_relative_to(self._root):
+                folder.rmdir()
+                folder = folder.parent
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the store's lock. Raises `Transient` if others hold it for too long."""
+        self._make_folders(self._root)
+        until = time.monotonic() + self._deadline_s
+        handle = os.open(self._root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        raise Transient(f"Somebody else is writing in {self._root} for too long") from None
+                    time.sleep(_LOCK_PAUSE_S)
+            yield
+        finally:
+            os.close(handle)
+
+    async def _in_thread(
+        self, key: str, work: Callable[[], ApiResult[T]], *, late: ErrKind, whole: bool = False
+    ) -> ApiResult[T]:
+        """What `work` answers. `late` is the kind of error if it takes too long; `whole`: the store, not a key."""
+        if not whole and (why := refused_key(key)):
+            return Err(why, "invalid")
+        try:
+            async with asyncio.timeout(2 * self._deadline_s):
+                return await asyncio.to_thread(work)
+        except TimeoutError:
+            return Err(f"The disk did not answer in time for {self._root / key}", late)
+        except Transient as error:
+            return Err(str(error), "transient")
+        except StorageError as error:
+            return Err(f"{error}. {error.remedy}", "fatal")
+        except OSError as error:
+            return Err(f"The disk refuses {self._root / key}: {error.strerror or error}", "fatal")
+
+
+def _etag(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + SIDECAR)
+
+
+def _about(data: bytes, content_type: str, metadata: dict[str, str]) -> dict[str, Any]:
+    return {"etag": _etag(data), "contentType": content_type, "metadata": metadata}
+
+
+def _fitting(told: dict[str, Any], etag: str) -> dict[str, Any]:
+    """The part of a sidecar that speaks of this content; the newest if it speaks of none: it was changed by hand."""
+    before = told.get("before")
+    about = before if isinstance(before, dict) and before.get("etag") == etag and told.get("etag") != etag else told
+    kind, metadata = about.get("contentType"), about.get("metadata")
+    return {
+        "contentType": kind if isinstance(kind, str) else "",
+        "metadata": {str(name): str(value) for name, value in metadata.items()} if isinstance(metadata, dict) else {},
+    }
