@@ -6,6 +6,7 @@ make it what it is, is left out; neither takes the rest of the page down.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from adapters.atproto.types import (
     Blob,
     FeedItem,
     Notification,
+    Picture,
     Post,
     Profile,
     Record,
@@ -27,7 +29,9 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 BOT_LABEL = "bot"
-_MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video", "app.bsky.embed.gallery")
+MOST_PICTURES = 4
+_IMAGES = "app.bsky.embed.images"
+_MEDIA = (_IMAGES, "app.bsky.embed.video", "app.bsky.embed.gallery")
 
 
 def text_of(source: Json, key: str) -> str:
@@ -106,6 +110,7 @@ def post(view: Json) -> Post | None:
         repost_count=_count(view, "repostCount"),
         like_count=_count(view, "likeCount"),
         has_media=any(text_of(embed, "$type") in _MEDIA for embed in _embeds(record)),
+        pictures=_pictures(record, view),
     )
 
 
@@ -135,6 +140,7 @@ def notification(item: Json) -> Notification | None:
         reason_subject=text_of(item, "reasonSubject") or None,
         reply=_reply(record),
         links=_links(record),
+        pictures=_pictures(record, {}),
     )
 
 
@@ -195,6 +201,25 @@ def _links(record: Json) -> tuple[str, ...]:
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
     return tuple(dict.fromkeys(uri for uri in uris if uri))
+
+
+def _pictures(record: Json, view: Json) -> tuple[Picture, ...]:
+    """Those on a post, by its record and by what the service makes of it; either may be missing."""
+    uploaded, shown = _images(record, _IMAGES), _images(view, f"{_IMAGES}#view")
+    nothing: Json = {}
+    pairs = itertools.zip_longest(uploaded, shown, fillvalue=nothing)
+    found = (_picture(*pair) for pair in pairs)
+    return tuple(picture for picture in found if picture.url or picture.cid)[:MOST_PICTURES]
+
+
+def _picture(uploaded: Json, shown: Json) -> Picture:
+    file = blob(object_of(uploaded, "image")) or Blob("", "", 0)
+    alt = text_of(shown, "alt") or text_of(uploaded, "alt")
+    return Picture(alt, text_of(shown, "fullsize"), file.cid, file.mime_type, file.size)
+
+
+def _images(source: Json, kind: str) -> list[Json]:
+    return next((_objects(embed, "images") for embed in _embeds(source) if text_of(embed, "$type") == kind), [])
 
 
 def _embeds(record: Json) -> tuple[Json, Json]:

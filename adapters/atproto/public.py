@@ -66,6 +66,13 @@ class PublicRepos:
                 break
         return Ok(tuple(found))
 
+    async def file_url(self, did: str, cid: str) -> ApiResult[str]:
+        """Where a file of `did` can be fetched, by the name of its bytes."""
+        server = await self._server(did)
+        if isinstance(server, Err):
+            return server
+        return Ok(f"{server.data}/xrpc/com.atproto.sync.getBlob?{urlencode({'did': did, 'cid': cid})}")
+
     async def _page(self, server: str, *, cursor: str, **params: str) -> ApiResult[Json]:
         asked = {**params, "limit": str(_PAGE)} | ({"cursor": cursor} if cursor else {})
         return await self._json(f"{server}/xrpc/com.atproto.repo.listRecords?{urlencode(asked)}")

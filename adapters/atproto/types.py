@@ -51,6 +51,26 @@ class ReplyRefs:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture on a post, with its author's description.
+
+    Attributes:
+        alt: what it shows, in its author's words; "" if they gave none.
+        url: where it is shown in full size; "" where only the record is known.
+        cid: names the bytes as its author uploaded them, among the files of the author's account; "" if not known.
+        mime: of those bytes, as their author says; "" if not known.
+        size: how many they are; 0 if not known.
+
+    """
+
+    alt: str = ""
+    url: str = ""
+    cid: str = ""
+    mime: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Post:
     """A post. `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full."""
 
@@ -66,6 +86,7 @@ class Post:
     repost_count: int = 0
     like_count: int = 0
     has_media: bool = False
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def ref(self) -> StrongRef:
@@ -99,6 +120,7 @@ class Notification:
     reason_subject: str | None = None
     reply: ReplyRefs | None = None
     links: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def ref(self) -> StrongRef:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
+from adapters.atproto.types import Actor, Notification, Picture, ReplyRefs, StrongRef
 from common.clock import Clock, iso
 from modules.bluesky.types import Pending
 from modules.database import Database
@@ -120,6 +120,13 @@ class PendingPosts:
 def _notification(data: dict[str, Any]) -> Notification:
     reply = data.pop("reply")
     refs = ReplyRefs(StrongRef(**reply["parent"]), StrongRef(**reply["root"])) if reply else None
+    pictures = tuple(Picture(**picture) for picture in data.get("pictures", ()))
     return Notification(
-        **{**data, "author": Actor(**data["author"]), "reply": refs, "links": tuple(data["links"])},
+        **{
+            **data,
+            "author": Actor(**data["author"]),
+            "reply": refs,
+            "links": tuple(data["links"]),
+            "pictures": pictures,
+        },
     )

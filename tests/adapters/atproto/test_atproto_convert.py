@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,14 @@ from hypothesis import strategies as st
 
 from adapters.atproto import convert
 from adapters.atproto.thread import resolve_reply_refs
-from adapters.atproto.types import Actor, FeedItem, Post, ReplyRefs, StrongRef, ThreadNode
+from adapters.atproto.types import Actor, FeedItem, Picture, Post, ReplyRefs, StrongRef, ThreadNode
 
 ALICE = {"did": "did:plc:a", "handle": "alice.test", "displayName": "Alice"}
 REPLY = {"parent": {"uri": "at://p", "cid": "cp"}, "root": {"uri": "at://r", "cid": "cr"}}
 REFS = ReplyRefs(parent=StrongRef("at://p", "cp"), root=StrongRef("at://r", "cr"))
 
 WORDS = """did handle uri cid author record text reply parent root replies post reason by facets features embed external
-media likeCount labels val ref $link $type"""
+media images image alt fullsize likeCount labels val ref $link $type"""
 KEYS = st.sampled_from(WORDS.split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
@@ -84,6 +85,47 @@ def test_links_come_in_full_from_facets_and_cards_once_each() -> None:
 )
 def test_pictures_and_films_count_as_media(embed: object, *, has_media: bool) -> None:
     assert posted(view(embed=embed)).has_media is has_media
+
+
+FILE = {"$type": "blob", "ref": {"$link": "bafkdot"}, "mimeType": "image/png", "size": 70}
+UPLOADED: dict[str, Any] = {"$type": "app.bsky.embed.images", "images": [{"alt": "a dot", "image": FILE}]}
+SHOWN: dict[str, Any] = {
+    "$type": "app.bsky.embed.images#view",
+    "images": [{"alt": "a dot", "thumb": "https://cdn.example/t/dot", "fullsize": "https://cdn.example/f/dot"}],
+}
+DOT = Picture("a dot", "https://cdn.example/f/dot", "bafkdot", "image/png", 70)
+BY_RECORD, BY_VIEW = replace(DOT, url=""), Picture("a dot", "https://cdn.example/f/dot")
+
+
+@pytest.mark.parametrize(
+    ("uploaded", "shown", "pictures"),
+    [
+        (UPLOADED, SHOWN, (DOT,)),
+        (UPLOADED, None, (BY_RECORD,)),
+        (None, SHOWN, (BY_VIEW,)),
+        (UPLOADED, {"$type": "app.bsky.embed.external#view"}, (BY_RECORD,)),
+        (
+            {"$type": "app.bsky.embed.recordWithMedia", "record": {}, "media": UPLOADED},
+            {"$type": "app.bsky.embed.recordWithMedia#view", "record": {}, "media": SHOWN},
+            (DOT,),
+        ),
+        ({"$type": "app.bsky.embed.record", "record": {"embed": UPLOADED}}, None, ()),
+        ({"$type": "app.bsky.embed.video", "images": UPLOADED["images"]}, None, ()),
+        ({**UPLOADED, "images": UPLOADED["images"] * 9}, None, (BY_RECORD,) * 4),
+        ({**UPLOADED, "images": [{"alt": "no file"}, {"alt": 7, "image": FILE}]}, None, (replace(BY_RECORD, alt=""),)),
+        ({**UPLOADED, "images": "many"}, {**SHOWN, "images": [None, {"fullsize": 3}]}, ()),
+    ],
+)
+def test_pictures_are_known_by_what_was_uploaded_and_by_what_is_shown(
+    uploaded: object, shown: object, pictures: tuple[Picture, ...]
+) -> None:
+    assert posted({**view(embed=uploaded), "embed": shown}).pictures == pictures
+
+
+def test_a_notification_knows_its_pictures_by_the_record_alone() -> None:
+    heard = convert.notification({**view(embed=UPLOADED), "reason": "mention"})
+    assert heard is not None
+    assert heard.pictures == (BY_RECORD,)
 
 
 def test_only_a_repost_has_someone_who_put_it_there() -> None:

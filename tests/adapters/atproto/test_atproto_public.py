@@ -161,3 +161,11 @@ async def test_a_did_of_the_web_is_asked_at_its_own_host() -> None:
     err(await repos.list_records("did:web:example.org", KIND))
     err(await repos.list_records("did:web:localhost%3A8080", KIND))
     assert asked == ["https://example.org/.well-known/did.json", "https://localhost:8080/.well-known/did.json"]
+
+
+async def test_a_file_is_found_on_the_server_of_its_author_or_on_the_only_one(web: Web) -> None:
+    query = "did=did%3Aplc%3Az72i7hdynmk6r22z27h6tvur&cid=bafk%26x"
+    where = f"/xrpc/com.atproto.sync.getBlob?{query}"
+    assert ok(await web.repos().file_url(DID, "bafk&x")) == f"{web.url}{where}"
+    assert ok(await web.repos(home_url="http://here").file_url(DID, "bafk&x")) == f"http://here{where}"
+    assert err(await web.repos().file_url("did:odd:x", "bafk")).kind == "invalid"
