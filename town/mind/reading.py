@@ -77,6 +77,7 @@ class Scene:
     problem: str = ""
     done: bool = False
     minute: int = 0
+    pictures: int = 0
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -112,6 +113,7 @@ def read_scene(request: ChatRequest) -> Scene:
         done=bool(after) and not problem,
         draft=draft[1].strip() if draft else "",
         minute=minute,
+        pictures=sum(message.pictures for message in request.messages if message.text == asked),
         recent="" if draft else tried,
     )
     if _field(asked, "uri").startswith("at://") and tools & {"bluesky_reply", "bluesky_like"}:

@@ -20,6 +20,8 @@ _OPTIONS = re.compile(r"([\w' -]+?),? or ([\w' -]+?)(?: (?:for|in|at|on|to|with|
 def reply(words: Words, choice: Choice) -> str:
     """The text of a reply."""
     text = _answer(words, choice)
+    if words.scene.pictures:
+        text = f"{words.line('picture' if words.scene.pictures == 1 else 'pictures')} {text}"
     if choice.closing:
         text = f"{without_questions(text)} {words.line('last')}"
     return fit(text)

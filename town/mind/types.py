@@ -20,12 +20,16 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `calls` only from an assistant, `answers` (the id of the call) only from a tool."""
+    """One message. `calls` only from an assistant, `answers` (the id of the call) only from a tool.
+
+    `pictures` says how many came with it. Chance is drawn from what a message shows of itself, and does not see them.
+    """
 
     role: Role
     text: str
     calls: tuple[ToolUse, ...] = ()
     answers: str = ""
+    pictures: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

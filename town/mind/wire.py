@@ -22,6 +22,9 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
 }
+_TOKENS_PER_PICTURE = 85
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,([A-Za-z0-9+/]+={0,2})|https://\S+")
+_DETAILS = (None, "auto", "low", "high")
 _PIECE = re.compile(r"\s*\S+\s*")
 
 
@@ -108,13 +111,14 @@ def chunks(request: ChatRequest, thought: Thought, *, created: int) -> Iterator[
 
 
 def usage(request: ChatRequest, thought: Thought) -> Json:
-    """Tokens, estimated as a quarter of the characters."""
+    """Tokens, estimated as a quarter of the characters; a picture takes as many as one in low detail."""
     text, calls, _ = _limited(request, thought)
     asked = sum(len(message.text) + 8 for message in request.messages) + sum(
         len(offer.description) + len(json.dumps(offer.parameters)) for offer in request.offers
     )
     said = len(text) + sum(len(json.dumps(call["function"])) for call in calls)
-    prompt, answer = asked // _CHARS_PER_TOKEN + 1, said // _CHARS_PER_TOKEN + 1
+    seen = _TOKENS_PER_PICTURE * sum(message.pictures for message in request.messages)
+    prompt, answer = asked // _CHARS_PER_TOKEN + 1 + seen, said // _CHARS_PER_TOKEN + 1
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
@@ -151,7 +155,10 @@ def _message(raw: Any, index: int) -> Message:  # noqa: ANN401 - whatever JSON c
     if role is None:
         raise BadRequest(f"{where}.role must be one of {', '.join(_ROLES)}.", param=f"{where}.role")
     calls = tuple(_call(call, f"{where}.tool_calls") for call in raw.get("tool_calls") or ())
-    text = _text(raw.get("content"), f"{where}.content")
+    text = _text(raw.get("content"), f"{where}.content", between="\n\n" if role == "system" else "\n")
+    pictures = _pictures(raw.get("content"), f"{where}.content")
+    if pictures and role != "user":
+        raise BadRequest("Only a user message may carry an 'image_url'.", param=f"{where}.content")
     if calls and role != "assistant":
         raise BadRequest("Only an assistant message may carry 'tool_calls'.", param=where)
     if role in {"system", "user"} and raw.get("content") is None:
@@ -159,15 +166,28 @@ def _message(raw: Any, index: int) -> Message:  # noqa: ANN401 - whatever JSON c
     answers = raw.get("tool_call_id") if role == "tool" else ""
     if role == "tool" and (not isinstance(answers, str) or not answers):
         raise BadRequest(f"{where}.tool_call_id is missing.", param=where)
-    return Message(role=role, text=text, calls=calls, answers=str(answers or ""))
+    return Message(role=role, text=text, calls=calls, answers=str(answers or ""), pictures=pictures)
 
 
-def _text(content: Any, where: str) -> str:  # noqa: ANN401 - whatever JSON came in
+def _text(content: Any, where: str, *, between: str) -> str:  # noqa: ANN401 - whatever JSON came in
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+        return between.join(str(part.get("text", "")) for part in content if part.get("type") == "text")
     raise BadRequest(f"{where} must be a string or an array of parts.", param=where)
+
+
+def _pictures(content: Any, where: str) -> int:  # noqa: ANN401 - whatever JSON came in
+    """How many there are; each must be one that could be looked at."""
+    parts = [part for part in content if part.get("type") == "image_url"] if isinstance(content, list) else []
+    for part in parts:
+        picture = part.get("image_url")
+        url = picture.get("url") if isinstance(picture, dict) else None
+        if not isinstance(url, str) or not (match := _PICTURE.fullmatch(url)) or len(match[1] or "") % 4:
+            raise BadRequest(f"{where} holds an 'image_url' that is no picture.", param=where)
+        if picture.get("detail") not in _DETAILS:
+            raise BadRequest(f"{where} asks for a detail that there is not.", param=where)
+    return len(parts)
 
 
 def _call(raw: Any, where: str) -> ToolUse:  # noqa: ANN401 - whatever JSON came in
