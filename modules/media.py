@@ -1,0 +1,170 @@
+"""Pictures, sounds and files that came in: kept in the store, so that a message carries only a reference.
+
+What was asked for lately stays in memory, up to a limit. A picture is drawn anew before a model sees it: small enough,
+and without whatever its maker had put beside what it shows. What `keep` has returned outlives a crash; `forget` can
+simply be done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PIL import Image, ImageOps
+
+from adapters.storage.keys import MEDIA, media_key, media_prefix
+from adapters.storage.store import Storage
+from adapters.storage.types import StoredObject
+from common.clock import Clock, iso
+from common.result import ApiResult, Err, Ok
+
+MEDIA_MAX_BYTES = 25 * 1024 * 1024
+MEDIA_CACHE_BYTES = 50 * 1024 * 1024
+PICTURE_MAX_DIMENSION = 1024
+
+_MAX_PIXELS = 40_000_000
+_JPEG_QUALITY = 85
+_TOLD_BYTES = 300  # percent-encoded three times as many, twice: just what S3 lets an object say of itself
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
+_MEGABYTE = 1024 * 1024
+_TOO_MANY_PIXELS = Err(f"The picture has more than {_MAX_PIXELS // 1_000_000} million pixels", "invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as a model may see it: JPEG, or PNG where it is transparent."""
+
+    data: bytes
+    mime: str
+    width: int
+    height: int
+
+
+class RecentObjects:
+    """The objects that were used last, as many as fit into `capacity` bytes. Pure; nothing survives."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._objects: OrderedDict[str, StoredObject] = OrderedDict()
+        self.size = 0
+
+    def get(self, key: str) -> StoredObject | None:
+        """The object, which now is the one used last."""
+        if key in self._objects:
+            self._objects.move_to_end(key)
+        return self._objects.get(key)
+
+    def put(self, found: StoredObject) -> None:
+        """Remember it, and let go of those used longest ago; what alone is too large is not remembered."""
+        self._drop(found.key)
+        if len(found.data) > self._capacity:
+            return
+        self._objects[found.key] = found
+        self.size += len(found.data)
+        while self.size > self._capacity:
+            self._drop(next(iter(self._objects)))
+
+    def forget(self, prefix: str) -> None:
+        """Let go of all whose keys begin so."""
+        for key in [key for key in self._objects if key.startswith(prefix)]:
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        if gone := self._objects.pop(key, None):
+            self.size -= len(gone.data)
+
+
+class Media:
+    """The media of all sessions. `new_id` draws a name that nothing else has."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Clock,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+        *,
+        cache_bytes: int = MEDIA_CACHE_BYTES,
+    ) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._new_id = new_id
+        self._recent = RecentObjects(cache_bytes)
+        self._forgotten = 0
+        self._drawing = asyncio.Lock()
+
+    async def keep(self, data: bytes, *, mime: str, session_key: str, name: str = "") -> ApiResult[str]:
+        """Keep one medium; its key, for the message. `name` is what its sender calls it."""
+        if len(data) > MEDIA_MAX_BYTES:
+            size, most = len(data) / _MEGABYTE, MEDIA_MAX_BYTES // _MEGABYTE
+            return Err(f"The file has {size:.1f} MB; at most {most} MB are kept", "invalid")
+        key = media_key(session_key, str(self._new_id()), mime)
+        told = {
+            "name": _short(name),
+            "uploadedat": iso(self._clock.now()),
+            "sessionkey": _short(session_key),
+        }
+        kept = await self._storage.put(key, data, content_type=mime, metadata=told, if_absent=True)
+        return Ok(key) if isinstance(kept, Ok) else kept
+
+    async def load(self, key: str) -> ApiResult[StoredObject]:
+        """What lies under a message's reference; nothing that is no medium."""
+        if not key.startswith(MEDIA):
+            return Err(f"{key!r} is no medium", "invalid")
+        if recent := self._recent.get(key):
+            return Ok(recent)
+        forgotten = self._forgotten
+        found = await self._storage.get(key)
+        if isinstance(found, Ok) and forgotten == self._forgotten:
+            self._recent.put(found.data)
+        return found
+
+    async def forget(self, session_key: str) -> ApiResult[int]:
+        """Delete all media of a session; how many there were."""
+        prefix = media_prefix(session_key)
+        self._forgotten += 1
+        self._recent.forget(prefix)
+        return await self._storage.delete_all(prefix)
+
+    async def picture(self, data: bytes) -> ApiResult[Picture]:
+        """A picture drawn anew for a model, or why it cannot be. One at a time: each may take much memory."""
+        async with self._drawing:
+            return await asyncio.to_thread(drawn_anew, data)
+
+
+def _short(text: str) -> str:
+    return text.encode(errors="ignore")[:_TOLD_BYTES].decode(errors="ignore")
+
+
+def drawn_anew(data: bytes) -> ApiResult[Picture]:
+    """The first frame of a picture, at most 1024 pixels on its longer side, upright, with nothing beside it."""
+    if len(data) > MEDIA_MAX_BYTES:
+        return Err("The picture has too many bytes", "invalid")
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
+            return _drawn(opened)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return _TOO_MANY_PIXELS
+    except Exception as error:
+        # NOTE(self): a file that was made to harm breaks a decoder in ways that nobody has listed.
+        return Err(f"It is no picture that can be read: {' '.join(str(error).split())[:100]}", "invalid")
+
+
+def _drawn(opened: Image.Image) -> ApiResult[Picture]:
+    if opened.width * opened.height > _MAX_PIXELS:
+        return _TOO_MANY_PIXELS
+    opened.draft("RGB", (PICTURE_MAX_DIMENSION, PICTURE_MAX_DIMENSION))
+    upright = ImageOps.exif_transpose(opened)
+    transparent = upright.has_transparency_data
+    plain = upright.convert("RGBA" if transparent else "RGB")
+    plain.thumbnail((PICTURE_MAX_DIMENSION, PICTURE_MAX_DIMENSION), Image.Resampling.LANCZOS)
+    bare = Image.frombytes(plain.mode, plain.size, plain.tobytes())
+    out = io.BytesIO()
+    if transparent:
+        bare.save(out, "PNG")
+    else:
+        bare.save(out, "JPEG", quality=_JPEG_QUALITY)
+    return Ok(Picture(out.getvalue(), "image/png" if transparent else "image/jpeg", *bare.size))
