@@ -12,8 +12,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from modules.memory import policy
 from modules.memory.types import Memory
-from modules.memory.views import Section, subject_key
+from modules.memory.views import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class Merge:
 
 def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[Section, Memory]]) -> Merge:
     """What the hand that wrote `written` wants of what is remembered (`living`)."""
-    base = {subject_key(title): digest for title, digest in before.sections}
-    now = {subject_key(section.title): (section, memory) for section, memory in living}
-    wanted = {subject_key(section.title): section for section in written}
+    base = {policy.key(title): digest for title, digest in before.sections}
+    now = {policy.key(section.title): (section, memory) for section, memory in living}
+    wanted = {policy.key(section.title): section for section in written}
     saved = {
         key: section
         for key, section in wanted.items()

@@ -8,10 +8,10 @@ may hold lines that look like headings, and a body that itself has such lines is
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from modules.memory import policy
 from modules.memory.types import Memory, Trust
 
 VIEW = "MEMORY.md"
@@ -36,7 +36,7 @@ class Section:
 
 def parse_view(markdown: str) -> tuple[Section, ...]:
     """The sections of a file, in its order."""
-    lines = _lines(markdown.lstrip("\ufeff"))
+    lines = _lines(policy.clean(markdown).lstrip("\ufeff"))
     titles: list[str] = [PREAMBLE]
     texts: list[list[str]] = [[]]
     for line, in_fence in zip(lines, _fenced(lines), strict=True):
@@ -65,10 +65,10 @@ def render_view(sections: Iterable[Section]) -> str:
 
 def sections_of(memories: Iterable[Memory], order: Sequence[str] = ()) -> tuple[tuple[Section, Memory], ...]:
     """Each memory as its section: in the given order of titles, then by age; what is trusted more goes first."""
-    places = {subject_key(title): place for place, title in enumerate(order)}
+    places = {policy.key(title): place for place, title in enumerate(order)}
 
     def place(memory: Memory) -> tuple[bool, int, int, str, int]:
-        key = subject_key(_title(memory.subject))
+        key = policy.key(_title(memory.subject))
         rank = _TRUST_FIRST.index(memory.trust) if key in places else 0
         return (not _above(memory), places.get(key, len(places)), rank, memory.created_at, memory.id)
 
@@ -78,11 +78,6 @@ def sections_of(memories: Iterable[Memory], order: Sequence[str] = ()) -> tuple[
     titles = _unique([_title(memory.subject) for memory in rest])
     named = [*((PREAMBLE, memory) for memory in above), *zip(titles, rest, strict=True)]
     return tuple((Section(title, _told(memory)), memory) for title, memory in named)
-
-
-def subject_key(subject: str) -> str:
-    """By what two subjects count as one."""
-    return " ".join(unicodedata.normalize("NFKC", subject).casefold().split())
 
 
 def with_heading(section: Section) -> str:
@@ -98,7 +93,7 @@ def _told(memory: Memory) -> str:
 
 
 def _above(memory: Memory) -> bool:
-    return subject_key(memory.subject) == subject_key(PREAMBLE)
+    return policy.key(memory.subject) == policy.key(PREAMBLE)
 
 
 def _title(words: str) -> str:
@@ -107,15 +102,15 @@ def _title(words: str) -> str:
 
 def _unique(titles: Sequence[str]) -> list[str]:
     """The same titles, the later of two that count as one with the first number that makes them differ."""
-    reserved = {subject_key(PREAMBLE), *(subject_key(title) for title in titles)}
-    used = {subject_key(PREAMBLE)}
+    reserved = {policy.key(PREAMBLE), *(policy.key(title) for title in titles)}
+    used = {policy.key(PREAMBLE)}
     unique: list[str] = []
     for title in titles:
         found = title
-        if subject_key(title) in used:
+        if policy.key(title) in used:
             found = next(_free(title, reserved))
-        reserved.add(subject_key(found))
-        used.add(subject_key(found))
+        reserved.add(policy.key(found))
+        used.add(policy.key(found))
         unique.append(found)
     return unique
 
@@ -124,7 +119,7 @@ def _free(title: str, taken: set[str]) -> Iterator[str]:
     number = 2
     while True:
         candidate = f"{title} ({number})"
-        if subject_key(candidate) not in taken:
+        if policy.key(candidate) not in taken:
             yield candidate
         number += 1
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modules.memory import policy
 from modules.memory.types import Memory
-from modules.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of, subject_key, with_heading
+from modules.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of, with_heading
 
 TIME = "2026-01-05T12:00:00.000Z"
 CURATED = Memory(
@@ -25,7 +26,8 @@ SUBJECTS = st.sampled_from(["Tides", "tides", "Tides (2)", PREAMBLE, "", "## x",
 
 
 def memory(number: int, subject: str, body: str) -> Memory:
-    return replace(CURATED, id=number, subject=subject, body=body)
+    """As a store keeps it."""
+    return replace(CURATED, id=number, subject=policy.clean(subject), body=policy.clean(body))
 
 
 def rendered(*memories: Memory) -> str:
@@ -109,7 +111,7 @@ def test_of_two_under_one_subject_what_is_trusted_more_has_the_plain_title() -> 
 
 
 @given(TEXTS)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_whatever_a_hand_writes_reads_the_same_once_it_is_rendered(text: str) -> None:
     sections = parse_view(text)
     assert parse_view(render_view(sections)) == sections
@@ -117,17 +119,17 @@ def test_whatever_a_hand_writes_reads_the_same_once_it_is_rendered(text: str) ->
 
 
 @given(st.lists(st.tuples(SUBJECTS, TEXTS), max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_reading_what_was_rendered_gives_what_is_remembered(said: list[tuple[str, str]]) -> None:
     sections = tuple(section for section, _ in sections_of(memory(n, *one) for n, one in enumerate(said)))
     kept = tuple(section for section in sections if section.text or section.title != PREAMBLE)
-    assert len({subject_key(section.title) for section in sections}) == len(said)
+    assert len({policy.key(section.title) for section in sections}) == len(said)
     assert parse_view(render_view(sections)) == kept
 
 
 @given(TEXTS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_no_word_that_a_hand_wrote_is_lost(text: str) -> None:
     shown = render_view(parse_view(text))
-    for word in text.replace("\ufeff", "").split():
+    for word in text.replace("\ufeff", "").replace("\0", "").split():
         assert word.lstrip("\\#") in shown
