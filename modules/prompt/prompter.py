@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from modules.home import Home, SoulDocument
+from modules.memory.days import day_name
 from modules.prompt import rows
 from modules.prompt.bootstrap import assemble
 from modules.prompt.changes import Changes, Seen
@@ -32,9 +34,11 @@ from modules.prompt.types import (
 )
 from modules.prompt.words import Runtime, Words
 from modules.skills import SYSTEM_SECTION, Skills
+from modules.tools.types import Provenance
 
 _SEPARATOR = "---\n\n"
 _SHA256_SHOWN = 12
+_BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,13 @@ class Notice:
     level: Literal["warn", "error"]
     summary: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPrompt(SystemPrompt):
+    """The system prompt of one turn. `provenance` is whose words it brings in; None when they are all our own."""
+
+    provenance: Provenance | None = None
 
 
 class Prompter:
@@ -111,7 +122,7 @@ class Prompter:
         session_key: str,
         query: str = "",
         now: datetime,
-    ) -> SystemPrompt:
+    ) -> TurnPrompt:
         """The system prompt of one turn.
 
         Args:
@@ -129,7 +140,7 @@ class Prompter:
 
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip()
-        commissioning = audience == "owner" and await self._sources.commissioning()
+        commissioning = audience == "owner" and self._sources.commissioning()
         asked = Asked(audience, session_key, query, now, self._timezone)
         wanted = rows_for(audience, commissioning=commissioning)
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
@@ -137,7 +148,7 @@ class Prompter:
         await self._note_changes(found, asked)
         result = self._assemble([*self._files(found, asked, wanted), _file(rows.TASK, task, name=f"skill {skill}")])
         await self._note_problems(result, found, audience)
-        return _system_prompt(result, found)
+        return _turn_prompt(result, found)
 
     def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
         rules = len(files) * self._estimate(_SEPARATOR)
@@ -154,8 +165,11 @@ class Prompter:
                 yield _file(row, self._words.runtime(self._runtime, asked))
             elif row == rows.EXTRA:
                 yield from (_extra(file) for file in found.extra)
-            elif row in {rows.YESTERDAY, rows.TODAY}:
-                yield _file(row, self._words.headed(row, text), name=_day_name(row, asked))
+            elif row == rows.DAYS:
+                today = day_name(asked.today)
+                for day in found.days:
+                    headed = self._words.headed("today" if day.name == today else "yesterday", day.text)
+                    yield _file(row, headed, name=day.name)
             else:
                 yield _file(row, self._words.headed(row, text))
 
@@ -169,12 +183,7 @@ class Prompter:
     async def _note_changes(self, found: Gathered, asked: Asked) -> None:
         if self._changes is None:
             return
-        seen = {
-            _tracked_name(name, asked): Seen(text.encode(errors="backslashreplace"), ROWS[name].group)
-            for name, text in found.texts.items()
-            if ROWS[name].tracked
-        }
-        await asyncio.to_thread(self._changes.note, seen)
+        await asyncio.to_thread(self._changes.note, dict(_seen(found, asked)))
 
     async def _note_problems(self, result: BootstrapResult, found: Gathered, audience: Audience) -> None:
         """Tell what is new of it; forget what is well again."""
@@ -208,24 +217,27 @@ def _extra(file: PromptFile) -> PromptFile:
     return replace(file, priority=max(kind.priority, file.priority), group=kind.group, whole=False)
 
 
-def _day_name(row: str, asked: Asked) -> str:
-    day = asked.today - timedelta(days=1) if row == rows.YESTERDAY else asked.today
-    return f"memory/{day:%Y-%m-%d}.md"
+def _seen(found: Gathered, asked: Asked) -> Iterator[tuple[str, Seen]]:
+    """The files among what was read. The boundary of a frame is drawn anew for each turn, and is no change."""
+    texts = {name: text for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS}
+    for name, text in (*texts.items(), *((day.name, day.text) for day in found.days)):
+        row = ROWS[name if name in ROWS else rows.DAYS]
+        view = f"{name} (public)" if row.views and asked.public else name
+        yield view, Seen(_BOUNDARY.sub("", text).encode(errors="backslashreplace"), row.group)
 
 
-def _tracked_name(row: str, asked: Asked) -> str:
-    name = _day_name(row, asked) if row in {rows.YESTERDAY, rows.TODAY} else row
-    return f"{name} (public)" if ROWS[row].views and asked.public else name
-
-
-def _system_prompt(result: BootstrapResult, found: Gathered) -> SystemPrompt:
+def _turn_prompt(result: BootstrapResult, found: Gathered) -> TurnPrompt:
     included = {file.name for file in result.included}
-    return SystemPrompt(
+    words = [day.provenance for day in found.days if day.name in included]
+    recalled = rows.RECALLED in included
+    words += [found.recalled.provenance] if recalled else []
+    return TurnPrompt(
         blocks=tuple(_blocks(result)),
         parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),
         dropped=result.dropped_files,
         truncated=result.truncated,
-        memories=found.memories if rows.RECALLED in included else (),
+        memories=found.recalled.ids if recalled else (),
+        provenance=min((word for word in words if word is not None), default=None),
     )
 
 

@@ -13,7 +13,7 @@ BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTIT
 USER, AGENTS, GOALS, TOOLS = "USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"
 MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
-YESTERDAY, TODAY = "yesterday", "today"
+DAYS = "memory/"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
 
 
@@ -56,8 +56,7 @@ ROWS: Mapping[str, Row] = {
     DEGRADED: Row(0.1, "dynamic"),
     TASK: Row(0.2, "dynamic", whole=True),
     BOOT: Row(6.2, "dynamic"),
-    YESTERDAY: Row(6.5, "dynamic", tracked=True, views=True),
-    TODAY: Row(6.5, "dynamic", tracked=True, views=True),
+    DAYS: Row(6.5, "dynamic", tracked=True, views=True),
     PROSOCHE: Row(7, "dynamic", tracked=True, views=True),
     HEARTBEAT: Row(7.5, "dynamic", tracked=True),
     CONTEXT: Row(8, "dynamic", owner_only=True, tracked=True),

@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import partial
 from typing import Any, Protocol
 
 from common.clock import local
 from common.errors import Fatal, SoulError
 from modules.home import Home, SoulDocument, read_self
+from modules.memory.recall import Recalled
+from modules.memory.view_sync import DayText
 from modules.prompt import rows
 from modules.prompt.bootstrap import HEARTBEAT
 from modules.prompt.types import Audience, PromptFile
 
 SkillLine = tuple[str, str, str]
-Recalled = tuple[str, Sequence[int]]
 
 
 class Readable(Protocol):
@@ -41,10 +42,10 @@ class Views(Protocol):
 
 
 class Days(Protocol):
-    """What was noted on a day."""
+    """What was noted yesterday and today."""
 
-    def __call__(self, day: date, *, public: bool) -> Awaitable[str]:
-        """The text, "" when there is none."""
+    def __call__(self, *, public: bool) -> Awaitable[Sequence[DayText]]:
+        """The pages, without those that say nothing."""
         ...
 
 
@@ -52,7 +53,7 @@ class Recall(Protocol):
     """What comes to mind."""
 
     def __call__(self, query: str, *, public: bool) -> Awaitable[Recalled]:
-        """The text, "" when there is none, and the ids of the memories in it."""
+        """The text, and the memories in it."""
         ...
 
 
@@ -68,10 +69,10 @@ async def none(*_: object, **__: object) -> tuple[Any, ...]:
 
 async def nothing_recalled(*_: object, **__: object) -> Recalled:
     """A memory that is empty."""
-    return "", ()
+    return Recalled()
 
 
-async def never() -> bool:
+def never() -> bool:
     """The owner and the SOUL have met before."""
     return False
 
@@ -84,7 +85,7 @@ class Sources:
         workspace: USER.md, AGENTS.md, IDENTITY.md, GOALS.md, HEARTBEAT.md, CONTEXT.md, BOOTSTRAP.md.
         profile: who the SOUL is; for the owner also who the owner is.
         memory_md: MEMORY.md.
-        daily: the notes of a day.
+        daily: the notes of yesterday and today.
         recall: what comes to mind for a text.
         degraded: the services that do not work now.
         prosoche: what asks for attention.
@@ -99,7 +100,7 @@ class Sources:
     workspace: Readable
     profile: Views = nothing
     memory_md: Callable[[], Awaitable[str]] = nothing
-    daily: Days = nothing
+    daily: Days = none
     recall: Recall = nothing_recalled
     degraded: Callable[[], Awaitable[str]] = nothing
     prosoche: Views = nothing
@@ -107,7 +108,7 @@ class Sources:
     skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
     tools_md: Callable[[], Awaitable[str]] = nothing
     extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
-    commissioning: Callable[[], Awaitable[bool]] = never
+    commissioning: Callable[[], bool] = never
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,8 @@ class Gathered:
     texts: dict[str, str] = field(default_factory=dict)
     skills: Sequence[SkillLine] = ()
     extra: Sequence[PromptFile] = ()
-    memories: tuple[int, ...] = ()
+    days: Sequence[DayText] = ()
+    recalled: Recalled = field(default_factory=Recalled)
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -166,9 +168,12 @@ def _questions(
     async def recalled() -> str:
         if not asked.query.strip():
             return ""
-        text, ids = await sources.recall(asked.query, public=asked.public)
-        found.memories = tuple(ids)
-        return text
+        found.recalled = await sources.recall(asked.query, public=asked.public)
+        return found.recalled.text
+
+    async def days() -> str:
+        found.days = await sources.daily(public=asked.public)
+        return ""
 
     async def skills() -> str:
         found.skills = await sources.skills_listing()
@@ -185,7 +190,6 @@ def _questions(
     async def read(name: str) -> str | None:
         return await sources.workspace.read(name)
 
-    yesterday = asked.today - timedelta(days=1)
     files = (rows.BOOTSTRAP, rows.USER, rows.AGENTS, rows.IDENTITY, rows.GOALS, HEARTBEAT, rows.CONTEXT)
     return {
         rows.SOUL: soul_text,
@@ -196,8 +200,7 @@ def _questions(
         rows.MEMORY: lambda: of(sources.memory_md()),
         rows.DEGRADED: lambda: of(sources.degraded()),
         rows.BOOT: lambda: of(sources.boot_context(asked.session_key)),
-        rows.YESTERDAY: lambda: of(sources.daily(yesterday, public=asked.public)),
-        rows.TODAY: lambda: of(sources.daily(asked.today, public=asked.public)),
+        rows.DAYS: days,
         rows.PROSOCHE: lambda: of(sources.prosoche(public=asked.public)),
         rows.SKILLS: skills,
         rows.EXTRA: extra,

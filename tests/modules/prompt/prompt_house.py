@@ -11,15 +11,20 @@ from common.clock import FakeClock
 from common.errors import Transient
 from common.files import write_atomic
 from modules.home import Home, SoulDocument
+from modules.memory.days import day_name
+from modules.memory.recall import Recalled
+from modules.memory.types import Memory
+from modules.memory.view_sync import DayText
 from modules.prompt.changes import Changes
 from modules.prompt.core import Core
 from modules.prompt.estimate import Estimator
-from modules.prompt.prompter import Notice, Prompter
+from modules.prompt.prompter import Notice, Prompter, TurnPrompt
 from modules.prompt.sources import Sources
-from modules.prompt.types import Audience, PromptFile, SystemPrompt
+from modules.prompt.types import Audience, PromptFile
 from modules.prompt.words import Runtime
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from modules.tools.types import Provenance
 from soul.resources import SKILLS
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
@@ -56,7 +61,7 @@ class Knowledge:
     profile: tuple[str, str] = ("", "")
     memory_md: str = ""
     days: dict[tuple[date, bool], str] = field(default_factory=dict)
-    recalled: dict[bool, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    recalled: dict[bool, Recalled] = field(default_factory=dict)
     degraded: str = ""
     prosoche: tuple[str, str] = ("", "")
     boot: dict[str, str] = field(default_factory=dict)
@@ -67,6 +72,7 @@ class Knowledge:
     asked: list[str] = field(default_factory=list)
 
     away: str = ""
+    words: Provenance | None = None
 
     def sources(self, workspace: Folder) -> Sources:
         return Sources(
@@ -81,7 +87,7 @@ class Knowledge:
             skills_listing=self._skills_listing,
             tools_md=self._tools_md,
             extra=self._extra,
-            commissioning=self._commissioning,
+            commissioning=lambda: self.commissioning,
         )
 
     async def _profile(self, *, public: bool) -> str:
@@ -91,12 +97,13 @@ class Knowledge:
         self.asked.append("memory_md")
         return self.memory_md
 
-    async def _daily(self, day: date, *, public: bool) -> str:
-        return self.days.get((day, public), "")
+    async def _daily(self, *, public: bool) -> Sequence[DayText]:
+        told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
+        return [DayText(name, text, self.words) for name, text in told]
 
-    async def _recall(self, query: str, *, public: bool) -> tuple[str, Sequence[int]]:
+    async def _recall(self, query: str, *, public: bool) -> Recalled:
         self.asked.append(f"recall {query}")
-        return self.recalled.get(public, ("", ()))
+        return self.recalled.get(public, Recalled())
 
     async def _degraded(self) -> str:
         if self.away:
@@ -117,9 +124,6 @@ class Knowledge:
 
     async def _extra(self, session_key: str) -> Sequence[PromptFile]:
         return self.extra
-
-    async def _commissioning(self) -> bool:
-        return self.commissioning
 
 
 class House:
@@ -155,9 +159,16 @@ class House:
     def write(self, name: str, text: str) -> None:
         write_atomic(self.home.workspace / name, text)
 
-    async def prompt(self, audience: Audience = "owner", *, query: str = "", now: datetime = NOW) -> SystemPrompt:
+    async def prompt(self, audience: Audience = "owner", *, query: str = "", now: datetime = NOW) -> TurnPrompt:
         skill, variables = TASKS[audience]
         key = "owner:terminal" if audience == "owner" else f"{audience}:somewhere"
         return await self.prompter.prompt(
             skill=skill, variables=variables, audience=audience, session_key=key, query=query, now=now
         )
+
+
+def recalled(text: str, *ids: int, words: Provenance | None = None) -> Recalled:
+    """What came to mind: memories of those ids."""
+    at = "2026-11-20T08:00:00.000Z"
+    kept = tuple(Memory(each, "fact", "quay", text, (), 3, "self", "self", False, at, at) for each in ids)  # noqa: FBT003
+    return Recalled(text, kept, words)

@@ -13,10 +13,14 @@ from typing import get_args
 import pytest
 
 from common.errors import IdentityError
+from modules.foreign_text import Framer
 from modules.prompt.prompter import Notice
 from modules.prompt.types import Audience, PromptFile, SystemPrompt
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from modules.tools.types import Provenance
 from soul.resources import SKILLS
-from tests.modules.prompt.prompt_house import NOW, SELF_TEXT, SOUL_TEXT, House
+from tests.modules.prompt.prompt_house import NOW, SELF_TEXT, SOUL_TEXT, House, recalled
 from town.mind.reading import read_scene
 from town.mind.types import ChatRequest, Message
 
@@ -43,7 +47,10 @@ def furnish(house: House) -> None:
         (TODAY, False): "today-private-word",
         (TODAY, True): "today-public-word",
     }
-    known.recalled = {False: ("recalled-private-word", (7, 9)), True: ("recalled-public-word", (9,))}
+    known.recalled = {
+        False: recalled("recalled-private-word", 7, 9),
+        True: recalled("recalled-public-word", 9),
+    }
     known.degraded = "degraded-word"
     known.prosoche = ("attention-public-word", "attention-private-word")
     known.boot = {"owner:terminal": "boot-private-word", "bluesky:somewhere": "boot-public-word"}
@@ -142,7 +149,7 @@ async def test_the_static_text_is_the_same_bytes_in_every_turn_until_a_file_chan
         house.known.boot = {"owner:terminal": "woke up"} if rng.random() < 0.2 else {}
         house.known.degraded = rng.choice(("", "the store is down"))
         house.known.days[TODAY, False] = "x" * turn
-        house.known.recalled[True] = (f"something {rng.random()}", (turn,))
+        house.known.recalled[True] = recalled(f"something {rng.random()}", turn)
         house.write("CONTEXT.md", str(rng.random()))
         audience = rng.choice(AUDIENCES)
         prompt = await house.prompt(audience, query=str(turn), now=NOW + timedelta(minutes=7 * turn))
@@ -191,6 +198,7 @@ async def test_a_day_that_has_passed_is_no_longer_told_of(tmp_path: Path) -> Non
     house.known.days = {(TODAY, True): "word " * 1000}
     await house.prompt("bluesky")
     assert house.prompter.squeezed == ("memory/2026-11-22.md left out (bluesky)",)
+    house.known.days = {}
     await house.prompt("bluesky", now=NOW + timedelta(days=3))
     assert not house.prompter.squeezed
 
@@ -262,6 +270,41 @@ async def test_changes_of_files_are_noted_and_the_view_for_others_is_no_change_o
     assert not path.exists()
     await house.prompt("owner")
     assert [json.loads(line)["file"] for line in path.read_text().splitlines()] == ["USER.md"]
+
+
+@pytest.mark.parametrize(
+    ("in_day", "in_mind", "expected"),
+    [
+        (None, None, None),
+        (Provenance.PEER, None, Provenance.PEER),
+        (Provenance.PEER, Provenance.STRANGER, Provenance.STRANGER),
+    ],
+)
+async def test_a_prompt_says_whose_words_it_brings_in(
+    house: House, in_day: Provenance | None, in_mind: Provenance | None, expected: Provenance | None
+) -> None:
+    house.known.days = {(TODAY, False): "Kit said so."}
+    house.known.words = in_day
+    house.known.recalled = {False: recalled("Kit said more.", 3, words=in_mind)}
+    assert (await house.prompt("owner", query="kit")).provenance is expected
+    assert (await house.prompt("bluesky", query="kit")).provenance is None
+
+
+async def test_words_that_had_no_room_are_not_brought_in(tmp_path: Path) -> None:
+    house = House(tmp_path / "marlow", budget=900)
+    house.known.recalled = {False: recalled("word " * 2000, 3, words=Provenance.STRANGER)}
+    prompt = await house.prompt("owner", query="kit")
+    assert prompt.dropped == ("recalled memories",)
+    assert prompt.provenance is None
+
+
+async def test_a_frame_whose_boundary_is_drawn_anew_is_no_change(house: House) -> None:
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    for seed in range(3):
+        framed = Framer(skills, random.Random(seed)).frame("reading", author="kit", uri="at://x", text="Hello.")
+        house.known.days = {(TODAY, False): framed}
+        await house.prompt("owner")
+    assert not (house.home.memory / "status" / "bootstrap-changes.jsonl").exists()
 
 
 @pytest.mark.parametrize("audience", ["owner", "bluesky"])
