@@ -1,0 +1,94 @@
+"""Real memories in a real database, real files beside them, and a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.clock import FakeClock
+from modules.database import Database
+from modules.foreign_text import Framer
+from modules.memory.recall import Telling
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import Kind, NewMemory, Trust
+from modules.memory.view_sync import DayFiles, MemoryFile
+from modules.schema import MIGRATIONS
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+
+SKILLS = Skills.load(Path(__file__).parents[3] / "skills", {"core": SKILL_CONTRACTS["core"]})
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files in a folder."""
+
+    root: Path
+
+    async def read(self, name: str) -> str | None:
+        path = self.root / name
+        return await asyncio.to_thread(path.read_text) if path.exists() else None
+
+    async def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(path.write_text, text)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Everything that has to do with memory in one home."""
+
+    root: Path
+    database: Database
+    clock: FakeClock
+    store: SqliteMemories
+    folder: Folder
+
+    @property
+    def view(self) -> MemoryFile:
+        """As after a start: it knows nothing but what is on the disk."""
+        return MemoryFile(store=self.store, database=self.database, files=self.folder, clock=self.clock)
+
+    def days(self, timezone: str = "UTC") -> DayFiles:
+        return DayFiles(store=self.store, files=self.folder, clock=self.clock, timezone=timezone)
+
+    @property
+    def telling(self) -> Telling:
+        return Telling(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
+
+    @property
+    def file(self) -> Path:
+        return self.folder.root / "MEMORY.md"
+
+    async def save(
+        self,
+        kind: Kind,
+        subject: str,
+        body: str,
+        *,
+        trust: Trust = "self",
+        source: str = "self",
+        tags: tuple[str, ...] = (),
+        shareable: bool = False,
+    ) -> int:
+        new = NewMemory(kind, subject, body, tags, source=source, trust=trust, shareable=shareable)
+        return await self.store.save(new, self.clock.now())
+
+    async def curated(self) -> dict[str, str]:
+        """Subject and body of each section that is remembered."""
+        return {memory.subject: memory.body for memory in await self.store.listed(kinds=["curated"])}
+
+
+@asynccontextmanager
+async def open_memory_desk(root: Path) -> AsyncIterator[Desk]:
+    """A home that remembers nothing yet."""
+    database = await Database.open(root / ".memory" / "soul.db", MIGRATIONS)
+    folder = Folder(root / "workspace")
+    folder.root.mkdir(exist_ok=True)
+    yield Desk(root, database, FakeClock(), SqliteMemories(database), folder)
+    await database.close()
