@@ -1,0 +1,85 @@
+"""The boot context as a file: written while the SOUL lives, read once when it wakes, given to one turn of each kind.
+
+`.memory/boot-context.md` is for the owner's session, `.memory/boot-context.public.md` beside it for all others. Both
+are views of what `soul.db` knows and are replaced in one step: a crash leaves the one before. The copy that another
+program may want is a courtesy; that it cannot be written stops nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from common.errors import StorageError
+from common.files import write_atomic
+from modules.boot_context import Estimate, estimate_roughly, render_boot_context
+from modules.boot_state import Gather
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+
+BUDGET_TOKENS = 4000
+
+_LOOP = "boot"
+
+
+class BootContext:
+    """Writes it, and gives what it read at start to the first turns."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        gather: Gather,
+        journal: Journal,
+        export: Path | None = None,
+        budget: int = BUDGET_TOKENS,
+        estimate: Estimate = estimate_roughly,
+    ) -> None:
+        self._path = path
+        self._public = path.with_suffix(f".public{path.suffix}")
+        self._gather = gather
+        self._journal = journal
+        self._export = export
+        self._budget = budget
+        self._estimate = estimate
+        self._unread: dict[bool, str] = {}
+
+    async def read(self) -> None:
+        """Once, at start: what the life before left. A file that cannot be read is told and does without."""
+        for main, path in ((True, self._path), (False, self._public)):
+            try:
+                self._unread[main] = await asyncio.to_thread(path.read_text, encoding="utf-8")
+            except FileNotFoundError:
+                continue
+            except (OSError, UnicodeDecodeError) as error:
+                await self._warn(f"{path.name} cannot be read; waking without it", str(error))
+
+    def for_turn(self, session_key: str, *, main: bool) -> str:
+        """The text for this turn: all of it in the first turn with the owner, the public one in the first of others.
+
+        "" in every later turn, and when the life before left nothing.
+        """
+        return self._unread.pop(main, "")
+
+    async def write(self) -> None:
+        """Render what is there now: at a clean stop, after a reflection, after a look at the plans.
+
+        Raises:
+            StorageError: the disk is full or refuses; what stood there stays.
+
+        """
+        state = await self._gather()
+        full, public = (
+            render_boot_context(state, self._budget, estimate=self._estimate, public=public) for public in (False, True)
+        )
+        await asyncio.to_thread(write_atomic, self._path, full, mode=0o600)
+        await asyncio.to_thread(write_atomic, self._public, public, mode=0o600)
+        if self._export is None:
+            return
+        try:
+            await asyncio.to_thread(write_atomic, self._export, full, mode=0o600)
+        except StorageError as error:
+            await self._warn("The copy of the boot context was not written", str(error))
+
+    async def _warn(self, summary: str, reason: str) -> None:
+        await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=reason))
