@@ -154,6 +154,10 @@ class LLMGateway:
         """How much of the latest prompts the service had kept."""
         return self._cache.rate
 
+    def sees(self) -> bool:
+        """Whether pictures are shown to the model, as far as is known."""
+        return self._hydrate is not None and self._lessons.sees(self.model)
+
     async def chat(
         self,
         messages: Sequence[Message],
@@ -240,7 +244,7 @@ class LLMGateway:
 
     async def _worded(self, messages: Sequence[Message], system: str | Sequence[PromptBlock]) -> list[Wire]:
         """The conversation for the wire: its words searched for secrets, its pictures put in."""
-        seen, urls = await shown(messages, self._hydrate if self._lessons.sees(self.model) else None)
+        seen, urls = await shown(messages, self._hydrate if self.sees() else None)
         wire: list[Wire] = self._redactor.value(convert_messages(seen, system))
         for picture, url in zip(pictures_in(wire), urls, strict=True):
             picture["url"] = url
