@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 own = typer.Typer(help="How SELF.md changed, and your word on it.", no_args_is_help=True)
 app.add_typer(own, name="self")
+remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", no_args_is_help=True)
+app.add_typer(remembered, name="memory")
 
 
 class DraftAction(StrEnum):
@@ -31,6 +33,21 @@ class DraftAction(StrEnum):
     REJECT = "reject"
 
 
+class MemoryKind(StrEnum):
+    """The kinds of memory, for `--kind`."""
+
+    FACT = "fact"
+    PREFERENCE = "preference"
+    PERSON = "person"
+    LESSON = "lesson"
+    PROTOCOL = "protocol"
+    DECISION = "decision"
+    EPISODE = "episode"
+    CURATED = "curated"
+    DAILY = "daily"
+
+
+Kinds = Annotated[list[MemoryKind] | None, typer.Option("--kind", help="Only this kind; may be given again.")]
 Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
@@ -209,6 +226,71 @@ def self_reject(*, home: Home = Path()) -> None:
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
 
     run_self_decide(home, approve=False)
+
+
+@remembered.command("list")
+def memory_list(
+    *,
+    kind: Kinds = None,
+    since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 50,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What was remembered last, newest first."""
+    from soul.commands.memory import run_memory_list  # noqa: PLC0415 - only this command needs it
+
+    run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
+
+
+@remembered.command("search")
+def memory_search(
+    words: Annotated[list[str], typer.Argument(help="Words that stand in it.")],
+    *,
+    kind: Kinds = None,
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=20)] = 8,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What is found by these words, best first."""
+    from soul.commands.memory import run_memory_search  # noqa: PLC0415 - only this command needs it
+
+    run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
+
+
+@remembered.command("show")
+def memory_show(
+    memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
+    *,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """One memory, and all that ever stood under its subject."""
+    from soul.commands.memory import run_memory_show  # noqa: PLC0415 - only this command needs it
+
+    run_memory_show(home, memory_id, as_json=json)
+
+
+@remembered.command("export")
+def memory_export(
+    file: Annotated[Path | None, typer.Argument(help="Where to; without one, the terminal.")] = None,
+    *,
+    home: Home = Path(),
+) -> None:
+    """All memories and profiles as lines of JSON."""
+    from soul.commands.memory import run_memory_export  # noqa: PLC0415 - only this command needs it
+
+    run_memory_export(home, file)
+
+
+@remembered.command("import")
+def memory_import(
+    file: Annotated[Path, typer.Argument(help="What `export` wrote; - for standard input.")], *, home: Home = Path()
+) -> None:
+    """Take in an export: all of it or nothing, and each line once."""
+    from soul.commands.memory import run_memory_import  # noqa: PLC0415 - only this command needs it
+
+    run_memory_import(home, file)
 
 
 @app.command()

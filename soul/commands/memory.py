@@ -1,0 +1,170 @@
+"""`soul memory …`: what the SOUL remembers, for its owner to read, to keep a copy of, and to bring back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import asdict
+from datetime import date, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from common.clock import SystemClock, local, parse_iso
+from common.errors import SoulError
+from common.files import write_atomic
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from modules.console import SilentConsole
+from modules.database import Database, reading
+from modules.home import Home
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.memory.days import day_span
+from modules.memory.export import Snapshots, snapshot_lines
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import Kind, Memory, MemoryStore, Query
+from soul.terminal.plain import printable, visible
+
+T = TypeVar("T")
+
+_BODY_SHOWN = 100
+_STDOUT = Path("-")
+
+
+def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: int, as_json: bool) -> None:
+    """Print what was remembered last. Raises `SoulError` for a day that is none."""
+    settings, home = _at(root)
+    after = _day(since, settings)
+    listed = _ask(home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
+    _show(listed, settings, as_json=as_json)
+
+
+def run_memory_search(root: Path, words: str, *, kinds: Collection[Kind], limit: int, as_json: bool) -> None:
+    """Print what is found by these words, best first."""
+    settings, home = _at(root)
+    now = SystemClock().now()
+    _show(_ask(home, lambda store: store.search(Query(words, kinds, limit=limit), now)), settings, as_json=as_json)
+
+
+def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
+    """Print one memory whole, and all that ever stood under its subject. Raises `SoulError` if there is none."""
+    settings, home = _at(root)
+
+    async def find(store: MemoryStore) -> tuple[Memory | None, list[Memory]]:
+        return await store.get(memory_id), await store.history(memory_id)
+
+    memory, history = _ask(home, find)
+    if memory is None:
+        raise SoulError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
+    if as_json:
+        _print_json({**asdict(memory), "history": [asdict(each) for each in history]})
+        return
+    _say(*_whole(memory, settings))
+    others = [each for each in history if each.id != memory.id]
+    if others:
+        _say("", "Under the same subject, newest first:")
+        _say(*(f"  {line}" for each in others for line in _whole(each, settings)))
+
+
+def run_memory_export(root: Path, file: Path | None) -> None:
+    """Write all of it as lines of JSON, to a file or to standard output."""
+    _, home = _at(root)
+    with reading(home.database) as connection:
+        lines = snapshot_lines(connection)
+    text = "".join(f"{line}\n" for line in lines)
+    if file is None or file == _STDOUT:
+        sys.stdout.write(text)
+        return
+    write_atomic(file, text, mode=0o600)
+    _say(f"Wrote {len(lines) - 1} lines to {file}")
+
+
+def run_memory_import(root: Path, file: Path) -> None:
+    """Take in what an export wrote, all or nothing. Raises `SoulError` naming the line that is wrong."""
+    settings, home = _at(root)
+    try:
+        text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SoulError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise SoulError(f"{file} is not UTF-8 text", remedy="It should be what `soul memory export` wrote.") from None
+
+    async def take_in(database: Database) -> str:
+        restored = await Snapshots(database).restore(text.split("\n"))
+        summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
+        told = f"{summary}; {restored.known} were known already"
+        journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))
+        await journal.record(Entry("life", "memory", summary, "mem", data=asdict(restored)))
+        return told
+
+    _say(asyncio.run(_beside(home, take_in)))
+
+
+def _at(root: Path) -> tuple[Settings, Home]:
+    settings = load_settings(root)
+    return settings, Home.at(root, settings.memory_dir)
+
+
+def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
+    async def ask(database: Database) -> T:
+        return await use(SqliteMemories(database))
+
+    return asyncio.run(_beside(home, ask))
+
+
+async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:
+    database = await Database.beside(home.database)
+    try:
+        return await use(database)
+    finally:
+        await database.close()
+
+
+def _day(text: str, settings: Settings) -> datetime | None:
+    """The beginning of a day in the SOUL's time zone; None for ""."""
+    if not text:
+        return None
+    try:
+        return day_span(date.fromisoformat(text), settings.soul_timezone)[0]
+    except ValueError:
+        raise SoulError(f"{text!r} is no day", remedy="Write it as 2026-01-31.") from None
+
+
+def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> None:
+    if as_json:
+        _print_json([asdict(memory) for memory in memories])
+    elif not memories:
+        _say("Nothing of that is remembered")
+    for memory in () if as_json else memories:
+        body = printable(memory.body)
+        shown = body if len(body) <= _BODY_SHOWN else f"{body[: _BODY_SHOWN - 1]}…"
+        _say(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {memory.subject}: {shown}")
+
+
+def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
+    """All of one memory, in lines."""
+    yield f"[{memory.id}] {memory.kind}: {memory.subject}"
+    yield from (f"    {line}" for line in memory.body.splitlines())
+    if memory.tags:
+        yield f"  tags       {', '.join(memory.tags)}"
+    yield f"  importance {memory.importance}, recalled {memory.recall_count} times"
+    told = "only to you" if memory.private else "to anyone"
+    yield f"  from       {memory.source} (trust: {memory.trust}), may be told {told}"
+    yield f"  since      {_when(memory.created_at, settings)}, last said {_when(memory.updated_at, settings)}"
+    if memory.superseded_by is not None:
+        gone = memory.superseded_by == memory.id
+        yield "  taken out of memory" if gone else f"  replaced by [{memory.superseded_by}]"
+
+
+def _when(moment: str, settings: Settings) -> str:
+    return f"{local(parse_iso(moment), settings.soul_timezone):%Y-%m-%d %H:%M}"
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
