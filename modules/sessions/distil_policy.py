@@ -11,7 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from modules.foreign_text import clean, one_line
-from modules.memory.types import Kind, NewMemory, Trust
+from modules.memory.admission import kinds_from, trust_of
+from modules.memory.types import Kind, NewMemory
+from modules.sessions.rows import blocks, words_of
 from modules.sessions.types import Row, is_main
 from modules.tools.types import Provenance
 
@@ -30,21 +32,14 @@ SUMMARY_CHARS = 1600
 MOST_MEMORIES = 12
 
 _WORTH_MESSAGES = 4
-_WORTH_TOKENS = 1000
+_WORTH_CHARS = 4000
 _SUBJECT_CHARS = 80
 _BODY_CHARS = 500
 _FEWEST_CHARS = 8
 _SUBJECT_WORDS = 6
 _STEM = 5
 _SHARE = 3
-_FROM_OTHERS: frozenset[Kind] = frozenset({"person", "fact", "episode"})
 _OWNERS_ONLY: frozenset[Kind] = frozenset({"preference", "protocol"})
-_TRUSTS: Mapping[Provenance, Trust] = {
-    Provenance.STRANGER: "stranger",
-    Provenance.PEER: "peer",
-    Provenance.SELF: "self",
-    Provenance.OWNER: "owner",
-}
 _WORD = re.compile(r"[^\W_]{4,}")
 _ENTRY = re.compile(r"(?:[-*•]|\d+[.)])\s+")
 _DIVIDED = re.compile(r"\s*(?::\s|\s[-–—]\s|\|)\s*")  # noqa: RUF001 - the dashes that models write
@@ -53,17 +48,15 @@ _NOTHING = re.compile(r"(?:none|nothing|n/?a|null|unknown|no \w+|not \w+|empty|-
 
 def worth(rows: Sequence[Row]) -> bool:
     """Whether a conversation is worth the thought of what to keep of it."""
-    return len(rows) >= _WORTH_MESSAGES or sum(row.tokens for row in rows) >= _WORTH_TOKENS
+    words = sum(len(words_of(block)) for row in rows for block in blocks(row.message))
+    return len(rows) >= _WORTH_MESSAGES or words >= _WORTH_CHARS
 
 
 def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:
     """The lists that may be filled from a conversation in which the least trusted words are of `provenance`."""
-    if provenance < Provenance.SELF:
-        kinds: Collection[Kind] = _FROM_OTHERS
-    elif is_main(session_key) and provenance is Provenance.OWNER:
-        kinds = FIELDS.values()
-    else:
-        kinds = [kind for kind in FIELDS.values() if kind not in _OWNERS_ONLY]
+    kinds = kinds_from(provenance)
+    if not (is_main(session_key) and provenance is Provenance.OWNER):
+        kinds -= _OWNERS_ONLY
     return tuple(name for name, kind in FIELDS.items() if kind in kinds)
 
 
@@ -105,7 +98,7 @@ def memories_of(
             body=_cut("; ".join(bodies), _BODY_CHARS),
             tags=tags,
             source=session_key,
-            trust=_TRUSTS[provenance],
+            trust=trust_of(provenance),
         )
         for (kind, subject), bodies in list(found.items())[:MOST_MEMORIES]
     )

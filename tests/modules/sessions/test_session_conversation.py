@@ -17,7 +17,7 @@ from town.mind.wire import read_request
 CONVERSATIONS = st.lists(MESSAGES, max_size=12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(CONVERSATIONS)
 def test_whatever_is_kept_a_chat_service_accepts_it(said: list[Message]) -> None:
     shown = [*conversation(rows_of(said)), Message("assistant", "so be it")]
@@ -26,7 +26,7 @@ def test_whatever_is_kept_a_chat_service_accepts_it(said: list[Message]) -> None
     assert roles == [("user", "assistant")[place % 2] for place in range(len(roles))]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(CONVERSATIONS, st.integers(0, 80), st.integers(0, 12))
 def test_what_is_fitting_is_the_newest_within_the_budget_and_splits_nothing(
     said: list[Message], budget: int, tokens: int
@@ -42,7 +42,7 @@ def test_what_is_fitting_is_the_newest_within_the_budget_and_splits_nothing(
         assert sum(row.tokens for row in (*units(older)[-1], *kept)) > budget
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(CONVERSATIONS, st.integers(0, 60))
 def test_what_is_condensed_is_the_oldest_and_what_was_said_last_stays(said: list[Message], budget: int) -> None:
     rows = rows_of(said)

@@ -21,7 +21,7 @@ from tests.modules.sessions.session_values import MESSAGES, answers, asks, rows_
 SECRET = "correct-horse-battery"
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(MESSAGES)
 def test_a_message_comes_back_from_its_rows_in_normal_form(message: Message) -> None:
     back = joined((role, from_fields(role, json.loads(dump(to_fields(role, part))))) for role, part in parts(message))
@@ -29,7 +29,7 @@ def test_a_message_comes_back_from_its_rows_in_normal_form(message: Message) -> 
     assert [again for each in back for again in normal(each)] == back
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(MESSAGES)
 def test_a_model_is_told_the_same_before_and_after(message: Message) -> None:
     assert convert_messages(normal(message)) == convert_messages([message])

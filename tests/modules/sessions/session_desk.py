@@ -1,0 +1,158 @@
+"""Conversations on real ground: a database, a folder as store, and a model service that says what a test wants."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adapters.storage.keys import media_prefix
+from adapters.storage.store import Storage, open_storage
+from common.clock import FakeClock
+from common.redact import Redactor
+from common.result import ApiResult
+from modules.console import SilentConsole
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.types import Message
+from modules.llm_gateway.wall import NoWall
+from modules.memory.sqlite_rows import remember
+from modules.memory.sqlite_store import SqliteMemories
+from modules.schema import MIGRATIONS
+from modules.sessions.archivist import Archivist
+from modules.sessions.distiller import KEEP, Distiller
+from modules.sessions.sessions import Sessions
+from modules.sessions.types import OWNER_SESSION
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from modules.tools.types import Provenance
+from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls
+from tests.ways import to_loopback
+
+SECRET = "correct-horse-battery"
+AGENT = "soul.test"
+SKILLS = Skills.load(Path(__file__).parents[3] / "skills", SKILL_CONTRACTS)
+SUMMARY = "Kit asked about the leaking roof, and the tiles are to be looked at on Friday."
+
+
+def by_letters(text: str) -> int:
+    """The house's first guess: four characters a token."""
+    return len(text) // 4
+
+
+def keeps(summary: str = SUMMARY, **lists: object) -> Reply:
+    """The model's answer: what to keep."""
+    return calls((KEEP, json.dumps({"summary": summary, **lists})))
+
+
+@dataclass
+class Desk:
+    """All that a conversation needs, in one place."""
+
+    folder: Path
+    clock: FakeClock
+    console: SilentConsole
+    model: ScriptedModel
+    database: Database
+    storage: Storage
+    sessions: Sessions
+    memories: SqliteMemories
+    distiller: Distiller
+    forgotten: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.archivist = self.archivist_with(self.storage)
+
+    async def say(
+        self, key: str, *said: Message, provenance: Provenance = Provenance.OWNER, apart_s: float = 60
+    ) -> str:
+        """Each message in a transaction of its own, some time apart; the id of the session."""
+        session_id = (await self.sessions.open(key)).id
+        for message in said:
+            session_id = await self.sessions.add(session_id, [(message, provenance)])
+            await self.clock.advance(apart_s)
+        return session_id
+
+    async def talk(self, key: str = OWNER_SESSION, *, turns: int = 4, provenance: Provenance = Provenance.OWNER) -> str:
+        """A talk of so many questions and answers about a roof; its session."""
+        return await self.say(key, *roof_talk(turns), provenance=provenance)
+
+    async def table(self, query: str) -> list[dict[str, Any]]:
+        """Rows of the database, as they are."""
+
+        def look(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+            return [dict(row) for row in connection.execute(query)]
+
+        return await self.database.run(look)
+
+    async def forget_media(self, session_key: str) -> ApiResult[int]:
+        self.forgotten.append(session_key)
+        return await self.storage.delete_all(media_prefix(session_key))
+
+    def archivist_with(self, storage: Storage, *, one_transaction: bool = True) -> Archivist:
+        """Another archivist on the same ground."""
+        return Archivist(
+            sessions=self.sessions,
+            database=self.database,
+            storage=storage,
+            memories=self.memories,
+            distiller=self.distiller,
+            journal=Journal(self.database, self.console, self.clock, Redactor()),
+            clock=self.clock,
+            agent_id=AGENT,
+            forget_media=self.forget_media,
+            remember=remember if one_transaction else None,
+        )
+
+
+def roof_talk(turns: int) -> Sequence[Message]:
+    return [
+        message
+        for number in range(turns)
+        for message in (
+            Message("user", f"Question {number}: Kit asks about the leaking roof, are the tiles to be looked at?"),
+            Message("assistant", f"Answer {number}: on Friday; the tiles of the roof have been leaking since March."),
+        )
+    ]
+
+
+@asynccontextmanager
+async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
+    clock, console = FakeClock(), SilentConsole()
+    database = await Database.open(folder / "soul.db", MIGRATIONS)
+    storage = open_storage("", root=folder / "store")
+    redactor = Redactor([SECRET])
+    gateway = LLMGateway(
+        transport=to_loopback,
+        base_url=model.url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=random.Random(7),
+        console=console,
+        wall=NoWall(),
+        max_retries=0,
+        call_timeout_s=5,
+    )
+    distiller = Distiller(
+        gateway=gateway,
+        skills=SKILLS,
+        redactor=redactor,
+        rng=random.Random(7),
+        agent_name="Rowan",
+        estimate=by_letters,
+        timezone="Europe/Berlin",
+    )
+    sessions = Sessions(database, clock, redactor, by_letters)
+    try:
+        yield Desk(folder, clock, console, model, database, storage, sessions, SqliteMemories(database), distiller)
+    finally:
+        await gateway.aclose()
+        await storage.aclose()
+        await database.close()
