@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from modules.llm_gateway.types import ToolSpec
+from modules.prompt.estimate import tool_tokens
 from modules.prompt.rows import TOOLS
 from modules.skills import Skills
 from modules.tools.schema import simple_schema
 from modules.tools.types import Tool
 
-_MARK = re.compile(r"<!-- tools: ([0-9a-f]{64}) -->\n*")
+_MARK = re.compile(r"<!-- tools: ([0-9a-f]{64}), defined in (\d+) characters -->\n*")
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 
 
@@ -40,6 +42,7 @@ class ToolsFile:
         self._files = files
         self._body = tools_text(tools := tuple(tools), skills)
         self._sha256 = _sha256(tools, self._body)
+        self._mark = f"<!-- tools: {self._sha256}, defined in {_definition_chars(tools)} characters -->"
 
     async def text(self) -> str:
         """What the model reads: the file without its first line, made if it is of other tools or not there."""
@@ -47,13 +50,14 @@ class ToolsFile:
         mark = _MARK.match(found)
         if mark and mark[1] == self._sha256:
             return found[mark.end() :]
-        await self._files.write(TOOLS, f"<!-- tools: {self._sha256} -->\n\n{self._body}\n")
+        await self._files.write(TOOLS, f"{self._mark}\n\n{self._body}\n")
         return self._body
 
 
-def without_mark(text: str) -> str:
-    """The text of a TOOLS.md as the model reads it."""
-    return _MARK.sub("", text, count=1)
+def parse_tools_file(text: str) -> tuple[str, int]:
+    """What the model reads of a TOOLS.md, and how many characters define all its tools; 0 if it does not say."""
+    mark = _MARK.match(text)
+    return (text[mark.end() :], int(mark[2])) if mark else (text, 0)
 
 
 def tools_text(tools: Iterable[Tool], skills: Skills) -> str:
@@ -68,6 +72,11 @@ def _sha256(tools: Sequence[Tool], body: str) -> str:
         for tool in tools
     ]
     return hashlib.sha256(json.dumps([told, body], sort_keys=True).encode()).hexdigest()
+
+
+def _definition_chars(tools: Sequence[Tool]) -> int:
+    specs = [ToolSpec(tool.name, tool.description, simple_schema(tool.input_model)) for tool in tools]
+    return tool_tokens(specs, len)
 
 
 def _first_sentence(text: str) -> str:

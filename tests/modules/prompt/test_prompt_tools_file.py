@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from modules.prompt.tools_file import ToolsFile, without_mark
+from modules.prompt.tools_file import ToolsFile, parse_tools_file
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
@@ -43,7 +43,10 @@ async def test_it_is_made_with_a_line_for_each_tool_and_then_left_alone(tmp_path
     again = await ToolsFile(files, (POST, LIKE), WORDS).text()
     assert again.strip() == first
     assert path.stat().st_mtime_ns == written
-    assert without_mark(path.read_text()) == again
+    read, chars = parse_tools_file(path.read_text())
+    assert read == again
+    assert 300 < chars < 600
+    assert parse_tools_file("by hand\n") == ("by hand\n", 0)
 
 
 async def test_what_a_hand_adds_stays_until_the_tools_are_others(tmp_path: Path) -> None:
