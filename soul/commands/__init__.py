@@ -33,6 +33,14 @@ class DraftAction(StrEnum):
     REJECT = "reject"
 
 
+class PromptAudience(StrEnum):
+    """Who may read what comes of a turn, for `--for`."""
+
+    OWNER = "owner"
+    BLUESKY = "bluesky"
+    SPACE = "space"
+
+
 class MemoryKind(StrEnum):
     """The kinds of memory, for `--kind`."""
 
@@ -174,6 +182,22 @@ def budget(
     from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
 
     run_budget(home, as_json=json, days=days)
+
+
+@app.command()
+def prompt(
+    *,
+    audience: Annotated[
+        PromptAudience, typer.Option("--for", help="Who may read what comes of it.")
+    ] = PromptAudience.OWNER,
+    text: Annotated[bool, typer.Option("--text", help="The text itself.")] = False,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What the model is told before anything else: its parts, their sizes, and what had no room."""
+    from soul.commands.prompt import run_prompt  # noqa: PLC0415 - only this command needs it
+
+    run_prompt(home, audience.value, as_json=json, text=text)
 
 
 @own.command("log")
