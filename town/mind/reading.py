@@ -8,9 +8,10 @@ from typing import Literal
 
 from common.text.strings import straighten
 from town.mind.bank import flatten
+from town.mind.remembering import TOOL
 from town.mind.types import ChatRequest, Message
 
-Task = Literal["answer", "express", "owner", "ground", "judge", "other"]
+Task = Literal["answer", "express", "owner", "ground", "judge", "remember", "other"]
 
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
 _ON_BLUESKY = re.compile(r"\b[Yy]ou are (?:on Bluesky as )?@([\w.-]+?)[.,]?(?:\s|$)")
@@ -127,10 +128,14 @@ def read_scene(request: ChatRequest) -> Scene:
             text=text,
             recent=f"{_recent(asked)}\n{common.recent}",
         )
-    if not tools and (_JUDGE.search(asked) or _JUDGE.search(system)):
-        return replace(common, task="judge")
-    if "who are you today" in asked:
-        return replace(common, task="ground")
+    plain: dict[Task, bool] = {
+        "remember": tools == {TOOL},
+        "judge": not tools and bool(_JUDGE.search(asked) or _JUDGE.search(system)),
+        "ground": "who are you today" in asked,
+    }
+    for task, holds in plain.items():
+        if holds:
+            return replace(common, task=task)
     if not request.force and (common.situation or not tools):
         return replace(common, task="owner")
     return common

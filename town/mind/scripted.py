@@ -15,6 +15,7 @@ from town.mind.bank import load_bank
 from town.mind.choosing import TOOLS, Act, choose
 from town.mind.posts import post
 from town.mind.reading import Scene, Task, read_scene
+from town.mind.remembering import keep
 from town.mind.replies import answer_freely, reply
 from town.mind.types import ChatRequest, Json, Offer, Thought, ToolUse
 from town.mind.words import Words, fit
@@ -51,6 +52,7 @@ class ScriptedMind:
             "owner": self._owner,
             "ground": lambda _, words: Thought(words.line("ground")),
             "judge": lambda _, words: Thought("yes" if words.rng.random() < _YES_SHARE else "no"),
+            "remember": lambda asked, words: Thought(calls=(_keep(asked.offers[0], words.scene.text),)),
             "other": self._other,
         }
         return tasks[scene.task](request, words)
@@ -108,6 +110,11 @@ class ScriptedMind:
 
 def _subject(scene: Scene) -> Json:
     return {"post_uri": scene.uri, "post_cid": scene.cid, "uri": scene.uri, "cid": scene.cid}
+
+
+def _keep(offer: Offer, page: str) -> ToolUse:
+    """A call that keeps what a conversation was about."""
+    return ToolUse(offer.name, keep(page, (offer.parameters.get("properties") or {}).keys()))
 
 
 def _use(offer: Offer, known: Json, words: Words | None = None) -> ToolUse:

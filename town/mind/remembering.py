@@ -1,0 +1,49 @@
+"""What the scripted mind keeps of a conversation that goes into the archive. Pure: it keeps only what stands there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from town.mind.types import Json
+
+TOOL = "keep_memories"
+
+_LINE = re.compile(r"^(YOU|OWNER|THEM): (.+)$", re.MULTILINE)
+_FRAME = re.compile(r"<[a-z]+-[0-9a-f]+[^>]*>|</[a-z]+-[0-9a-f]+>")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_LIKES = re.compile(r"\b(?:i|we) (?:really )?(?:like|love|prefer|want|hate)\b", re.IGNORECASE)
+_ABOUT = re.compile(r"\b(?:i am|i'm|my|we are|we're|i live|i work)\b", re.IGNORECASE)
+_MOST = 3
+_SUBJECT_WORDS = 5
+_QUOTED_CHARS = 160
+
+
+def keep(page: str, lists: Collection[str]) -> Json:
+    """The call: what was said first and last in a summary, and what people told of themselves in the lists offered."""
+    said = [(who, " ".join(_FRAME.sub(" ", text).split())) for who, text in _LINE.findall(page)]
+    heard = [text for who, text in said if who != "YOU"]
+    own = [text for who, text in said if who == "YOU"]
+    quoted = [f'It began with "{_short(heard[0])}"'] if heard else []
+    quoted += [f'the last word of the others was "{_short(heard[-1])}"'] if heard[1:] else []
+    quoted += [f'my own was "{_short(own[-1])}"'] if own else []
+    kept = {
+        "preferences": [sentence for sentence in _sentences(heard) if _LIKES.search(sentence)],
+        "people": [s for s in _sentences(heard) if _ABOUT.search(s) and not _LIKES.search(s)],
+    }
+    told = {name: [_entry(each) for each in found[:_MOST]] for name, found in kept.items() if name in lists and found}
+    return {"summary": "; ".join(quoted) + "." if quoted else "Nothing was said.", **told}
+
+
+def _sentences(texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (part for part in _SENTENCE.split(text) if part and not part.endswith("?"))
+
+
+def _entry(sentence: str) -> str:
+    about = " ".join(sentence.split()[:_SUBJECT_WORDS]).rstrip(".,;:!")
+    return f"{about.replace(':', '')}: {sentence}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUOTED_CHARS else f"{text[:_QUOTED_CHARS].rstrip()}…"
