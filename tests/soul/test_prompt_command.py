@@ -1,0 +1,132 @@
+"""Proves what the owner sees of a prompt without any network, and that looking changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import SystemClock
+from common.errors import ConfigError, IdentityError
+from common.files import write_atomic
+from modules.database import Database
+from modules.home import Home
+from modules.memory.profiles import Profiles
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import NewMemory
+from modules.prompt.types import Audience
+from modules.schema import MIGRATIONS
+from soul.commands.prompt import run_prompt
+from tests.living import write_home
+
+DAY = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
+GOALS = "Opening.\n" + "".join(f"\n## Goal {number}\n\n{'word ' * 400}\n" for number in range(8))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = write_home(tmp_path / "rowan", "rowan", **DAY)
+    write_atomic(home.self_md, "# Rowan\n\nI'm Rowan.\n")
+    write_atomic(home.workspace / "USER.md", "I am Ana, and I repair clocks.\n")
+    return home
+
+
+def remember(home: Home) -> None:
+    async def live() -> None:
+        clock = SystemClock()
+        database = await Database.open(home.database, MIGRATIONS)
+        await Profiles(database, clock).initialise({"role": "keeps time"}, {"name": "Ana"}, "commissioning")
+        store = SqliteMemories(database)
+        await store.save(NewMemory("fact", "moon", "The moon pulls the quay clock."), clock.now())
+        await store.save(NewMemory("preference", "tea", "Ana takes tea at four."), clock.now())
+        await database.close()
+
+    asyncio.run(live())
+
+
+def shown(home: Home, capsys: pytest.CaptureFixture[str], audience: Audience = "owner") -> dict[str, Any]:
+    run_prompt(home.root, audience, as_json=True, text=True)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def files(home: Home) -> set[Path]:
+    return {path.relative_to(home.root) for path in home.root.rglob("*")}
+
+
+def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(home)
+    run_prompt(home.root, "owner", as_json=False, text=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("For owner: about ")
+    assert lines[0].endswith(" of 40000 tokens")
+    assert [line.split()[-1] for line in lines[1:6]] == ["skills/core", "SOUL.md", "USER.md", "IDENTITY.md", "SELF.md"]
+    assert [line.split()[0] for line in lines[1:6]] == ["static"] * 4 + ["semi-static"]
+    assert lines[-1].startswith("  room for about 19")
+    assert files(home) == before
+
+
+def test_the_text_is_what_the_model_reads(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    run_prompt(home.root, "owner", as_json=False, text=True)
+    text = capsys.readouterr().out
+    assert "# Your owner, in their own words (USER.md)\n\nI am Ana, and I repair clocks.\n" in text
+    assert "asleep, with the model test-mind." in text
+
+
+def test_what_the_database_knows_is_told_and_what_is_the_owners_only_to_the_owner(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(home)
+    before = files(home)
+    mine = "".join(block["text"] for block in shown(home, capsys)["blocks"])
+    theirs = "".join(block["text"] for block in shown(home, capsys, "bluesky")["blocks"])
+    for words in ("keeps time", "The moon pulls"):
+        assert words in mine
+        assert words in theirs
+    for words in ("name: Ana", "tea at four", "I repair clocks"):
+        assert words in mine
+        assert words not in theirs
+    assert files(home) - before <= {Path(".memory/soul.db-wal"), Path(".memory/soul.db-shm")}
+
+
+def test_what_was_cut_and_left_out_is_named_and_so_is_a_file_that_cannot_be_read(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_atomic(home.env, home.env.read_text() + "\nBOOTSTRAP_MAX_TOKENS=2500\n")
+    write_atomic(home.workspace / "GOALS.md", GOALS)
+    write_atomic(home.workspace / "HEARTBEAT.md", "- wind the clocks\n")
+    write_atomic(home.workspace / "AGENTS.md", b"\xff\xfe")
+    found = shown(home, capsys)
+    assert (found["truncated"], found["dropped"]) == (["GOALS.md"], ["HEARTBEAT.md"])
+    assert found["tokens"] <= found["budget"] == 2500
+    assert any("AGENTS.md" in notice["summary"] for notice in found["notices"])
+    run_prompt(home.root, "owner", as_json=False, text=False)
+    said = capsys.readouterr().out
+    assert "GOALS.md  (cut)" in said
+    assert "left out: HEARTBEAT.md" in said
+
+
+def test_where_no_conversation_fits_the_largest_parts_are_named(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    write_atomic(home.env, home.env.read_text() + "\nCONTEXT_TOKENS=2000\n")
+    write_atomic(home.self_md, "# Rowan\n\n" + "word " * 4000)
+    assert shown(home, capsys)["historyTokens"] is None
+    run_prompt(home.root, "owner", as_json=False, text=False)
+    assert "the largest parts: SELF.md (" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("audience", ["owner", "bluesky", "space"])
+def test_every_audience_has_a_prompt(home: Home, capsys: pytest.CaptureFixture[str], audience: Audience) -> None:
+    found = shown(home, capsys, audience)
+    assert found["for"] == audience
+    assert found["historyTokens"] == 200_000 - 1024 - found["tokens"]
+
+
+def test_without_a_home_or_a_soul_it_says_what_is_missing(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        run_prompt(tmp_path / "nobody", "owner", as_json=False, text=False)
+    home.soul.unlink()
+    with pytest.raises(IdentityError):
+        run_prompt(home.root, "owner", as_json=False, text=False)
