@@ -89,6 +89,6 @@ async def open_memory_desk(root: Path) -> AsyncIterator[Desk]:
     """A home that remembers nothing yet."""
     database = await Database.open(root / ".memory" / "soul.db", MIGRATIONS)
     folder = Folder(root / "workspace")
-    folder.root.mkdir(exist_ok=True)
+    folder.root.mkdir(parents=True, exist_ok=True)
     yield Desk(root, database, FakeClock(), SqliteMemories(database), folder)
     await database.close()
