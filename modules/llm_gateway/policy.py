@@ -59,10 +59,12 @@ _NO_PICTURES = re.compile(
 _WORDS_ONLY = re.compile(r"content\b.{0,40}\bstring\b", re.IGNORECASE)
 _ONE_PICTURE = re.compile(
     r"could not (?:process|decode|read)|(?:invalid|corrupt\w*|malformed|empty) (?:base64 )?(?:image|picture|data)"
-    r"|too (?:large|big|small|many)|exceeds?\b|failed to (?:decode|load|process)",
+    r"|too (?:large|big|small|many)|exceeds?\b|failed to (?:decode|load|process)"
+    r"|\bpolic|\bsafety\b|violat|moderat",
     re.IGNORECASE,
 )
-_PICTURELESS_STATUS = {400, 404, 415, 422, 500, 501}
+_PICTURELESS_STATUS = {400, 404, 415, 422}
+_SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
 _UNSURE_STATUS = {408, 409, 424, 499}
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
@@ -159,7 +161,9 @@ def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any
 
 def refuses_pictures(verdict: Verdict) -> bool:
     """Whether the service says that it takes no pictures, or not this one."""
-    return verdict.status in _PICTURELESS_STATUS and _NO_PICTURES.search(verdict.message) is not None
+    if _NO_PICTURES.search(verdict.message) is None:
+        return False
+    return verdict.status in _PICTURELESS_STATUS or (verdict.status in _SHY_STATUS and "support" in verdict.message)
 
 
 def refuses_one_picture(verdict: Verdict) -> bool:

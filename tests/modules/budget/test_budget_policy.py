@@ -19,6 +19,7 @@ from modules.budget.policy import (
     seconds_left,
     settled,
     step_at,
+    surely_kept,
     takes_cheaper,
     weigh,
 )
@@ -138,6 +139,21 @@ def test_what_the_service_does_not_count_is_taken_at_its_upper_bound(
     usage: Usage | None, weight: int, expected: tuple[int, int]
 ) -> None:
     assert settled(usage, weight=weight, input_tokens=5000, output_tokens=1000) == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "kept"),
+    [
+        (None, 0),
+        (Usage(900, 1), 0),
+        (Usage(900, 1, cached_tokens=900), 900),
+        (Usage(900, 1, cached_tokens=901), 0),
+        (Usage(900, 1, cached_tokens=-5), 0),
+        (Usage(0, 1, cached_tokens=5), 0),
+    ],
+)
+def test_no_more_was_kept_than_was_sent_and_nothing_where_that_was_not_counted(usage: Usage | None, kept: int) -> None:
+    assert surely_kept(usage) == kept
 
 
 @pytest.mark.parametrize(

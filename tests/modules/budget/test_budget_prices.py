@@ -86,6 +86,26 @@ def test_the_owners_price_knows_no_discount_but_what_it_takes_to_store_a_prompt(
     assert (claude.cost(1000, 0, 600), gpt.cost(1000, 0, 600)) == (1250, 1000)
 
 
+_PRICE = st.fractions(0, 100, max_denominator=100)
+_COUNT = st.integers(0, 10**6)
+
+
+@given(_PRICE, _PRICE, st.none() | _PRICE, st.none() | _PRICE, st.tuples(_COUNT, _COUNT, _COUNT, _COUNT))
+def test_whatever_a_service_keeps_and_stores_costs_no_more_than_is_settled_and_that_no_more_than_was_reserved(
+    given_: Fraction, taken: Fraction, kept: Fraction | None, stored: Fraction | None, counts: tuple[int, ...]
+) -> None:
+    was_kept, was_stored, was_read, answered = counts
+    found = Price(given_, taken, kept=kept, stored=stored)
+    truth = (
+        was_kept * (given_ if kept is None else kept)
+        + was_stored * (given_ if stored is None else stored)
+        + was_read * given_
+        + answered * taken
+    )
+    sent = was_kept + was_stored + was_read
+    assert truth <= found.cost(sent, answered, was_kept) <= found.cost(sent, answered)
+
+
 def test_no_published_model_costs_more_with_a_cache_than_is_reserved_for_it() -> None:
     models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
     known = known_prices(models, {}, base_url=GATEWAY, now=NOW)

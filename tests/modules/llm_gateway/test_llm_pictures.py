@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from common.clock import FakeClock
-from common.errors import SoulError
+from common.errors import SoulError, Transient
 from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
@@ -55,7 +55,9 @@ class Doors:
         self.made: list[LLMGateway] = []
         self.heard: list[tuple[str, int, int]] = []
 
-    def open(self, vision: Vision = "auto", *, model: str = "seer", blind: bool = False) -> LLMGateway:
+    def open(
+        self, vision: Vision = "auto", *, model: str = "seer", blind: bool = False, max_retries: int = 3
+    ) -> LLMGateway:
         door = LLMGateway(
             transport=to_loopback,
             base_url=self.url,
@@ -68,6 +70,7 @@ class Doors:
             redactor=Redactor([SECRET]),
             hydrate=None if blind else self.store.get,
             vision=vision,
+            max_retries=max_retries,
             on_measured=lambda *told: self.heard.append(told),
         )
         self.made.append(door)
@@ -143,12 +146,27 @@ async def test_a_model_that_cannot_see_is_told_at_once_and_not_shown_a_picture_a
     assert len(doors.store.asked) == 1
 
 
-async def test_one_broken_picture_does_not_make_a_model_blind(doors: Doors, model: ScriptedModel) -> None:
-    model.plays(refuses(400, "Could not process image"), says("a"), says("b"))
+@pytest.mark.parametrize(
+    "problem", ["Could not process image", "image exceeds 5 MB maximum", "The image was rejected by our safety system."]
+)
+async def test_one_picture_that_is_refused_does_not_make_a_model_blind(
+    doors: Doors, model: ScriptedModel, problem: str
+) -> None:
+    model.plays(refuses(400, problem), says("a"), says("b"))
     door = doors.open()
     await door.chat(LOOK)
     await door.chat(LOOK)
     assert [last_words(request) for request in model.requests] == [SEEN, TOLD, SEEN]
+
+
+async def test_a_failure_that_only_speaks_of_images_is_tried_again(model: ScriptedModel) -> None:
+    doors = Doors(model.url)
+    model.plays(refuses(500, "failed to pull image for the worker"))
+    door = doors.open(max_retries=0)
+    with pytest.raises(Transient):
+        await door.chat(LOOK)
+    assert door.sees()
+    await door.aclose()
 
 
 async def test_with_vision_on_the_next_picture_is_shown_all_the_same(doors: Doors, model: ScriptedModel) -> None:
