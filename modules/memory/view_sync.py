@@ -39,7 +39,7 @@ class Files(Protocol):
         ...
 
     async def write(self, name: str, text: str) -> None:
-        """Make it so. Raises `StorageError` or `Transient`."""
+        """Make it so. Raises `PolicyBlocked`, `StorageError` or `Transient`."""
         ...
 
 
@@ -75,7 +75,16 @@ class MemoryFile:
         self._alone = asyncio.Lock()
 
     async def sync(self) -> Synced:
-        """Take in what a hand changed, then render. Raises `StorageError` or `Transient`; nothing is lost then."""
+        """Take in what a hand changed, then render.
+
+        A file that was taken away or emptied is rendered again: it takes nothing out of memory.
+
+        Raises:
+            PolicyBlocked: the file is no text, or would be too large; it stays as it is.
+            StorageError: the disk or the store refuses.
+            Transient: the store cannot be reached.
+
+        """
         async with self._alone:
             before = await self._database.run(_before)
             synced = Synced()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from common.clock import FakeClock
 from modules.database import Database
 from modules.foreign_text import Framer
+from modules.home import Home
 from modules.memory.recall import Telling
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import Kind, NewMemory, Trust
@@ -19,24 +19,9 @@ from modules.memory.view_sync import DayFiles, MemoryFile
 from modules.schema import MIGRATIONS
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from modules.workspace import LocalWorkspace
 
 SKILLS = Skills.load(Path(__file__).parents[3] / "skills", {"core": SKILL_CONTRACTS["core"]})
-
-
-@dataclass(frozen=True)
-class Folder:
-    """Files in a folder."""
-
-    root: Path
-
-    async def read(self, name: str) -> str | None:
-        path = self.root / name
-        return await asyncio.to_thread(path.read_text) if path.exists() else None
-
-    async def write(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        await asyncio.to_thread(path.write_text, text)
 
 
 @dataclass(frozen=True)
@@ -47,15 +32,20 @@ class Desk:
     database: Database
     clock: FakeClock
     store: SqliteMemories
-    folder: Folder
+    home: Home
+    warnings: list[str]
+
+    @property
+    def files(self) -> LocalWorkspace:
+        return LocalWorkspace(self.home, self.warnings.append)
 
     @property
     def view(self) -> MemoryFile:
         """As after a start: it knows nothing but what is on the disk."""
-        return MemoryFile(store=self.store, database=self.database, files=self.folder, clock=self.clock)
+        return MemoryFile(store=self.store, database=self.database, files=self.files, clock=self.clock)
 
     def days(self, timezone: str = "UTC") -> DayFiles:
-        return DayFiles(store=self.store, files=self.folder, clock=self.clock, timezone=timezone)
+        return DayFiles(store=self.store, files=self.files, clock=self.clock, timezone=timezone)
 
     @property
     def telling(self) -> Telling:
@@ -63,7 +53,7 @@ class Desk:
 
     @property
     def file(self) -> Path:
-        return self.folder.root / "MEMORY.md"
+        return self.home.workspace / "MEMORY.md"
 
     async def save(
         self,
@@ -87,8 +77,8 @@ class Desk:
 @asynccontextmanager
 async def open_memory_desk(root: Path) -> AsyncIterator[Desk]:
     """A home that remembers nothing yet."""
-    database = await Database.open(root / ".memory" / "soul.db", MIGRATIONS)
-    folder = Folder(root / "workspace")
-    folder.root.mkdir(parents=True, exist_ok=True)
-    yield Desk(root, database, FakeClock(), SqliteMemories(database), folder)
+    home = Home.at(root)
+    home.workspace.mkdir(parents=True, exist_ok=True)
+    database = await Database.open(home.database, MIGRATIONS)
+    yield Desk(root, database, FakeClock(), SqliteMemories(database), home, [])
     await database.close()

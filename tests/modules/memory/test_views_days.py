@@ -23,7 +23,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 def page(desk: Desk, day: date = TODAY) -> str:
-    path = desk.folder.root / "memory" / f"{day}.md"
+    path = desk.home.workspace / "memory" / f"{day}.md"
     return path.read_text() if path.exists() else ""
 
 
@@ -39,7 +39,7 @@ async def test_a_day_is_told_in_the_order_in_which_it_was(desk: Desk) -> None:
 
 async def test_days_of_which_there_is_nothing_to_tell_have_no_file(desk: Desk) -> None:
     await desk.days().sync()
-    assert not (desk.folder.root / "memory").exists()
+    assert not (desk.home.workspace / "memory").exists()
 
 
 async def test_what_came_of_a_compaction_stands_under_its_own_heading(desk: Desk) -> None:
@@ -86,7 +86,7 @@ async def test_yesterday_is_told_beside_today_and_an_earlier_day_when_asked(desk
 async def test_a_page_that_says_it_all_is_not_written_again(desk: Desk) -> None:
     await desk.save("fact", "Tides", "High at noon.")
     await desk.days().sync()
-    path = desk.folder.root / "memory" / "2026-01-05.md"
+    path = desk.home.workspace / "memory" / "2026-01-05.md"
     made = path.stat().st_mtime_ns
     await desk.days().sync()
     assert path.stat().st_mtime_ns == made

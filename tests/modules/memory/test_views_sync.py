@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import PolicyBlocked
+from modules.memory.types import KINDS
 from modules.memory.view_merge import Rendered, merge, rendered
 from modules.memory.view_sync import Synced
 from modules.memory.views import PREAMBLE, parse_view, render_view
@@ -186,11 +188,38 @@ async def test_a_crash_after_the_hands_text_came_in_is_made_good(desk: Desk) -> 
     assert (await desk.curated(), desk.file.read_text()) == ({"Tides": "High."}, "## Tides\n\nHigh.\n")
 
 
+async def test_a_file_that_is_no_text_is_left_as_it_is(desk: Desk) -> None:
+    await desk.save("curated", "Tides", "High at noon.")
+    latin = "## Flüsse\n\nHoch.\n".encode("latin-1")
+    desk.file.write_bytes(latin)
+    with pytest.raises(PolicyBlocked, match="UTF-8"):
+        await desk.view.sync()
+    assert desk.file.read_bytes() == latin
+
+
+async def test_an_emptied_file_takes_nothing_out(desk: Desk) -> None:
+    await desk.save("curated", "Tides", "High at noon.")
+    await desk.view.sync()
+    desk.file.write_text(" \n")
+    assert await desk.view.sync() == Synced()
+    assert desk.file.read_text() == "## Tides\n\nHigh at noon.\n"
+
+
+async def test_nothing_but_curated_memories_reach_the_file_and_none_of_them_is_public(desk: Desk) -> None:
+    for kind in KINDS:
+        await desk.save(kind, f"About {kind}", f"canary {kind}")
+    await desk.view.sync()
+    assert desk.file.read_text() == "## About curated\n\ncanary curated\n"
+    desk.file.write_text("## By hand\n\ncanary of the owner\n")
+    await desk.view.sync()
+    assert not [memory for memory in await desk.store.listed(public_only=True) if memory.kind == "curated"]
+
+
 WORDS = st.sampled_from(["## A", "## B", "## a", "```", "x", "", "\\## A", "## A (2)", "TODO"])
 
 
 @given(st.lists(WORDS, max_size=10), st.lists(WORDS, max_size=10))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_a_file_that_says_what_was_last_rendered_wants_nothing(one: list[str], other: list[str]) -> None:
     sections = parse_view("\n".join(one))
     before = rendered(render_view(sections), sections)
@@ -200,8 +229,8 @@ def test_a_file_that_says_what_was_last_rendered_wants_nothing(one: list[str], o
     assert Rendered.from_json(before.as_json()) == before
 
 
-@given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=3))
-@settings(max_examples=12)
+@given(st.lists(st.lists(WORDS, max_size=8).filter(any), min_size=1, max_size=3))
+@settings(max_examples=10)
 async def test_whatever_a_hand_writes_one_after_another_ends_up_in_the_file(
     tmp_path_factory: pytest.TempPathFactory, edits: list[list[str]]
 ) -> None:
