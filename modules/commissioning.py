@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from common.clock import Clock, iso
-from common.errors import PolicyBlocked, SoulError
+from common.errors import PolicyBlocked, SoulError, Transient
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -52,15 +52,23 @@ class Commissioning:
         self._journal = journal
         self._clock = clock
         self._due = False
+        self._found = ""
 
     async def wake(self) -> None:
-        """Look whether the talk is due, and finish what a crash cut short."""
-        text = await self._files.read(BOOTSTRAP_FILE)
-        marks = await self._database.run(_marks)
-        self._due = text is not None and COMMISSIONED_AT not in marks
-        if text is None or self._due:
+        """Look whether the talk is due, and finish what a crash cut short. A store out of reach is told: not now."""
+        try:
+            text = await self._files.read(BOOTSTRAP_FILE)
+        except Transient as error:
+            summary = f"Whether there is a {BOOTSTRAP_FILE} cannot be seen now"
+            await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=str(error)))
             return
-        found = _hash(text)
+        if text is None:
+            return
+        self._found = found = _hash(text)
+        marks = await self._database.run(_marks)
+        self._due = COMMISSIONED_AT not in marks
+        if self._due:
+            return
         if marks.get(_COMPLETED_HASH) == found:
             await self._put_away()
         elif marks.get(_IGNORED_HASH) != found:
@@ -90,20 +98,19 @@ class Commissioning:
 
         """
         now = self._clock.now()
-        text = await self._files.read(BOOTSTRAP_FILE)
 
         def settle(connection: sqlite3.Connection) -> tuple[None, Entry]:
             if COMMISSIONED_AT in _marks(connection):
                 raise PolicyBlocked("The first talk was held already", remedy="Change one field with profile_update.")
             initialise(connection, agent, user, _BY, now)
-            _mark(connection, {COMMISSIONED_AT: iso(now)} | ({_COMPLETED_HASH: _hash(text)} if text else {}))
+            _mark(connection, {COMMISSIONED_AT: iso(now), _COMPLETED_HASH: self._found})
             known = {"agent": sorted(agent), "user": sorted(user)}
             summary = "The first talk is held: we know who we are to each other"
             return None, Entry("life", _LOOP, summary, line="mem", data=known)
 
         await self._journal.record_with(settle)
         self._due = False
-        if text is not None:
+        if self._found:
             await self._put_away()
 
     async def _put_away(self) -> None:

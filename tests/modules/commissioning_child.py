@@ -8,16 +8,20 @@ import signal
 import sys
 from pathlib import Path
 
+from modules.home import Home
+from modules.workspace import LocalWorkspace
 from tests.modules.commissioning_desk import open_desk
 
 
+class Deadly(LocalWorkspace):
+    """Does not survive a new name."""
+
+    async def rename(self, name: str, new: str) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 async def main(root: Path) -> None:
-    async with open_desk(root) as desk:
-
-        async def killed(name: str, new: str) -> None:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        desk.folder.rename = killed  # type: ignore[method-assign]
+    async with open_desk(root, Deadly(Home.at(root), print)) as desk:
         await desk.commissioning.complete({"name": "rowan"}, {"name": "Ana"})
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from adapters.storage.store import Credentials, open_storage
 from common.errors import PolicyBlocked
 from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE, COMMISSIONED_AT
 from modules.memory.profiles import profile_of
+from modules.workspace import StoredWorkspace
 from soul.resources import template
 from soul.terminal.commissioning import somebody_listens
 from tests.modules.commissioning_desk import open_desk
@@ -75,20 +77,48 @@ async def test_killed_between_the_mark_and_the_file_the_next_start_puts_it_away_
     assert files(fresh) == [BOOTSTRAP_FILE]
     async with open_desk(fresh) as desk:
         assert not desk.commissioning.due()
-        assert desk.folder.renamed == [BOOTSTRAP_FILE]
         assert (await desk.database.run(profile_of)).user == {"name": "Ana"}
         assert desk.told == []
     assert files(fresh) == [BOOTSTRAP_DONE]
 
 
 async def test_a_file_that_cannot_be_put_away_is_told_and_tried_again(fresh: Path) -> None:
+    in_the_way = fresh / "workspace" / BOOTSTRAP_DONE
+    in_the_way.mkdir()
     async with open_desk(fresh) as desk:
-        desk.folder.refuses = True
         await desk.commissioning.complete({"name": "rowan"}, {})
         assert not desk.commissioning.due()
         assert desk.told[-1] == "workspace/BOOTSTRAP.md could not be renamed to BOOTSTRAP.done.md"
+    in_the_way.rmdir()
     async with open_desk(fresh):
         assert files(fresh) == [BOOTSTRAP_DONE]
+
+
+async def test_a_file_that_the_owner_took_away_meanwhile_stops_nothing(fresh: Path) -> None:
+    async with open_desk(fresh) as desk:
+        (fresh / "workspace" / BOOTSTRAP_FILE).unlink()
+        await desk.commissioning.complete({"name": "rowan"}, {})
+    async with open_desk(fresh) as desk:
+        assert not desk.commissioning.due()
+
+
+async def test_in_a_store_it_is_the_same_and_out_of_reach_it_is_told_and_not_now(tmp_path: Path) -> None:
+    storage = open_storage("memory://", root=tmp_path)
+    workspace = StoredWorkspace(storage, "rowan", print)
+    await workspace.write(BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
+    credentials = Credentials("id", "secret")
+    nobody = open_storage(
+        "s3://bucket?endpoint=http://127.0.0.1:1", root=tmp_path, credentials=credentials, deadline_s=1
+    )
+    async with open_desk(tmp_path, StoredWorkspace(nobody, "rowan", print)) as desk:
+        assert not desk.commissioning.due()
+        assert desk.told == ["Whether there is a BOOTSTRAP.md cannot be seen now"]
+    async with open_desk(tmp_path, workspace) as desk:
+        assert desk.commissioning.due()
+        await desk.commissioning.complete({"name": "rowan"}, {})
+    assert await workspace.names() == (BOOTSTRAP_DONE,)
+    await storage.aclose()
+    await nobody.aclose()
 
 
 async def test_another_file_after_the_talk_is_ignored_and_said_once(fresh: Path) -> None:
