@@ -1,0 +1,197 @@
+"""Lives that talk, condense and archive, each a process of its own, to be killed at any moment.
+
+Usage: python -m tests.crash.sessions_child FOLDER MODEL_URL MODEL_KEY
+
+Loads everything once, then forks a life for each line on stdin (`FIRST SEED DIE_AT_STEP inside|after`; step 0: never).
+One hears `born PID`, `finished N` archives that an earlier life had left, `said N` for each message that was kept, and
+`ended CODE`. A life finishes what was left, then goes on talking, from message FIRST on, until it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from adapters.storage.keys import media_prefix
+from adapters.storage.store import Storage, open_storage
+from common.clock import SystemClock
+from common.redact import Redactor
+from modules.console import SilentConsole
+from modules.database import Database
+from modules.journal.journal import Journal
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.types import Message, ToolAnswer, ToolCall
+from modules.llm_gateway.wall import NoWall
+from modules.memory.sqlite_rows import remember
+from modules.memory.sqlite_store import SqliteMemories
+from modules.schema import MIGRATIONS
+from modules.sessions.archivist import Archivist
+from modules.sessions.distiller import Distiller
+from modules.sessions.sessions import Sessions
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from modules.tools.types import Provenance
+from tests.ways import to_loopback
+
+T = TypeVar("T")
+
+AGENT = "soul.test"
+KEYS = ("owner:terminal", "space:garden")
+
+_BUDGET_TOKENS = 150
+
+
+class MortalDatabase(Database):
+    """Kills its own process at one step of archiving: a transaction before or after which an archive is intended."""
+
+    steps = 0
+    die_at = 0
+    die_inside = False
+
+    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        last = False
+
+        def work(connection: sqlite3.Connection) -> T:
+            nonlocal last
+            before = _intended(connection)
+            result = fn(connection)
+            self.steps += before or _intended(connection)
+            last = self.steps == self.die_at and (before or _intended(connection))
+            if last and self.die_inside:
+                _die()
+            return result
+
+        result = await super().run(work)
+        if last:
+            _die()
+        return result
+
+
+def _intended(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM archives WHERE state = 'prepared'").fetchone() is not None
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The conversations of one home, and who archives them."""
+
+    database: Database
+    storage: Storage
+    sessions: Sessions
+    archivist: Archivist
+
+
+@asynccontextmanager
+async def open_room(folder: Path, database: Database, model_url: str, key: str) -> AsyncIterator[Room]:
+    clock, redactor = SystemClock(), Redactor()
+    storage = open_storage("", root=folder / "store")
+    gateway = LLMGateway(
+        transport=to_loopback,
+        base_url=f"{model_url}/v1",
+        api_key=key,
+        model="test-mind",
+        clock=clock,
+        rng=random.Random(7),
+        console=SilentConsole(),
+        wall=NoWall(),
+    )
+    sessions = Sessions(database, clock, redactor, len_in_tokens)
+    archivist = Archivist(
+        sessions=sessions,
+        database=database,
+        storage=storage,
+        memories=SqliteMemories(database),
+        distiller=Distiller(
+            gateway=gateway,
+            skills=Skills.load(Path(__file__).parents[2] / "skills", SKILL_CONTRACTS),
+            redactor=redactor,
+            rng=random.Random(7),
+            agent_name="Rowan",
+            estimate=len_in_tokens,
+        ),
+        journal=Journal(database, SilentConsole(), clock, redactor),
+        clock=clock,
+        agent_id=AGENT,
+        forget_media=lambda session_key: storage.delete_all(media_prefix(session_key)),
+        remember=remember,
+    )
+    try:
+        yield Room(database, storage, sessions, archivist)
+    finally:
+        await gateway.aclose()
+        await storage.aclose()
+        await database.close()
+
+
+def len_in_tokens(text: str) -> int:
+    return len(text) // 4
+
+
+def message(number: int) -> Message:
+    return Message("user", f"message {number} is counted further in this talk")
+
+
+def reply(number: int) -> list[Message]:
+    """A round of two calls, and the words after it."""
+    ids = (f"a{number}", f"b{number}")
+    return [
+        Message("assistant", tuple(ToolCall(each, "look", {"at": number}) for each in ids)),
+        Message("user", tuple(ToolAnswer(each, "look", f"counted {number}") for each in ids)),
+        Message("assistant", "it is counted"),
+    ]
+
+
+async def live(folder: Path, model_url: str, key: str, fate: list[str]) -> None:
+    first, seed, die_at, where = fate
+    rng = random.Random(int(seed))
+    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    database.die_at, database.die_inside = int(die_at), where == "inside"
+    async with open_room(folder, database, model_url, key) as room:
+        _say(f"finished {len(await room.archivist.finish_prepared())}")
+        for number in count(int(first)):
+            session_key = rng.choice(KEYS)
+            session_id = (await room.sessions.open(session_key)).id
+            await room.sessions.add(session_id, [(message(number), Provenance.OWNER)])
+            _say(f"said {number}")
+            await room.sessions.add(session_id, [(each, Provenance.OWNER) for each in reply(number)])
+            if rng.random() < 0.2:
+                await room.archivist.reset(session_key)
+            else:
+                await room.archivist.compact(session_id, _BUDGET_TOKENS)
+
+
+def main() -> None:
+    folder, model_url, key = sys.argv[1:]
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            _say(f"born {os.getpid()}")
+            asyncio.run(live(Path(folder), model_url, key, line.split()))
+            os._exit(0)
+        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    import openai as _loaded  # noqa: F401 - before the first fork, not in each life
+
+    main()
