@@ -1,0 +1,49 @@
+"""Proves who may load a skill through a tool, and what the model is told when there is none of that name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adapters.storage.store import open_storage
+from local_tools.skill_tools import skill_tools
+from modules.home import Home
+from modules.llm_gateway.types import ToolCall
+from modules.local_skills import LocalSkills
+from modules.tools.executor import Executor
+from modules.tools.registry import Registry
+from modules.tools.types import Provenance, ToolResult, Turn
+from modules.workspace import LocalWorkspace
+
+
+@pytest.fixture
+async def executor(tmp_path: Path) -> Executor:
+    workspace = LocalWorkspace(Home.at(tmp_path), print)
+    await workspace.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
+    storage = open_storage("", root=tmp_path / "store")
+    skills = LocalSkills(workspace=workspace, storage=storage, shipped={"core"}, warn=print)
+    return Executor(Registry(skill_tools(skills), social_only=True))
+
+
+async def load(executor: Executor, name: str, provenance: Provenance) -> ToolResult:
+    return await executor.execute(ToolCall("1", "skill_load", {"name": name}), Turn("test", provenance))
+
+
+@pytest.mark.parametrize("provenance", [Provenance.SELF, Provenance.OWNER])
+async def test_the_soul_and_its_owner_can_load_a_skill(executor: Executor, provenance: Provenance) -> None:
+    result = await load(executor, " tea ", provenance)
+    assert (result.content, result.is_error, result.provenance) == ("Boil water.", False, None)
+
+
+@pytest.mark.parametrize("provenance", [Provenance.STRANGER, Provenance.PEER])
+async def test_a_turn_that_somebody_else_began_can_not(executor: Executor, provenance: Provenance) -> None:
+    result = await load(executor, "tea", provenance)
+    assert result.is_error
+    assert "Boil" not in result.content
+
+
+@pytest.mark.parametrize("name", ["coffee", "core", "../../SOUL.md"])
+async def test_for_a_name_that_is_not_there_the_model_learns_which_are(executor: Executor, name: str) -> None:
+    result = await load(executor, name, Provenance.OWNER)
+    assert (result.is_error, result.content) == (True, "Error: there is no skill of that name. There are: tea.")
