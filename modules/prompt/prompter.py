@@ -145,7 +145,8 @@ class Prompter:
         wanted = rows_for(audience, commissioning=commissioning)
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
-        await self._note_changes(found, asked)
+        if line := await asyncio.to_thread(self._look_back, found, asked):
+            await self._tell(Notice("error", line, "the ground rules are read once, at start"))
         result = self._assemble([*self._files(found, asked, wanted), _file(rows.TASK, task, name=f"skill {skill}")])
         await self._note_problems(result, found, audience)
         return _turn_prompt(result, found)
@@ -180,15 +181,14 @@ class Prompter:
             found.problems[rows.IDENTITY] = str(error)
             return self._words.identity("", self._runtime.agent_name)
 
-    async def _note_changes(self, found: Gathered, asked: Asked) -> None:
-        if self._changes is None:
-            return
-        await asyncio.to_thread(self._changes.note, dict(_seen(found, asked)))
+    def _look_back(self, found: Gathered, asked: Asked) -> str:
+        """Note what changed; what to report of the ground rules."""
+        if self._changes is not None:
+            self._changes.note(dict(_seen(found, asked)))
+        return self._core.check()
 
     async def _note_problems(self, result: BootstrapResult, found: Gathered, audience: Audience) -> None:
         """Tell what is new of it; forget what is well again."""
-        if line := await asyncio.to_thread(self._core.check):
-            await self._tell(Notice("error", line, "the ground rules are read once, at start"))
         for name, why in found.problems.items():
             if self._unread.get(name) != why:
                 self._unread[name] = why
@@ -223,7 +223,8 @@ def _seen(found: Gathered, asked: Asked) -> Iterator[tuple[str, Seen]]:
     for name, text in (*texts.items(), *((day.name, day.text) for day in found.days)):
         row = ROWS[name if name in ROWS else rows.DAYS]
         view = f"{name} (public)" if row.views and asked.public else name
-        yield view, Seen(_BOUNDARY.sub("", text).encode(errors="backslashreplace"), row.group)
+        unframed = _BOUNDARY.sub("", text) if row.views else text
+        yield view, Seen(unframed.encode(errors="backslashreplace"), row.group)
 
 
 def _turn_prompt(result: BootstrapResult, found: Gathered) -> TurnPrompt:

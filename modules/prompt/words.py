@@ -11,6 +11,7 @@ from modules.prompt.sources import Asked, SkillLine
 from modules.skills import Skills, interpolate, parse_frontmatter
 
 _SKILL = "workspace"
+_REMEMBERED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Words:
         self._runtime = skills.subsections(_SKILL, "Runtime")
         self._skill_line = skills.section(_SKILL, "Skill Line")
         self._cut = skills.section(_SKILL, "Cut")
+        self._filled: dict[str, str] = {}
 
     def headed(self, row: str, text: str) -> str:
         """`text` under the heading of its row, if that has one; "" stays so."""
@@ -42,7 +44,7 @@ class Words:
 
     def cut(self, count: int) -> str:
         """The last line of a file that had no room for `count` of its sections."""
-        return interpolate(self._cut, {"count": count})
+        return self._fill(self._cut, count=count)
 
     def identity(self, text: str, agent_name: str) -> str:
         """IDENTITY.md as a sentence, and its own text below; the agent's name where it gives none.
@@ -53,15 +55,16 @@ class Words:
         """
         front, body = parse_frontmatter(text)
         name, emoji = front.get("name"), front.get("emoji")
-        values = {"name": _one_line(name) or agent_name, "emoji": _one_line(emoji)}
-        sentence = interpolate(self._identity["With Emoji" if values["emoji"] else "Plain"], values)
+        sign = _one_line(emoji)
+        form = self._identity["With Emoji" if sign else "Plain"]
+        sentence = self._fill(form, name=_one_line(name) or agent_name, emoji=sign)
         more = self.headed(rows.IDENTITY, body)
         return f"{sentence}\n\n{more}" if more else sentence
 
     def skills(self, lines: Sequence[SkillLine]) -> str:
         """The skills that can be loaded, one a line."""
         told = [
-            interpolate(self._skill_line, {"name": name, "description": _one_line(about), "when": _one_line(when)})
+            self._fill(self._skill_line, name=name, description=_one_line(about), when=_one_line(when))
             for name, about, when in lines
         ]
         return self.headed(rows.SKILLS, "\n".join(told))
@@ -69,15 +72,24 @@ class Words:
     def runtime(self, runtime: Runtime, asked: Asked) -> str:
         """When and where this is; the machine's name is for the owner."""
         now = local(asked.now, asked.timezone)
-        values = {
-            "today": spoken(now),
-            "timezone": asked.timezone or now.tzname() or "UTC",
-            "host": runtime.host,
-            "version": runtime.version,
-            "mode": runtime.mode(),
-            "model": runtime.model(),
-        }
-        return interpolate(self._runtime["Public" if asked.public else "Owner"], values)
+        return self._fill(
+            self._runtime["Public" if asked.public else "Owner"],
+            today=spoken(now),
+            timezone=asked.timezone or now.tzname() or "UTC",
+            host=runtime.host,
+            version=runtime.version,
+            mode=runtime.mode(),
+            model=runtime.model(),
+        )
+
+    def _fill(self, template: str, **values: object) -> str:
+        """`template` with `values`; remembered, since to fill one anew takes most of a millisecond."""
+        key = f"{template}\0{values}"
+        if key not in self._filled:
+            if len(self._filled) >= _REMEMBERED:
+                self._filled.clear()
+            self._filled[key] = interpolate(template, values)
+        return self._filled[key]
 
 
 def _one_line(value: object) -> str:

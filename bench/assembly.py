@@ -1,0 +1,110 @@
+"""How long it takes to build a prompt: 11 files, about 40 000 tokens, read from the disk, noted, chosen and joined.
+
+Run: `python bench/assembly.py [turns]`. Exit code 1 when the p95 of the turns is over 10 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from common.clock import SystemClock
+from common.files import write_atomic
+from modules.home import Home, SoulDocument
+from modules.prompt.changes import Changes
+from modules.prompt.core import Core
+from modules.prompt.estimate import Estimator
+from modules.prompt.prompter import Notice, Prompter
+from modules.prompt.sources import Sources
+from modules.prompt.words import Runtime
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from modules.workspace import LocalWorkspace
+from soul.resources import SKILLS
+
+LIMIT_MS = 10.0
+FILES = ("USER.md", "AGENTS.md", "IDENTITY.md", "GOALS.md", "TOOLS.md", "MEMORY.md", "PROSOCHE.md", "HEARTBEAT.md")
+TOKENS = 40_000
+_SECTION = "## Section {}\n\n" + "A tide table says when, and never how high the wind will push it. " * 12 + "\n\n"
+
+
+async def measure(root: Path, turns: int) -> tuple[list[float], int, int]:
+    """Seconds of each turn, the tokens of the last prompt, and its files."""
+    home = Home.at(root)
+    page = "".join(_SECTION.format(number) for number in range(1000))[: TOKENS * 4 // 11 - 60]
+    write_atomic(home.soul, f"# SOUL\n\n{page}")
+    write_atomic(home.self_md, f"# Marlow\n\n{page}")
+    for name in (*FILES, "CONTEXT.md"):
+        write_atomic(home.workspace / name, page)
+    workspace = LocalWorkspace(home, print)
+
+    async def read(name: str) -> str:
+        return await workspace.read(name) or ""
+
+    async def prosoche(*, public: bool) -> str:
+        return "" if public else await read("PROSOCHE.md")
+
+    async def tell(notice: Notice) -> None:
+        sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
+
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    status = home.memory / "status"
+    prompter = Prompter(
+        home=home,
+        soul=SoulDocument(home.soul),
+        core=Core(SKILLS, skills),
+        skills=skills,
+        sources=Sources(
+            workspace=workspace,
+            memory_md=lambda: read("MEMORY.md"),
+            tools_md=lambda: read("TOOLS.md"),
+            prosoche=prosoche,
+        ),
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "bench"),
+        budget=TOKENS,
+        estimate=Estimator(home.memory / "ratios.json", model="bench").estimate,
+        tell=tell,
+        changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", SystemClock()),
+    )
+    variables = dict.fromkeys(SKILL_CONTRACTS["owner-communication"]["System Prompt"], "word")
+    spent: list[float] = []
+    now = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    for turn in range(turns):
+        if turn % 10 == 0:
+            write_atomic(home.workspace / "CONTEXT.md", f"{turn}\n{page[:-8]}")
+        began = time.perf_counter()
+        prompt = await prompter.prompt(
+            skill="owner-communication",
+            variables=variables,
+            audience="owner",
+            session_key="owner:terminal",
+            now=now + timedelta(minutes=turn),
+        )
+        spent.append(time.perf_counter() - began)
+    return spent, sum(part.tokens for part in prompt.parts), len(prompt.parts)
+
+
+def main() -> int:
+    """Measure, print, and judge."""
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    with tempfile.TemporaryDirectory() as folder:
+        spent, tokens, parts = asyncio.run(measure(Path(folder), turns))
+    quantiles = statistics.quantiles(spent, n=100)
+    p50, p95, p99 = (quantiles[at] * 1000 for at in (49, 94, 98))
+    sys.stdout.write(
+        f"{turns} prompts of {parts} parts, about {tokens} tokens each; every tenth turn one file has changed\n"
+        f"p50 {p50:.2f} ms, p95 {p95:.2f} ms, p99 {p99:.2f} ms, most {max(spent) * 1000:.2f} ms; "
+        f"allowed: p95 {LIMIT_MS} ms\n"
+    )
+    return 0 if p95 <= LIMIT_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
