@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from common.clock import local
 from modules.foreign_text import one_line
@@ -92,13 +93,25 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
     return "\n".join([line("Opening"), *lines]) if lines else ""
 
 
+class Files(Protocol):
+    """What is needed of the workspace."""
+
+    async def read(self, name: str) -> str | None:
+        """The text of a file; None when there is nothing to read."""
+        ...
+
+    async def write(self, name: str, text: str) -> None:
+        """Put this text there."""
+        ...
+
+
 class Prosoche:
     """Asks every source, and renders.
 
     Args:
         sources: what the lives have to say.
         skills: has the words.
-        write: replaces a file of the workspace, by name.
+        files: the workspace.
         timezone: of the SOUL's day.
 
     """
@@ -108,25 +121,23 @@ class Prosoche:
         *,
         sources: tuple[Source, ...],
         skills: Skills,
-        write: Callable[[str, str], Awaitable[None]],
+        files: Files,
         timezone: str = "",
     ) -> None:
         self._sources = sources
         self._skills = skills
-        self._write = write
+        self._files = files
         self._timezone = timezone
-        self._written: str | None = None
 
     async def text(self, *, public: bool) -> str:
         """The lines for a turn; without what is private if others may read what comes of it."""
         return self._rendered(await self._attention(), public=public)
 
     async def refresh(self) -> None:
-        """Bring the file up to date, for the owner to look at. Raises what `write` raises."""
+        """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""
         text = self._rendered(await self._attention(), public=False)
-        if text != self._written:
-            await self._write(FILE, f"{text}\n" if text else "")
-            self._written = text
+        if text != (await self._files.read(FILE) or "").strip():
+            await self._files.write(FILE, f"{text}\n" if text else "")
 
     def _rendered(self, attention: Attention, *, public: bool) -> str:
         return render_prosoche(attention, self._skills, timezone=self._timezone, public=public)

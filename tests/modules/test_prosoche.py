@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from modules.home import Home
 from modules.prosoche import FILE, Attention, Blocked, Due, Prosoche, render_prosoche
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from modules.workspace import LocalWorkspace
 from soul.resources import SKILLS
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -63,7 +65,6 @@ def test_of_many_things_only_ten_of_a_kind_are_told(skills: Skills) -> None:
 
 async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: Skills, tmp_path: Path) -> None:
     waiting = [2]
-    written: list[str] = []
 
     async def plans() -> Attention:
         return Attention(blocked=(Blocked("mend the roof", "no nails", private=True),))
@@ -71,26 +72,28 @@ async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: S
     async def posts() -> Attention:
         return Attention(mentions=waiting[0])
 
-    async def write(name: str, text: str) -> None:
-        written.append(name)
-        (tmp_path / name).write_text(text)
-
-    prosoche = Prosoche(sources=(plans, posts), skills=skills, write=write)
+    home = Home.at(tmp_path)
+    prosoche = Prosoche(sources=(plans, posts), skills=skills, files=LocalWorkspace(home, print))
     assert "no nails" not in await prosoche.text(public=True)
     assert "wait to be met: 2" in await prosoche.text(public=True)
     await prosoche.refresh()
+    file = home.workspace / FILE
+    assert file.read_text() == await prosoche.text(public=False) + "\n"
+    before = file.stat().st_ino
     await prosoche.refresh()
-    assert written == [FILE]
-    assert (tmp_path / FILE).read_text() == await prosoche.text(public=False) + "\n"
+    assert file.stat().st_ino == before, "not written again"
     waiting[0] = 0
     await prosoche.refresh()
-    assert "wait to be met" not in (tmp_path / FILE).read_text()
+    assert "wait to be met" not in file.read_text()
+    assert "no nails" in file.read_text()
 
 
-async def test_the_file_is_empty_when_nothing_is_due(skills: Skills, tmp_path: Path) -> None:
-    async def write(name: str, text: str) -> None:
-        (tmp_path / name).write_text(text)
-
-    (tmp_path / FILE).write_text("old news")
-    await Prosoche(sources=(), skills=skills, write=write).refresh()
-    assert (tmp_path / FILE).read_text() == ""
+async def test_when_nothing_is_due_old_news_go_and_no_file_is_made(skills: Skills, tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    prosoche = Prosoche(sources=(), skills=skills, files=LocalWorkspace(home, print))
+    await prosoche.refresh()
+    assert not home.workspace.exists()
+    home.workspace.mkdir()
+    (home.workspace / FILE).write_text("old news")
+    await prosoche.refresh()
+    assert (home.workspace / FILE).read_text() == ""
