@@ -41,7 +41,7 @@ def serving_s3() -> Iterator[S3]:
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield S3(f"http://127.0.0.1:{server.server_port}")

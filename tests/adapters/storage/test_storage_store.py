@@ -136,15 +136,15 @@ async def test_what_was_deleted_meanwhile_is_a_conflict_too(storage: Storage) ->
     assert await listed(storage) == ()
 
 
-@pytest.mark.parametrize("key", ["", "../x", "a//b", "/etc/passwd", "a/.hidden", "a.meta.json", "a\x00b", "a b"])
-async def test_what_is_no_key_is_refused_everywhere(storage: Storage, key: str) -> None:
-    results = (
-        await storage.get(key),
-        await storage.put(key, b"x"),
-        await storage.delete(key),
-        await storage.delete_all(key),
-    )
-    assert [kind(result) for result in results] == ["invalid"] * 4
+async def test_what_is_no_key_is_refused_everywhere(storage: Storage) -> None:
+    for key in ("", "../x", "a//b", "/etc/passwd", "a/.hidden", "a.meta.json", "a\x00b", "a b"):
+        results = (
+            await storage.get(key),
+            await storage.put(key, b"x"),
+            await storage.delete(key),
+            await storage.delete_all(key),
+        )
+        assert [kind(result) for result in results] == ["invalid"] * 4
 
 
 async def test_a_large_object_is_one_object(storage: Storage) -> None:
