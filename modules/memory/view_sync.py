@@ -16,6 +16,7 @@ from typing import Protocol
 
 from common.clock import Clock, local
 from modules.database import Database
+from modules.memory import policy
 from modules.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
 from modules.memory.recall import Telling, words_of
 from modules.memory.types import Kind, Memory, MemoryStore, NewMemory
@@ -111,11 +112,11 @@ class MemoryFile:
         merged = merge(before, parse_view(text), await self._living(before.order))
         for memory in merged.retired:
             await self._store.retire(memory.id, self._clock.now())
-        todo, plain = list(merged.saved), True
-        for _ in range(_PASSES):
+        todo = list(merged.saved)
+        for tried in range(_PASSES):
             if todo:
-                await self._store.save_all([_new(*one, plain=plain) for one in todo], self._clock.now())
-            todo, plain = missing(merged, await self._living(before.order)), False
+                await self._save(todo, plain=tried == 0, anew=tried == _PASSES - 1)
+            todo = missing(merged, await self._living(before.order))
             if not todo:
                 break
         return Synced(
@@ -123,6 +124,19 @@ class MemoryFile:
             tuple(memory.subject for memory in merged.retired),
             tuple(section.title for section, _ in todo),
         )
+
+    async def _save(self, sections: Sequence[tuple[Section, Memory | None]], *, plain: bool, anew: bool) -> None:
+        """Remember them; `anew` after what the store takes for the same was told apart or retired."""
+        now = self._clock.now()
+        todo = list(sections)
+        if anew:
+            bodies = {policy.key(with_heading(section)) for section, _ in sections}
+            rivals = [pair for pair in await self._living(()) if policy.key(pair[1].body) in bodies]
+            for _, rival in rivals:
+                await self._store.retire(rival.id, now)
+            titles = {policy.key(section.title) for section, _ in sections}
+            todo += [pair for pair in rivals if policy.key(pair[0].title) not in titles]
+        await self._store.save_all([_new(*one, plain=plain) for one in todo], now)
 
     async def _living(self, order: Sequence[str]) -> tuple[tuple[Section, Memory], ...]:
         return sections_of(await self._store.listed(kinds=_CURATED, limit=_ALL), order)

@@ -141,6 +141,7 @@ async def test_a_heading_that_was_renamed_keeps_its_text(desk: Desk) -> None:
         "## A\n\nB and A\n\n## B\n\nB and A\n",
         "## A\n\n## B\n\n## C\n",
         "## A\n\n\\## A\nx\n",
+        "\\## A\n\n## A\n",
         "## A\n\n```\n## B\n```\n\n## B\n\nx\n",
     ],
 )
@@ -151,6 +152,13 @@ async def test_what_a_store_would_take_for_the_same_is_kept_as_it_was_written(de
     assert (await desk.view.sync()).unkept == ()
     assert desk.file.read_text() == edited
     assert await desk.view.sync() == Synced()
+
+
+async def test_an_empty_section_may_be_spelled_anew(desk: Desk) -> None:
+    for edited in ("## Tides\n", "## TIDES\n", "## tides\n\n## Tides Two\n"):
+        desk.file.write_text(edited)
+        assert (await desk.view.sync()).unkept == ()
+        assert desk.file.read_text() == edited
 
 
 async def test_line_ends_and_double_headings_are_set_right_once(desk: Desk) -> None:
