@@ -400,14 +400,28 @@ async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_
     assert [archive.session_key for archive in await desk.archivist.listed()] == [THREAD, OWNER_SESSION]
 
 
-async def test_one_failed_call_is_enough_for_one_look_at_what_is_silent(desk: Desk) -> None:
+async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_is_let_be(
+    desk: Desk,
+) -> None:
     loop = SessionLoop(desk.sessions, desk.archivist, desk.clock)
-    for name in ("a", "b", "c"):
+    for name in ("a", "b", "c", "d"):
         await desk.talk(f"owner:{name}")
     await desk.clock.advance(3600)
-    desk.model.plays(refuses(503))
+    desk.model.plays(*[refuses(503)] * 3)
     assert not (await loop.run()).ran
-    assert len(desk.model.requests) == 1
+    assert len(desk.model.requests) == 3
+    desk.model.plays(refuses(400, "content filter"), *[keeps()] * 3)
+    assert (await loop.run()).reason.startswith("3 conversations ended")
+    assert [session.key for session in await desk.sessions.idle(desk.clock.now())] == ["owner:a"]
+
+
+async def test_what_no_model_can_read_is_archived_all_the_same(desk: Desk) -> None:
+    await desk.talk()
+    desk.model.plays(*[refuses(400, "too long", code="context_length_exceeded")] * 3)
+    outcome = await desk.archivist.reset(OWNER_SESSION)
+    assert outcome.status == "done"
+    assert outcome.archive is not None
+    assert (outcome.archive.distilled.summary, outcome.archive.distilled.memories) == ("", ())
 
 
 async def test_someone_who_spoke_in_time_is_not_cut_off(desk: Desk) -> None:

@@ -10,7 +10,9 @@ from modules.llm_gateway.messages import convert_messages
 from modules.llm_gateway.types import Message, Text, ToolAnswer, ToolCall
 from modules.sessions.conversation import conversation, fitting, outgrown, units
 from modules.sessions.rows import blocks
+from modules.sessions.transcript import transcript
 from modules.sessions.types import Row
+from modules.tools.types import Provenance
 from tests.modules.sessions.session_values import MESSAGES, answers, asks, rows_of
 from town.mind.wire import read_request
 
@@ -120,3 +122,22 @@ def test_words_and_tool_answers_of_one_turn_are_one_message() -> None:
 def test_no_rows_are_no_conversation() -> None:
     nothing: list[Row] = []
     assert (conversation(nothing), fitting(nothing, 10), outgrown(nothing, 0)) == ([], (), ())
+
+
+def test_a_transcript_says_who_spoke_and_cuts_what_tools_printed() -> None:
+    said = [Message("user", "what is\nnew?"), asks("look"), answers("look"), Message("assistant", "a gull")]
+    printed = Message("user", (ToolAnswer("b", "post", "x" * 1000),))
+    assert transcript(rows_of([*said, printed]), len, 10_000).splitlines() == [
+        "OWNER: what is new?",
+        'YOU used look {"of":"look"}',
+        "TOOL look: what look printed",
+        "YOU: a gull",
+        f"TOOL post: {'x' * 300}…",
+    ]
+    assert transcript(rows_of([Message("user", "hi")], provenance=Provenance.PEER), len, 100) == "THEM: hi"
+    assert transcript([], len, 100) == ""
+
+
+def test_a_transcript_that_is_too_long_keeps_its_first_line_and_the_newest() -> None:
+    rows = rows_of([Message("user", f"line {number}") for number in range(10)])
+    assert transcript(rows, len, 45).splitlines() == ["OWNER: line 0", "[…]", "OWNER: line 8", "OWNER: line 9"]
