@@ -1,0 +1,351 @@
+"""How much of a day's input a service could take from its cache: 200 turns of a grown life, replayed and compared.
+
+Run: `python bench/cached_day.py [--seed 7]`. Exit code 1 when the share of the prompt as it is sent is under 90 %.
+
+What is counted: the bytes of every request in the order in which services keep them (tool definitions, system prompt,
+conversation), held against all earlier requests of the day, byte by byte from the front. What differs once is paid
+from there on: as it is sent, the conversation stands behind the dynamic part of the prompt, so it is found again only
+within a turn, from the second question on. The second table shows the same day with the dynamic part behind what was
+said before the turn, and marks there too. Three ways to count:
+
+- `prefix`: everything up to the first byte that differs, however long ago it was sent.
+- `prefix, 5 min`: the same, forgotten five minutes after it was last of use.
+- `marks, 5 min`: only up to a mark, as a service does that keeps what it is told to: after the static and after the
+  semi-static part.
+
+Nothing here asks a model. The prompts are made by the real prompter from real files; sizes are those of `GROWN`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from common.files import write_atomic
+from modules.home import Home, SoulDocument
+from modules.llm_gateway.messages import convert_messages, convert_tools
+from modules.llm_gateway.types import Message, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.memory.days import day_name
+from modules.memory.recall import Recalled
+from modules.memory.view_sync import DayText
+from modules.prompt.core import Core
+from modules.prompt.prompter import Notice, Prompter
+from modules.prompt.sources import Sources
+from modules.prompt.types import Audience, PromptBlock
+from modules.prompt.words import Runtime
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from modules.workspace import LocalWorkspace
+from soul.resources import SKILLS
+
+GOAL = 0.90
+TURNS = {"owner": 60, "bluesky": 125, "expression": 15}
+ROUNDS = {"owner": (1, 2, 2, 3, 4), "bluesky": (1, 1, 1, 2), "expression": (1, 1, 2)}
+TOOLS = {"owner": 22, "bluesky": 4, "expression": 1}
+KEPT_FOR = timedelta(minutes=5)
+GROWN = {  # characters
+    "SOUL.md": 4_000,
+    "SELF.md": 14_000,
+    "USER.md": 2_000,
+    "AGENTS.md": 5_000,
+    "GOALS.md": 3_000,
+    "TOOLS.md": 2_500,
+    "MEMORY.md": 20_000,
+    "tool": 750,
+    "recalled": 2_400,
+    "note": 160,
+    "post": 1_600,
+    "line": 200,
+    "answer": 900,
+}
+_WORDS = ("tide", "harbour", "slate", "rope", "kit", "evening", "letter", "lamp", "north", "ferry", "bread", "quiet")
+
+Kind = Literal["owner", "bluesky", "expression"]
+
+
+@dataclass
+class Day:
+    """What changes while it passes."""
+
+    rng: random.Random
+    notes: list[str] = field(default_factory=list)
+    waiting: int = 0
+    recalled: str = ""
+    memory_md: str = ""
+    outage: bool = False
+
+    def prose(self, chars: int) -> str:
+        """So much text, never the same twice."""
+        words: list[str] = []
+        while sum(map(len, words)) + len(words) < chars:
+            words.append(self.rng.choice(_WORDS))
+        return " ".join(words)[:chars]
+
+    def page(self, name: str) -> str:
+        """A file of its size, in sections."""
+        size = GROWN[name]
+        return f"# {name}\n" + "".join(f"\n## Part {n}\n\n- {self.prose(480)}\n" for n in range(max(1, size // 500)))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as a service sees it: its bytes, and where the marks stand in them."""
+
+    at: datetime
+    kind: Kind
+    data: bytes
+    marks: tuple[int, ...]
+
+
+def request(
+    at: datetime,
+    kind: Kind,
+    blocks: Sequence[PromptBlock],
+    tools: Sequence[ToolSpec],
+    said: tuple[Sequence[Message], Sequence[Message]],
+    *,
+    behind: bool,
+) -> Sent:
+    """In the order in which services keep it: what was `said` before this turn, and in it."""
+    data = json.dumps(convert_tools(tools), ensure_ascii=False).encode()
+    marks: list[int] = []
+    for block in blocks:
+        if block.group == "dynamic" and behind:
+            continue
+        data += block.text.encode() + b"\n\n"
+        if block.group != "dynamic":
+            marks.append(len(data))
+    data += _wire(said[0])
+    if behind:
+        marks.append(len(data))
+        data += blocks[-1].text.encode()
+    data += _wire(said[1])
+    if behind:
+        marks.append(len(data))
+    return Sent(at, kind, data, tuple(marks))
+
+
+def _wire(messages: Sequence[Message]) -> bytes:
+    return "".join(json.dumps(message, ensure_ascii=False) for message in convert_messages(messages)).encode()
+
+
+def common_prefix(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def prompter_for(home: Home, day: Day) -> Prompter:
+    """The real one, over files and over what `day` says."""
+    workspace = LocalWorkspace(home, print)
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+
+    async def tools_md() -> str:
+        return await workspace.read("TOOLS.md") or ""
+
+    async def memory_md() -> str:
+        return day.memory_md
+
+    async def daily(*, public: bool) -> Sequence[DayText]:
+        shown = [note for number, note in enumerate(day.notes) if not public or number % 2]
+        dates = (datetime(2026, 11, 21, tzinfo=UTC).date(), datetime(2026, 11, 22, tzinfo=UTC).date())
+        pages = ("\n".join(shown[:6]), "\n".join(shown[6:]))
+        return [DayText(day_name(each), page, None) for each, page in zip(dates, pages, strict=True)]
+
+    async def recall(query: str, *, public: bool) -> Recalled:  # noqa: ARG001 - the shape of a source
+        return Recalled(day.recalled)
+
+    async def prosoche(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
+        return f"{day.waiting} posts wait for you." if day.waiting else ""
+
+    async def degraded() -> str:
+        return "Bluesky does not answer since 14:02; write nothing that must leave now." if day.outage else ""
+
+    async def profile(*, public: bool) -> str:
+        return "About you: keeps the harbour's log" + ("" if public else "\nAbout your owner: Kit, in Lisbon")
+
+    async def tell(notice: Notice) -> None:
+        sys.stderr.write(f"{notice.summary}\n")
+
+    return Prompter(
+        home=home,
+        soul=SoulDocument(home.soul),
+        core=Core(SKILLS, skills),
+        skills=skills,
+        sources=Sources(
+            workspace=workspace,
+            profile=profile,
+            memory_md=memory_md,
+            daily=daily,
+            recall=recall,
+            prosoche=prosoche,
+            degraded=degraded,
+            tools_md=tools_md,
+        ),
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "a-model"),
+        budget=40_000,
+        estimate=lambda text: -(-len(text) // 4),
+        tell=tell,
+        timezone="UTC",
+    )
+
+
+def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
+    """When who is at it: three sittings with the owner, bursts of posts, a thought of its own now and then."""
+    morning = datetime(2026, 11, 22, 7, tzinfo=UTC)
+    moments: list[tuple[datetime, Kind]] = []
+    for sitting in (1, 6, 14):
+        at = morning + timedelta(hours=sitting)
+        for _ in range(TURNS["owner"] // 3):
+            at += timedelta(seconds=rng.randint(30, 150))
+            moments.append((at, "owner"))
+    for _ in range(TURNS["bluesky"] // 5):
+        at = morning + timedelta(minutes=rng.randint(0, 960))
+        for _ in range(5):
+            at += timedelta(seconds=rng.randint(20, 120))
+            moments.append((at, "bluesky"))
+    moments += [(morning + timedelta(minutes=64 * number + 11), "expression") for number in range(TURNS["expression"])]
+    return iter(sorted(moments))
+
+
+async def live(root: Path, rng: random.Random, *, behind: bool) -> list[Sent]:
+    """Every request of the day, in order."""
+    home, day = Home.at(root), Day(rng)
+    write_atomic(home.soul, day.page("SOUL.md"))
+    write_atomic(home.self_md, day.page("SELF.md"))
+    for name in ("USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"):
+        write_atomic(home.workspace / name, day.page(name))
+    day.memory_md = day.page("MEMORY.md")
+    day.notes = [f"- {day.prose(GROWN['note'])}" for _ in range(12)]
+    offered = {
+        kind: [ToolSpec(f"{kind}_{n}", day.prose(GROWN["tool"] // 2), _schema(day)) for n in range(count)]
+        for kind, count in TOOLS.items()
+    }
+    prompter = prompter_for(home, day)
+    sent: list[Sent] = []
+    history: list[Message] = []
+    last_owner = datetime(2026, 11, 22, tzinfo=UTC)
+    for turn, (at, kind) in enumerate(timetable(rng)):
+        await _pass_time(home, day, turn, at)
+        if kind == "owner" and at - last_owner > timedelta(minutes=30):
+            history = []
+        before = history if kind == "owner" else []
+        said = [Message("user", day.prose(GROWN["line" if kind == "owner" else "post"]))]
+        audience: Audience = "owner" if kind == "owner" else "bluesky"
+        skill = {"owner": "owner-communication", "bluesky": "bluesky-response", "expression": "expression"}[kind]
+        variables = dict.fromkeys(SKILL_CONTRACTS[skill]["System Prompt"], "marlow.example")
+        changing = {"today": f"{at:%A %H:%M}", "situation": f"{turn} posts, {day.waiting} waiting"}
+        prompt = await prompter.prompt(
+            skill=skill,
+            variables=variables | {name: value for name, value in changing.items() if name in variables},
+            audience=audience,
+            session_key=f"{kind}:{turn}",
+            query="something",
+            now=at,
+        )
+        rounds = rng.choice(ROUNDS[kind])
+        for number in range(rounds):
+            moment = at + timedelta(seconds=6 * number)
+            sent.append(request(moment, kind, prompt.blocks, offered[kind], (before, said), behind=behind))
+            if number + 1 < rounds:
+                call = ToolCall(f"call_{turn}_{number}", f"{kind}_0", {"text": day.prose(80)})
+                said.append(Message("assistant", (Text(day.prose(40)), call)))
+                said.append(Message("user", (ToolAnswer(call.id, call.name, day.prose(GROWN["answer"])),)))
+        if kind == "owner":
+            history, last_owner = [*before, *said, Message("assistant", day.prose(GROWN["line"]))], at
+    return sent
+
+
+async def _pass_time(home: Home, day: Day, turn: int, at: datetime) -> None:
+    """What the world and the SOUL itself change from turn to turn."""
+    day.recalled = f"What you remember that may matter here.\n\n- {day.prose(GROWN['recalled'])}"
+    day.waiting = day.rng.randint(0, 6)
+    day.outage = at.hour == 14  # noqa: PLR2004 - two in the afternoon
+    if turn % 4 == 0:
+        day.notes.append(f"- {at:%H:%M} {day.prose(GROWN['note'])}")
+    if turn % 40 == 20:  # noqa: PLR2004 - five times a day something is kept in mind
+        day.memory_md += f"\n## Kept at {at:%H:%M}\n\n{day.prose(300)}\n"
+    if turn in {70, 140}:
+        write_atomic(home.self_md, day.page("SELF.md"))
+    if turn == 100:  # noqa: PLR2004 - at noon the owner edits a file
+        write_atomic(home.workspace / "GOALS.md", day.page("GOALS.md"))
+
+
+def _schema(day: Day) -> dict[str, object]:
+    properties = {"text": {"type": "string", "description": day.prose(GROWN["tool"] // 3)}}
+    return {"type": "object", "properties": properties, "required": ["text"]}
+
+
+@dataclass
+class Count:
+    """Bytes in all, and those found again in each way of counting."""
+
+    total: int = 0
+    prefix: int = 0
+    recent: int = 0
+    marked: int = 0
+
+    def add(self, now: Sent, earlier: Sequence[Sent]) -> None:
+        """One more request."""
+        self.total += len(now.data)
+        longest = recent = marked = 0
+        for before in earlier:
+            length = common_prefix(now.data, before.data)
+            longest = max(longest, length)
+            if now.at - before.at <= KEPT_FOR:
+                recent = max(recent, length)
+                marked = max(marked, *(mark for mark in (0, *before.marks) if mark <= length))
+        self.prefix += longest
+        self.recent += recent
+        self.marked += marked
+
+    def shares(self) -> str:
+        """The three of them, in percent."""
+        found = (self.prefix, self.recent, self.marked)
+        return "  ".join(f"{100 * part / self.total:6.1f} %" for part in found)
+
+
+def main() -> int:
+    """Replay, count, print, and judge."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=7, help="another day")
+    seed = parser.parse_args().seed
+    sent, _ = (_replay(seed, behind=behind) for behind in (False, True))
+    return 0 if sent.prefix >= GOAL * sent.total else 1
+
+
+def _replay(seed: int, *, behind: bool) -> Count:
+    """Live the day, count, and print."""
+    with tempfile.TemporaryDirectory() as folder:
+        sent = asyncio.run(live(Path(folder), random.Random(seed), behind=behind))
+    counts: dict[str, Count] = {kind: Count() for kind in (*TURNS, "all")}
+    for number, one in enumerate(sent):
+        for kind in (one.kind, "all"):
+            counts[kind].add(one, sent[:number])
+    sys.stdout.write(
+        f"{sum(TURNS.values())} turns, {len(sent)} requests, {counts['all'].total / 4e6:.2f} M tokens; "
+        f"the dynamic part {'behind' if behind else 'before'} the conversation\n"
+        f"{'':<12} {'requests':>8}   prefix   prefix, 5 min   marks, 5 min\n"
+    )
+    for kind, count in counts.items():
+        asked = sum(1 for one in sent if kind in {"all", one.kind})
+        sys.stdout.write(f"{kind:<12} {asked:>8}   {count.shares()}\n")
+    return counts["all"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
