@@ -1,0 +1,210 @@
+"""Proves what the owner is shown of memory, whether the SOUL is awake or not, and that a copy of it comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from common.clock import FakeClock
+from common.errors import ConfigError, SoulError
+from modules.database import Database, reading
+from modules.home import Home
+from modules.memory.profiles import Profiles
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import KINDS, NewMemory
+from modules.schema import MIGRATIONS
+from soul.commands import MemoryKind, app
+from soul.commands.memory import (
+    run_memory_export,
+    run_memory_import,
+    run_memory_list,
+    run_memory_search,
+    run_memory_show,
+)
+from tests.living import write_home
+
+FIRST = NewMemory("lesson", "clocks", "Oil the pivots,\nnever the teeth.", ("repair",), source="owner:terminal")
+CHANGED = replace(FIRST, body="Oil nothing.")
+PUBLIC = NewMemory("person", "kit", "Kit mends clocks.", trust="stranger", source="bluesky:x")
+
+
+def make_home(root: Path) -> Home:
+    more = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
+    return write_home(root, "rowan", **more)
+
+
+async def live(home: Home, use: Callable[[Database, FakeClock], Awaitable[Any]]) -> None:
+    """As the living SOUL does it."""
+    database = await Database.open(home.database, MIGRATIONS)
+    await use(database, FakeClock())
+    await database.close()
+
+
+def remember(home: Home, *memories: NewMemory) -> None:
+    """One a day."""
+
+    async def save(database: Database, clock: FakeClock) -> None:
+        for memory in memories:
+            await SqliteMemories(database).save(memory, clock.now())
+            await clock.advance(24 * 3600)
+        await Profiles(database, clock).initialise({"name": "Rowan"}, {"name": "Ana"}, "owner")
+
+    asyncio.run(live(home, save))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = make_home(tmp_path / "rowan")
+    remember(home, FIRST, PUBLIC)
+    return home
+
+
+def listed(home: Home, **more: Any) -> None:
+    run_memory_list(home.root, **{"kinds": (), "since": "", "limit": 50, "as_json": False, **more})
+
+
+def test_the_list_tells_what_was_remembered_newest_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    listed(home)
+    assert capsys.readouterr().out.splitlines() == [
+        "     2  2026-01-06 12:00  person      kit: Kit mends clocks.",
+        "     1  2026-01-05 12:00  lesson      clocks: Oil the pivots, never the teeth.",
+    ]
+    listed(home, as_json=True)
+    newest, oldest = json.loads(capsys.readouterr().out)
+    assert (newest["subject"], newest["private"]) == ("kit", False)
+    assert (oldest["body"], oldest["tags"], oldest["private"]) == (FIRST.body, ["repair"], True)
+
+
+def test_the_list_can_be_narrowed(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ({"kinds": ["person"]}, {"since": "2026-01-06"}, {"limit": 1}):
+        listed(home, **more)
+        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["2"]
+    listed(home, since="2026-02-01")
+    assert capsys.readouterr().out == "Nothing of that is remembered\n"
+    with pytest.raises(SoulError, match="is no day") as caught:
+        listed(home, since="yesterday")
+    assert "2026-01-31" in caught.value.remedy
+
+
+def test_a_search_tells_the_best_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    run_memory_search(home.root, 'who "mends* clocks', kinds=(), limit=8, as_json=True)
+    assert [found["subject"] for found in json.loads(capsys.readouterr().out)] == ["kit", "clocks"]
+    run_memory_search(home.root, "clocks", kinds=["lesson"], limit=8, as_json=False)
+    assert capsys.readouterr().out.split()[0] == "1"
+
+
+def test_one_memory_is_shown_whole_with_what_it_replaced(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    remember(home, CHANGED)
+    run_memory_show(home.root, 1, as_json=False)
+    shown = capsys.readouterr().out
+    assert "[1] lesson: clocks\n    Oil the pivots,\n    never the teeth.\n" in shown
+    assert "from       owner:terminal (trust: self), may be told only to you" in shown
+    assert "replaced by [3]" in shown
+    assert "Under the same subject, newest first:\n  [3] lesson: clocks\n      Oil nothing." in shown
+    run_memory_show(home.root, 3, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["body"], [each["id"] for each in found["history"]]) == ("Oil nothing.", [3, 1])
+    with pytest.raises(SoulError, match="no memory 9"):
+        run_memory_show(home.root, 9, as_json=False)
+
+
+def test_nothing_in_a_memory_can_command_the_terminal(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    remember(home, replace(PUBLIC, subject="eve\x1b[2J", body="hidden\x1b[2J\u202e"))
+    listed(home)
+    run_memory_show(home.root, 3, as_json=False)
+    shown = capsys.readouterr().out
+    assert "hidden" in shown
+    assert not {"\x1b", "\u202e"} & set(shown)
+
+
+def test_a_copy_comes_back_in_another_home_and_once(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(home, CHANGED)
+    other, file = make_home(tmp_path / "reed"), tmp_path / "copy.jsonl"
+    remember(other)
+    run_memory_export(home.root, None)
+    printed = capsys.readouterr().out
+    run_memory_export(home.root, file)
+    assert file.read_text() == printed
+    assert (file.stat().st_mode & 0o777, capsys.readouterr().out) == (0o600, f"Wrote 5 lines to {file}\n")
+    run_memory_import(other.root, file)
+    assert capsys.readouterr().out == "Took in 3 memories and 2 fields of profiles; 0 were known already\n"
+    run_memory_import(other.root, file)
+    assert capsys.readouterr().out == "Took in 0 memories and 0 fields of profiles; 5 were known already\n"
+    run_memory_export(other.root, None)
+    assert capsys.readouterr().out == printed
+    with reading(other.database) as connection:
+        told = [row["summary"] for row in connection.execute("SELECT summary FROM journal ORDER BY id")]
+    assert told[0] == "Took in 3 memories and 2 fields of profiles"
+
+
+def test_a_copy_can_come_by_standard_input(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_memory_export(home.root, Path("-"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(capsys.readouterr().out))
+    run_memory_import(home.root, Path("-"))
+    assert capsys.readouterr().out.startswith("Took in 0 memories")
+
+
+def test_a_wrong_line_is_named_and_nothing_comes_in(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "copy.jsonl"
+    run_memory_export(home.root, file)
+    other = make_home(tmp_path / "reed")
+    remember(other)
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:2], lines[2].replace("person", "gossip"), *lines[3:]]))
+    with pytest.raises(SoulError, match="Line 3: kind") as caught:
+        run_memory_import(other.root, file)
+    assert "Nothing was taken in" in caught.value.remedy
+    with reading(other.database) as connection:
+        assert connection.execute("SELECT count(*) FROM memories").fetchone()[0] == 0
+
+
+def test_a_file_that_cannot_be_read_is_named(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(SoulError, match=r"gone\.jsonl cannot be read"):
+        run_memory_import(home.root, tmp_path / "gone.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes("ü".encode("latin-1"))
+    with pytest.raises(SoulError, match=r"latin\.jsonl is not UTF-8"):
+        run_memory_import(home.root, tmp_path / "latin.jsonl")
+
+
+def test_all_of_it_works_while_the_soul_is_awake(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    async def meanwhile(database: Database, clock: FakeClock) -> None:
+        await SqliteMemories(database).save(replace(PUBLIC, subject="ana", body="Ana paints."), clock.now())
+        await asyncio.to_thread(listed, home)
+        await asyncio.to_thread(run_memory_search, home.root, "paints", kinds=(), limit=8, as_json=False)
+        await SqliteMemories(database).save(CHANGED, clock.now())
+
+    asyncio.run(live(home, meanwhile))
+    assert capsys.readouterr().out.count("ana: Ana paints.") == 2
+
+
+def test_where_no_soul_has_lived_yet_the_owner_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="There is no"):
+        listed(make_home(tmp_path / "rowan"))
+
+
+def test_the_commands_are_there_with_their_options(home: Home) -> None:
+    assert [kind.value for kind in MemoryKind] == list(KINDS)
+    calls = (
+        ["list", "--kind", "lesson", "--kind", "person", "--since", "2026-01-06", "--json"],
+        ["search", "mends", "clocks", "--limit", "1", "--json"],
+    )
+    for call in calls:
+        result = CliRunner().invoke(app, ["memory", *call, "--home", str(home.root)])
+        assert [found["subject"] for found in json.loads(result.stdout)] == ["kit"]
+    shown = CliRunner().invoke(app, ["memory", "show", "2", "--home", str(home.root)])
+    assert shown.stdout.startswith("[2] person: kit")
+    copied = CliRunner().invoke(app, ["memory", "export", "--home", str(home.root)])
+    taken = CliRunner().invoke(app, ["memory", "import", "-", "--home", str(home.root)], input=copied.stdout)
+    assert taken.stdout.endswith("4 were known already\n")
