@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from common.text.closings import is_low_value_closing
@@ -69,7 +70,7 @@ def kept(texts: Iterable[str], protocols: Sequence[Protocol] = ()) -> tuple[str,
 
 def _repeats(text: str, protocol: Protocol) -> bool:
     words = _words(text)
-    shared = words & _words(f"{protocol.subject} {protocol.body}")
+    shared = words & _protocol_words(protocol)
     return len(words) >= _ENOUGH_WORDS and len(shared) >= _SAME_SHARE * len(words)
 
 
@@ -78,6 +79,11 @@ def _is_chatter(text: str) -> bool:
         return False
     greets = _GREETING.match(text) is not None and len(_words(text)) <= _GREETING_WORDS
     return greets or is_low_value_closing(text)
+
+
+@lru_cache(maxsize=128)
+def _protocol_words(protocol: Protocol) -> frozenset[str]:
+    return _words(f"{protocol.subject} {protocol.body}")
 
 
 def _words(text: str) -> frozenset[str]:

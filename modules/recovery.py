@@ -33,6 +33,8 @@ KEPT = 7
 _MARK, _DAY = "recovery", "snapshot_day"
 _LOOP = "recovery"
 _OUT_OF_REACH = "What was remembered cannot be brought back yet: the store is out of reach"
+_LATER = {"transient", "auth"}
+_RETRY_S = 3600.0
 _ERROR_CHARS = 160
 _LEAST_LINES = 2
 """The head, and something that it is the head of."""
@@ -78,6 +80,7 @@ class Recovery:
         self._journal = journal
         self._clock = clock
         self._timezone = timezone
+        self._not_before = clock.monotonic()
 
     async def wake(self) -> None:
         """At start, before anything is remembered: bring back what is lost, if the database had to begin afresh."""
@@ -90,7 +93,9 @@ class Recovery:
             await self._set(_MARK, "not needed")
 
     async def write_daily(self) -> None:
-        """Once a day: a snapshot, and before that whatever is still to be brought back."""
+        """Once a day: a snapshot, and before that what is still to be brought back. After a fault, an hour later."""
+        if self._clock.monotonic() < self._not_before:
+            return
         await self.wake()
         if await self._mark(_DAY) != self._today():
             await self.write()
@@ -111,6 +116,7 @@ class Recovery:
             metadata={"lines": str(len(lines))},
         )
         if isinstance(kept, Err):
+            self._later()
             await self._tell("warn", "The snapshot of what is remembered was not kept", kept.error)
             return False
         await self._set(_DAY, day)
@@ -121,16 +127,19 @@ class Recovery:
         """The newest snapshot that can be read; while the store is out of reach it stays to be done."""
         listed = await self._storage.list(self._folder)
         if isinstance(listed, Err):
+            self._later()
             await self._tell("error", _OUT_OF_REACH, listed.error)
             return
         damaged: list[str] = []
         for key in _newest_first(item.key for item in listed.data):
             found = await self._storage.get(key)
             if isinstance(found, Err):
-                if found.kind == "not_found":
-                    continue
-                await self._tell("error", _OUT_OF_REACH, found.error)
-                return
+                if found.kind in _LATER:
+                    self._later()
+                    await self._tell("error", _OUT_OF_REACH, found.error)
+                    return
+                damaged.append(f"{_day_of(key)} cannot be read ({found.error})")
+                continue
             try:
                 came = await self._take_in(found.data.data)
             except _Damaged as error:
@@ -159,6 +168,9 @@ class Recovery:
             return
         for key in _newest_first(item.key for item in listed.data)[KEPT:]:
             await self._storage.delete(key)
+
+    def _later(self) -> None:
+        self._not_before = self._clock.monotonic() + _RETRY_S
 
     async def _mark(self, name: str) -> str:
         def select(connection: sqlite3.Connection) -> str:

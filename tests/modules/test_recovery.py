@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -200,7 +201,30 @@ async def test_while_the_store_is_out_of_reach_nothing_is_written_and_a_later_lo
         assert not await after.recovery.write()
         after.recovery._storage = open_storage("", root=tmp_path / "store")
         await after.recovery.write_daily()
+        assert await after.known() == ["tin"], "an hour passes before the store is asked again"
+        assert len(after.told) == 1
+        await after.clock.advance(3600)
+        await after.recovery.write_daily()
         assert await after.known() == ["slate", "tin"]
+
+
+async def test_a_snapshot_that_the_disk_does_not_give_is_skipped_for_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with life(tmp_path) as before:
+        await before.remember("slate")
+        await before.recovery.write()
+        name = "memories-2026-01-06.jsonl.gz"
+        await before.put(name, b"x")
+        path = tmp_path / "store" / FOLDER / name
+        path.unlink()
+        monkeypatch.chdir(path.parent)
+        with socket.socket(socket.AF_UNIX) as nothing_to_read:
+            nothing_to_read.bind(name)
+    damage(tmp_path)
+    async with life(tmp_path) as after:
+        assert await after.known() == ["slate"]
+        assert after.console.lines[0][2].startswith("2026-01-06 cannot be read (")
 
 
 async def test_the_newest_seven_days_are_kept_one_snapshot_each(tmp_path: Path) -> None:
