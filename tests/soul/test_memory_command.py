@@ -67,6 +67,12 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+def told_in(export: str) -> list[dict[str, Any]]:
+    """Its lines without the numbers, which each home gives for itself."""
+    lines = [json.loads(line) for line in export.splitlines()]
+    return [{key: value for key, value in line.items() if key not in {"id", "superseded_by"}} for line in lines]
+
+
 def listed(home: Home, **more: Any) -> None:
     run_memory_list(home.root, **{"kinds": (), "since": "", "limit": 50, "as_json": False, **more})
 
@@ -141,7 +147,7 @@ def test_a_copy_comes_back_in_another_home_and_once(
     run_memory_import(other.root, file)
     assert capsys.readouterr().out == "Took in 0 memories and 0 fields of profiles; 5 were known already\n"
     run_memory_export(other.root, None)
-    assert capsys.readouterr().out == printed
+    assert told_in(capsys.readouterr().out) == told_in(printed)
     with reading(other.database) as connection:
         told = [row["summary"] for row in connection.execute("SELECT summary FROM journal ORDER BY id")]
     assert told[0] == "Took in 3 memories and 2 fields of profiles"
