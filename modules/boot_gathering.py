@@ -141,7 +141,8 @@ def _is_open(memory: Memory) -> bool:
 
 
 def _role(handle: str, people: Sequence[Memory]) -> str:
-    """What is remembered of a peer, in its first sentence."""
+    """What everybody may know of a peer, in its first sentence."""
     wanted = handle.casefold()
-    found = next((item.body for item in people if item.subject.casefold().lstrip("@") == wanted), "")
+    known = (item for item in people if not item.private)
+    found = next((item.body for item in known if item.subject.casefold().lstrip("@") == wanted), "")
     return found.partition(". ")[0].strip().rstrip(".")

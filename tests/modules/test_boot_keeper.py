@@ -147,9 +147,10 @@ async def test_protocols_come_by_importance_and_only_from_who_is_trusted(house: 
     assert [(item.subject, item.private) for item in protocols] == [("Git flow", False), ("Claims", True)]
 
 
-async def test_a_peers_role_is_what_is_remembered_of_them(house: House) -> None:
+async def test_a_peers_role_is_what_everybody_may_know_of_them(house: House) -> None:
     await house.remember("person", "kit.test", "Reviews our changes. Likes tin.")
     await house.remember("person", "@mara.test", "canary", trust="stranger")
+    await house.remember("person", "mara.test", "canary", source="owner:terminal", trust="owner")
     assert (await house.gather()).team == (Teammate("@kit.test", "Reviews our changes"), Teammate("@mara.test"))
 
 
