@@ -35,8 +35,8 @@ TOKENS = 40_000
 _SECTION = "## Section {}\n\n" + "A tide table says when, and never how high the wind will push it. " * 12 + "\n\n"
 
 
-async def measure(root: Path, turns: int) -> tuple[list[float], int, int]:
-    """Seconds of each turn, the tokens of the last prompt, and its files."""
+async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int, int]:
+    """Seconds of each turn by the wall and by the processor, the tokens of the last prompt, and its files."""
     home = Home.at(root)
     page = "".join(_SECTION.format(number) for number in range(1000))[: TOKENS * 4 // 11 - 60]
     write_atomic(home.soul, f"# SOUL\n\n{page}")
@@ -74,12 +74,12 @@ async def measure(root: Path, turns: int) -> tuple[list[float], int, int]:
         changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", SystemClock()),
     )
     variables = dict.fromkeys(SKILL_CONTRACTS["owner-communication"]["System Prompt"], "word")
-    spent: list[float] = []
+    spent, worked = list[float](), list[float]()
     now = datetime(2026, 11, 22, 8, tzinfo=UTC)
     for turn in range(turns):
         if turn % 10 == 0:
             write_atomic(home.workspace / "CONTEXT.md", f"{turn}\n{page[:-8]}")
-        began = time.perf_counter()
+        began, before = time.perf_counter(), time.process_time()
         prompt = await prompter.prompt(
             skill="owner-communication",
             variables=variables,
@@ -88,20 +88,23 @@ async def measure(root: Path, turns: int) -> tuple[list[float], int, int]:
             now=now + timedelta(minutes=turn),
         )
         spent.append(time.perf_counter() - began)
-    return spent, sum(part.tokens for part in prompt.parts), len(prompt.parts)
+        worked.append(time.process_time() - before)
+    return spent, worked, sum(part.tokens for part in prompt.parts), len(prompt.parts)
 
 
 def main() -> int:
     """Measure, print, and judge."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     with tempfile.TemporaryDirectory() as folder:
-        spent, tokens, parts = asyncio.run(measure(Path(folder), turns))
+        spent, worked, tokens, parts = asyncio.run(measure(Path(folder), turns))
     quantiles = statistics.quantiles(spent, n=100)
     p50, p95, p99 = (quantiles[at] * 1000 for at in (49, 94, 98))
     sys.stdout.write(
         f"{turns} prompts of {parts} parts, about {tokens} tokens each; every tenth turn one file has changed\n"
         f"p50 {p50:.2f} ms, p95 {p95:.2f} ms, p99 {p99:.2f} ms, most {max(spent) * 1000:.2f} ms; "
         f"allowed: p95 {LIMIT_MS} ms\n"
+        f"of it the processor: p50 {statistics.median(worked) * 1000:.2f} ms, "
+        f"p95 {statistics.quantiles(worked, n=100)[94] * 1000:.2f} ms\n"
     )
     return 0 if p95 <= LIMIT_MS else 1
 
