@@ -25,6 +25,7 @@ from modules.prompt.words import Runtime
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.tools.types import Provenance
+from modules.workspace import LocalWorkspace
 from soul.resources import SKILLS
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
@@ -38,20 +39,6 @@ TASKS: dict[Audience, tuple[str, dict[str, str]]] = {
     "bluesky": ("bluesky-response", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
     "space": ("grounding", {}),
 }
-
-
-@dataclass(frozen=True)
-class Folder:
-    """Files in a folder."""
-
-    root: Path
-
-    async def read(self, name: str) -> str | None:
-        path = self.root / name
-        return path.read_text(encoding="utf-8") if path.exists() else None
-
-    async def write(self, name: str, text: str) -> None:
-        write_atomic(self.root / name, text)
 
 
 @dataclass
@@ -74,7 +61,7 @@ class Knowledge:
     away: str = ""
     words: Provenance | None = None
 
-    def sources(self, workspace: Folder) -> Sources:
+    def sources(self, workspace: LocalWorkspace) -> Sources:
         return Sources(
             workspace=workspace,
             profile=self._profile,
@@ -144,7 +131,7 @@ class House:
             soul=SoulDocument(self.home.soul),
             core=Core(skills, loaded),
             skills=loaded,
-            sources=self.known.sources(Folder(self.home.workspace)),
+            sources=self.known.sources(workspace_of(self.home)),
             runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "awake", lambda: "test-mind"),
             budget=budget,
             estimate=Estimator(self.home.memory / "tokens.json", model="test-mind").estimate,
@@ -165,6 +152,15 @@ class House:
         return await self.prompter.prompt(
             skill=skill, variables=variables, audience=audience, session_key=key, query=query, now=now
         )
+
+
+def workspace_of(home: Home) -> LocalWorkspace:
+    """The workspace of a home in which every file can be read."""
+
+    def warn(line: str) -> None:
+        raise AssertionError(line)
+
+    return LocalWorkspace(home, warn)
 
 
 def recalled(text: str, *ids: int, words: Provenance | None = None) -> Recalled:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from modules.home import Home
 from modules.prompt.tools_file import ToolsFile, parse_tools_file
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
 from soul.resources import SKILLS
-from tests.modules.prompt.prompt_house import Folder
+from tests.modules.prompt.prompt_house import workspace_of
 
 WORDS = Skills.load(SKILLS, SKILL_CONTRACTS)
 
@@ -34,8 +35,8 @@ LIKE = Tool("bluesky_like", "Like a post", Text, "social", Provenance.STRANGER, 
 
 
 async def test_it_is_made_with_a_line_for_each_tool_and_then_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "TOOLS.md"
-    files = Folder(tmp_path)
+    path = tmp_path / "workspace" / "TOOLS.md"
+    files = workspace_of(Home.at(tmp_path))
     first = await ToolsFile(files, (POST, LIKE), WORDS).text()
     assert first.endswith("- `bluesky_post`: Post one thought.\n- `bluesky_like`: Like a post")
     assert "<!--" not in first
@@ -50,8 +51,8 @@ async def test_it_is_made_with_a_line_for_each_tool_and_then_left_alone(tmp_path
 
 
 async def test_what_a_hand_adds_stays_until_the_tools_are_others(tmp_path: Path) -> None:
-    path = tmp_path / "TOOLS.md"
-    files = Folder(tmp_path)
+    path = tmp_path / "workspace" / "TOOLS.md"
+    files = workspace_of(Home.at(tmp_path))
     await ToolsFile(files, (POST,), WORDS).text()
     path.write_text(path.read_text() + "\nUse it seldom.\n")
     assert "Use it seldom." in await ToolsFile(files, (POST,), WORDS).text()
@@ -59,7 +60,7 @@ async def test_what_a_hand_adds_stays_until_the_tools_are_others(tmp_path: Path)
 
 
 async def test_another_description_schema_or_trust_is_another_tool_set(tmp_path: Path) -> None:
-    files, path = Folder(tmp_path), tmp_path / "TOOLS.md"
+    files, path = workspace_of(Home.at(tmp_path)), tmp_path / "workspace" / "TOOLS.md"
     seen = set()
     for tool in (
         POST,
@@ -73,7 +74,8 @@ async def test_another_description_schema_or_trust_is_another_tool_set(tmp_path:
 
 
 async def test_a_file_that_was_taken_away_or_written_by_hand_is_made_again(tmp_path: Path) -> None:
-    files, path = Folder(tmp_path), tmp_path / "TOOLS.md"
+    files, path = workspace_of(Home.at(tmp_path)), tmp_path / "workspace" / "TOOLS.md"
+    path.parent.mkdir()
     path.write_text("my own words\n")
     tools = ToolsFile(files, (POST,), WORDS)
     assert "bluesky_post" in await tools.text()
@@ -83,4 +85,4 @@ async def test_a_file_that_was_taken_away_or_written_by_hand_is_made_again(tmp_p
 
 
 async def test_without_tools_there_is_nothing_to_say(tmp_path: Path) -> None:
-    assert await ToolsFile(Folder(tmp_path), (), WORDS).text() == ""
+    assert await ToolsFile(workspace_of(Home.at(tmp_path)), (), WORDS).text() == ""
