@@ -43,7 +43,8 @@ class Words:
         """What is said in the owner's turn comes from the owner's session, whatever else it is about."""
         if self.asked_by is Provenance.OWNER:
             return self.session if self.session.startswith(OWNER_SOURCE) else OWNER_SESSION
-        return "self" if not self.session or self.session.startswith(OWNER_SOURCE) else self.session
+        own = self.asked_by is Provenance.SELF or not self.session or self.session.startswith(OWNER_SOURCE)
+        return "self" if own else self.session
 
 
 def trust_of(provenance: Provenance) -> Trust:

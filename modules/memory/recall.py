@@ -28,6 +28,11 @@ def words_of(memories: Iterable[Memory]) -> Provenance | None:
     return min((_FOREIGN[memory.trust] for memory in memories if memory.trust in _FOREIGN), default=None)
 
 
+def trusted(memory: Memory, least: Provenance) -> bool:
+    """Whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
+    return _FOREIGN.get(memory.trust, Provenance.OWNER) >= least
+
+
 @dataclass(frozen=True, slots=True)
 class Telling:
     """Entries in the words of a prompt. `timezone` is that of the days named; "" is the machine's own."""
@@ -107,7 +112,7 @@ class Recall:
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
         shown: list[Memory] = []
         for memory in found:
-            if _FOREIGN.get(memory.trust, Provenance.OWNER) < least or len(shown) == max_entries:
+            if not trusted(memory, least) or len(shown) == max_entries:
                 continue
             if self._estimate(telling.recalled([*shown, memory])) <= max_tokens:
                 shown.append(memory)

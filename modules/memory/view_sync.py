@@ -18,7 +18,7 @@ from common.clock import Clock, local
 from modules.database import Database
 from modules.memory import policy
 from modules.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
-from modules.memory.recall import Telling, words_of
+from modules.memory.recall import Telling, trusted, words_of
 from modules.memory.types import Kind, Memory, MemoryStore, NewMemory
 from modules.memory.view_merge import Rendered, merge, missing, rendered
 from modules.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
@@ -139,7 +139,8 @@ class MemoryFile:
         await self._store.save_all([_new(*one, plain=plain) for one in todo], now)
 
     async def _living(self, order: Sequence[str]) -> tuple[tuple[Section, Memory], ...]:
-        return sections_of(await self._store.listed(kinds=_CURATED, limit=_ALL), order)
+        curated = await self._store.listed(kinds=_CURATED, limit=_ALL)
+        return sections_of((memory for memory in curated if trusted(memory, Provenance.SELF)), order)
 
 
 class DayFiles:
@@ -163,14 +164,17 @@ class DayFiles:
         if text != (await self._files.read(day_name(day)) or ""):
             await self._files.write(day_name(day), text)
 
-    async def told(self, telling: Telling, *, public_only: bool) -> tuple[DayText, ...]:
+    async def told(
+        self, telling: Telling, *, public_only: bool, least: Provenance = Provenance.STRANGER
+    ) -> tuple[DayText, ...]:
         """Yesterday and today for a prompt, without those of which there is nothing to tell.
 
-        With `public_only`, as for every session that is not the owner's, nothing private is in it.
+        With `public_only`, as for every session that is not the owner's, nothing private is in it; what rests on words
+        less trusted than `least` is left out.
         """
         texts = []
         for day in self._days():
-            entries = await self._of(day, public_only=public_only)
+            entries = [one for one in await self._of(day, public_only=public_only) if trusted(one, least)]
             text, shown = told_in_prompt(day, entries, telling)
             if shown:
                 texts.append(DayText(day_name(day), text, words_of(shown)))

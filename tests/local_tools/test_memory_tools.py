@@ -73,7 +73,7 @@ async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
             journal=journal,
             clock=desk.clock,
             rng=random.Random(7),
-            session_of=lambda turn: THREAD if turn.asked_by < Provenance.SELF else "",
+            session_of=lambda turn: THREAD if turn.asked_by < Provenance.SELF else turn.loop,
             owner_words=owner_words,
             commissioning_due=due,
             complete=complete,

@@ -124,3 +124,11 @@ async def test_of_a_full_day_the_newest_stand_in_a_prompt_and_the_rest_is_counte
     (today,) = await desk.days().told(desk.telling, public_only=True)
     assert (today.text.count("] fact"), "number 2." in today.text) == (PROMPT_ENTRIES, False)
     assert today.text.splitlines()[-1].startswith("3 earlier entries")
+
+
+async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(desk: Desk) -> None:
+    await desk.save("person", "kit", "Kit mends clocks.", trust="stranger")
+    assert await desk.days().told(desk.telling, public_only=True, least=Provenance.SELF) == ()
+    await desk.save("fact", "Tides", "High at noon.")
+    (today,) = await desk.days().told(desk.telling, public_only=True, least=Provenance.SELF)
+    assert ("Tides" in today.text, "Kit" in today.text, today.provenance) == (True, False, None)
