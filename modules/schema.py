@@ -163,7 +163,7 @@ CREATE TABLE memories (
     superseded_by INTEGER REFERENCES memories (id)
 ) STRICT;
 CREATE INDEX memories_by_subject ON memories (kind, subject_key);
-CREATE INDEX memories_by_hash ON memories (body_hash) WHERE superseded_by IS NULL;
+CREATE INDEX memories_by_hash ON memories (body_hash, kind) WHERE superseded_by IS NULL;
 CREATE INDEX memories_living ON memories (kind, private, updated_at) WHERE superseded_by IS NULL;
 CREATE VIEW living_memories AS SELECT id, subject, body, tags, shelf FROM memories WHERE superseded_by IS NULL;
 CREATE VIRTUAL TABLE memories_fts USING fts5 (

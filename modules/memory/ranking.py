@@ -17,7 +17,7 @@ from common.clock import parse_iso
 
 HALF_LIFE = timedelta(days=30)
 
-FEW = 1000
+FEW = 400
 """So many matches are weighed one by one. A word with more is common."""
 
 HELPERS = 3
@@ -25,6 +25,9 @@ HELPERS = 3
 
 NEWEST = 150
 """So many of the newest entries are looked at for each common word."""
+
+FAR = 200_000
+"""So far back, in entries, common words are looked for together: two that never meet would be sought among all."""
 
 _SHARE = 0.1
 _AT_LEAST = 20

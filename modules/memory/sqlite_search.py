@@ -17,11 +17,11 @@ from modules.memory import ranking
 from modules.memory.query import words
 from modules.memory.ranking import Candidate, Plan, Term
 from modules.memory.sqlite_rows import fetch, newest, shelves
-from modules.memory.types import Memory, Query
+from modules.memory.types import PRIVATE_KINDS, Memory, Query
 
 LIMITS = (1, 20)
 
-_SAMPLE = 2000
+_SAMPLE = 1000
 _PREFIX_MIN = 2
 
 
@@ -29,6 +29,8 @@ def search(connection: sqlite3.Connection, query: Query, now: datetime) -> list[
     """Living entries, best first; without a word in the query, the newest."""
     lowest, highest = LIMITS
     limit = min(max(query.limit, lowest), highest)
+    if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
+        return []
     asked = words(query.text)
     if not asked:
         return newest(connection, kinds=query.kinds, since=query.since, public_only=query.public_only, limit=limit)
@@ -70,14 +72,14 @@ class _Search:
         """How many have it: exactly if they are few, else as many as their share of the newest rows tells."""
         matches = self._count(match)
         if matches > ranking.FEW:
-            share = self._count(match, after=self._total - _SAMPLE) / _SAMPLE
+            share = self._count(match, after=self._total - _SAMPLE, limit=_SAMPLE) / _SAMPLE
             matches = max(matches, int(share * self._total))
         return Term(match, matches)
 
-    def _count(self, match: str, after: int = 0) -> int:
+    def _count(self, match: str, after: int = 0, limit: int = ranking.FEW + 1) -> int:
         row = self._rows.execute(
             "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? LIMIT ?)",
-            (match, after, max(ranking.FEW + 1, _SAMPLE)),
+            (match, after, limit),
         ).fetchone()
         return int(row[0])
 
@@ -102,14 +104,12 @@ class _Search:
     def _newest_of(self, common: tuple[Term, ...]) -> list[Candidate]:
         """The newest that have the common words: as many of them together as can be found."""
         shelf = shelves(self._query.kinds, public_only=self._query.public_only)
-        having: dict[int, set[Term]] = {}
-        for group in ranking.together(common):
-            match = " AND ".join([*(term.match for term in group), *shelf])
-            for row in self._rows.execute(
-                "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
-                (match, ranking.NEWEST),
-            ):
-                having.setdefault(row[0], set()).update(group)
+        # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
+        small = bool(shelf) and self._count(" AND ".join(shelf)) <= ranking.FEW
+        near = 0 if small else max(0, self._total - ranking.FAR)
+        having = self._having(ranking.together(common), shelf, near)
+        if near and not having:
+            having = self._having([common[:1]], shelf, 0)
         where, values = self._filters()
         rows = self._rows.execute(
             "SELECT m.id, m.importance, m.updated_at FROM memories AS m"  # noqa: S608 - constants
@@ -117,6 +117,18 @@ class _Search:
             (json.dumps(list(having)), *values),
         )
         return [Candidate(row[0], self._worth(having[row[0]]), row[1], row[2]) for row in rows]
+
+    def _having(self, groups: Iterable[tuple[Term, ...]], shelf: list[str], after: int) -> dict[int, set[Term]]:
+        """The newest that have all words of a group, each with the words that it is known to have."""
+        having: dict[int, set[Term]] = {}
+        for group in groups:
+            match = " AND ".join([*(term.match for term in group), *shelf])
+            for row in self._rows.execute(
+                "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? ORDER BY rowid DESC LIMIT ?",
+                (match, after, ranking.NEWEST),
+            ):
+                having.setdefault(row[0], set()).update(group)
+        return having
 
     def _worth(self, terms: Iterable[Term]) -> float:
         return sum(ranking.rarity(term.count, self._total) for term in terms)

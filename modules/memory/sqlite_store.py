@@ -9,9 +9,11 @@ from datetime import datetime
 
 from common.clock import iso
 from modules.database import Database
-from modules.memory import sqlite_rows
+from modules.memory.sqlite_rows import fetch, history, newest, remember
 from modules.memory.sqlite_search import search
 from modules.memory.types import Kind, Memory, NewMemory, Query
+
+__all__ = ["SqliteMemories", "remember"]
 
 
 class SqliteMemories:
@@ -24,16 +26,16 @@ class SqliteMemories:
         return (await self.save_all([new], now))[0]
 
     async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
-        return await self._database.run(lambda rows: [sqlite_rows.remember(rows, new, now) for new in memories])
+        return await self._database.run(lambda rows: [remember(rows, new, now) for new in memories])
 
     async def search(self, query: Query, now: datetime) -> list[Memory]:
         return await self._database.run(lambda rows: search(rows, query, now))
 
     async def get(self, memory_id: int) -> Memory | None:
-        return await self._database.run(lambda rows: next(iter(sqlite_rows.fetch(rows, [memory_id])), None))
+        return await self._database.run(lambda rows: next(iter(fetch(rows, [memory_id])), None))
 
     async def history(self, memory_id: int) -> list[Memory]:
-        return await self._database.run(lambda rows: sqlite_rows.history(rows, memory_id))
+        return await self._database.run(lambda rows: history(rows, memory_id))
 
     async def recalled(self, ids: Collection[int], now: datetime) -> None:
         def count(rows: sqlite3.Connection) -> None:
@@ -67,9 +69,7 @@ class SqliteMemories:
         limit: int = 1000,
     ) -> list[Memory]:
         return await self._database.run(
-            lambda rows: sqlite_rows.newest(
-                rows, kinds=kinds, since=since, until=until, public_only=public_only, limit=limit
-            )
+            lambda rows: newest(rows, kinds=kinds, since=since, until=until, public_only=public_only, limit=limit)
         )
 
     async def count(self) -> int:

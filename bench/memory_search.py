@@ -1,0 +1,169 @@
+"""How fast a SOUL remembers, and finds again.
+
+Usage: `python bench/memory_search.py [--size 100000] [--rounds 300] [--backend sqlite|postgres --url postgresql://…]`
+
+The corpus is made up from a fixed seed: words as frequent as in real language (Zipf), two years of entries of every
+kind, one in ten private, a handful of a rare kind. On PostgreSQL it belongs to an agent of its own, and goes at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from modules.database import Database
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import Kind, MemoryStore, NewMemory, Query
+from modules.schema import MIGRATIONS
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+SPAN = timedelta(days=720)
+VOCABULARY = 60_000
+ZIPF = 1.05
+BATCH = 1000
+RARE_ONE_IN = 20_000
+OWNERS_SHARE = 0.1
+KINDS: tuple[Kind, ...] = ("fact", "fact", "fact", "preference", "person", "lesson", "decision", "episode", "daily")
+RARE: tuple[Kind, ...] = ("protocol",)
+PRIVATE: tuple[Kind, ...] = ("preference",)
+Shape = Callable[["Language"], Query]
+
+
+class Language:
+    """Words by how common they are: number 0 is in almost every entry, most are in a few."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        syllables = [a + b for a in "bcdfghjklmnprstvwz" for b in "aeiou"]
+        self.words = ["".join(parts) for size in (2, 3) for parts in itertools.product(syllables, repeat=size)]
+        rng.shuffle(self.words)
+        del self.words[VOCABULARY:]
+        self._odds = list(itertools.accumulate((rank + 1) ** -ZIPF for rank in range(VOCABULARY)))
+
+    def say(self, least: int, most: int) -> str:
+        return " ".join(self.rng.choices(self.words, cum_weights=self._odds, k=self.rng.randint(least, most)))
+
+    def pick(self, first: int, last: int, count: int) -> list[str]:
+        """Words whose rank by frequency lies in this range."""
+        return self.rng.sample(self.words[first:last], count)
+
+
+def _memory(language: Language, number: int) -> NewMemory:
+    rng = language.rng
+    return NewMemory(
+        kind="protocol" if number % RARE_ONE_IN == 0 else rng.choice(KINDS),
+        subject=f"{language.say(2, 4)} {number}",
+        body=language.say(8, 45),
+        tags=tuple(language.say(1, 2).split()),
+        importance=rng.randint(1, 5),
+        source="owner:terminal" if rng.random() < OWNERS_SHARE else "self",
+    )
+
+
+SHAPES: dict[str, Shape] = {
+    "one rare word": lambda words: Query(" ".join(words.pick(5_000, 60_000, 1))),
+    "rare words": lambda words: Query(" ".join(words.pick(5_000, 60_000, 4))),
+    "a sentence": lambda words: Query(words.say(6, 14)),
+    "a whole post": lambda words: Query(words.say(30, 50)),
+    "middling words": lambda words: Query(" ".join(words.pick(100, 1000, 3))),
+    "the commonest words": lambda words: Query(" ".join(words.pick(0, 12, 5))),
+    "one common word": lambda words: Query(" ".join(words.pick(0, 50, 1))),
+    "a word begun": lambda words: Query(" ".join([*words.pick(0, 20, 2), words.pick(0, 60_000, 1)[0][:3]])),
+    "one letter": lambda words: Query(words.words[words.rng.randrange(500)][:1]),
+    "nonsense": lambda words: Query(" ".join(word[::-1] + "xq" for word in words.pick(0, 60_000, 3)) + ' "*" OR NEAR('),
+    "no words": lambda _: Query("?!"),
+    "a rare kind": lambda words: Query(" ".join(words.pick(0, 50, 3)), kinds=RARE),
+    "two kinds, public": lambda words: Query(words.say(6, 14), kinds=("lesson", "person"), public_only=True),
+    "of the last month": lambda words: Query(" ".join(words.pick(0, 300, 4)), since=NOW - timedelta(days=30)),
+    "private kind, public": lambda words: Query(" ".join(words.pick(0, 50, 3)), kinds=PRIVATE, public_only=True),
+}
+
+
+@asynccontextmanager
+async def _sqlite(_: argparse.Namespace) -> AsyncIterator[MemoryStore]:
+    with tempfile.TemporaryDirectory() as folder:
+        database = await Database.open(Path(folder) / "soul.db", MIGRATIONS)
+        try:
+            yield SqliteMemories(database)
+        finally:
+            await database.close()
+
+
+async def _fill(store: MemoryStore, language: Language, size: int) -> None:
+    started = time.perf_counter()
+    for first in range(0, size, BATCH):
+        when = NOW - SPAN * (1 - first / size)
+        await store.save_all([_memory(language, first + step) for step in range(min(BATCH, size - first))], when)
+    took = time.perf_counter() - started
+    _say(f"{size} entries kept in {took:.0f} s ({size / took:.0f} per second, in batches of {BATCH})")
+
+
+async def _measure(store: MemoryStore, language: Language, size: int, rounds: int) -> None:
+    _say(f"{'':24}{'p50':>9}{'p95':>9}{'p99':>9}{'worst':>9}  ms   found")
+    everything: list[float] = []
+    for name, shape in SHAPES.items():
+        times, found = [], 0
+        for _ in range(rounds):
+            query = shape(language)
+            started = time.perf_counter()
+            found += len(await store.search(query, NOW))
+            times.append(time.perf_counter() - started)
+        everything += times
+        _say(f"{name:24}{_figures(times)}      {found / rounds:.1f}")
+    _say(f"{'all searches':24}{_figures(everything)}")
+    for name, batch in (("save", 1), ("save ten at once", 10)):
+        times = []
+        for step in range(rounds):
+            new = [_memory(language, size + step * batch + one) for one in range(batch)]
+            started = time.perf_counter()
+            await store.save_all(new, NOW)
+            times.append(time.perf_counter() - started)
+        size += rounds * batch
+        _say(f"{name:24}{_figures(times)}")
+    started = time.perf_counter()
+    _say(f"{await store.count()} living entries, counted in {(time.perf_counter() - started) * 1000:.1f} ms")
+
+
+def _figures(times: Sequence[float]) -> str:
+    ordered = sorted(times)
+    return "".join(f"{value * 1000:9.2f}" for value in _at(ordered, 0.5, 0.95, 0.99, 1))
+
+
+def _at(ordered: Sequence[float], *shares: float) -> Iterator[float]:
+    for share in shares:
+        yield ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def main() -> None:
+    """Fill a store and measure it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=100_000, help="how many entries")
+    parser.add_argument("--rounds", type=int, default=300, help="how many searches of each class, and saves")
+    parser.add_argument("--backend", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--url", default="", help="postgresql://… where to measure PostgreSQL")
+    arguments = parser.parse_args()
+    language = Language(random.Random(7))
+    opened = {"sqlite": _sqlite}[arguments.backend]
+    async with opened(arguments) as store:
+        await _fill(store, language, arguments.size)
+        await _measure(store, language, arguments.size, arguments.rounds)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
