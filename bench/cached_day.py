@@ -46,6 +46,7 @@ from modules.prompt.types import Audience, PromptBlock
 from modules.prompt.words import Runtime
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from modules.tools.types import Provenance
 from modules.workspace import LocalWorkspace
 from soul.resources import SKILLS
 
@@ -160,13 +161,13 @@ def prompter_for(home: Home, day: Day) -> Prompter:
     async def memory_md() -> str:
         return day.memory_md
 
-    async def daily(*, public: bool) -> Sequence[DayText]:
+    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:  # noqa: ARG001 - the shape of a source
         shown = [note for number, note in enumerate(day.notes) if not public or number % 2]
         dates = (datetime(2026, 11, 21, tzinfo=UTC).date(), datetime(2026, 11, 22, tzinfo=UTC).date())
         pages = ("\n".join(shown[:6]), "\n".join(shown[6:]))
         return [DayText(day_name(each), page, None) for each, page in zip(dates, pages, strict=True)]
 
-    async def recall(query: str, *, public: bool) -> Recalled:  # noqa: ARG001 - the shape of a source
+    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:  # noqa: ARG001 - the same
         return Recalled(day.recalled)
 
     async def prosoche(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source

@@ -122,6 +122,7 @@ class Prompter:
         session_key: str,
         query: str = "",
         now: datetime,
+        least: Provenance = Provenance.STRANGER,
     ) -> TurnPrompt:
         """The system prompt of one turn.
 
@@ -132,6 +133,7 @@ class Prompter:
             session_key: the conversation.
             query: what the turn is about; memories come to mind by it.
             now: when.
+            least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -141,7 +143,7 @@ class Prompter:
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip()
         commissioning = audience == "owner" and self._sources.commissioning()
-        asked = Asked(audience, session_key, query, now, self._timezone)
+        asked = Asked(audience, session_key, query, now, self._timezone, least)
         wanted = rows_for(audience, commissioning=commissioning)
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text

@@ -21,6 +21,7 @@ from modules.memory.view_sync import DayText
 from modules.prompt import rows
 from modules.prompt.bootstrap import HEARTBEAT
 from modules.prompt.types import Audience, PromptFile
+from modules.tools.types import Provenance
 
 SkillLine = tuple[str, str, str]
 
@@ -44,16 +45,16 @@ class Views(Protocol):
 class Days(Protocol):
     """What was noted yesterday and today."""
 
-    def __call__(self, *, public: bool) -> Awaitable[Sequence[DayText]]:
-        """The pages, without those that say nothing."""
+    def __call__(self, *, public: bool, least: Provenance) -> Awaitable[Sequence[DayText]]:
+        """The pages, without those that say nothing, and without words less trusted than `least`."""
         ...
 
 
 class Recall(Protocol):
     """What comes to mind."""
 
-    def __call__(self, query: str, *, public: bool) -> Awaitable[Recalled]:
-        """The text, and the memories in it."""
+    def __call__(self, query: str, *, public: bool, least: Provenance) -> Awaitable[Recalled]:
+        """The text, and the memories in it; none that rests on words less trusted than `least`."""
         ...
 
 
@@ -113,13 +114,17 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """For which turn a prompt is wanted. `query` is what it is about, in the words of whoever began it."""
+    """For which turn a prompt is wanted.
+
+    `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least.
+    """
 
     audience: Audience
     session_key: str
     query: str
     now: datetime
     timezone: str
+    least: Provenance = Provenance.STRANGER
 
     @property
     def public(self) -> bool:
@@ -168,11 +173,11 @@ def _questions(
     async def recalled() -> str:
         if not asked.query.strip():
             return ""
-        found.recalled = await sources.recall(asked.query, public=asked.public)
+        found.recalled = await sources.recall(asked.query, public=asked.public, least=asked.least)
         return found.recalled.text
 
     async def days() -> str:
-        found.days = await sources.daily(public=asked.public)
+        found.days = await sources.daily(public=asked.public, least=asked.least)
         return ""
 
     async def skills() -> str:

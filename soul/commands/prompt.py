@@ -40,6 +40,7 @@ from modules.prompt.types import Audience
 from modules.prompt.words import Runtime
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import SYSTEM_SECTION, Skills
+from modules.tools.types import Provenance
 from modules.workspace import LocalWorkspace, Workspace
 from soul.resources import SKILLS
 from soul.terminal.plain import visible
@@ -132,12 +133,12 @@ async def _sources(
             return ""
         return profile_block(await database.run(profile_of), skills, estimator.estimate, public_only=public)
 
-    async def daily(*, public: bool) -> Sequence[DayText]:
+    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
         if database is None or settings.database_url.get_secret_value():
             return ()
         store = SqliteMemories(database)
         days = DayFiles(store=store, files=workspace, clock=clock, timezone=settings.soul_timezone)
-        return await days.told(telling, public_only=public)
+        return await days.told(telling, public_only=public, least=least)
 
     try:
         yield Sources(

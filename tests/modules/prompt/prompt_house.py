@@ -84,12 +84,13 @@ class Knowledge:
         self.asked.append("memory_md")
         return self.memory_md
 
-    async def _daily(self, *, public: bool) -> Sequence[DayText]:
+    async def _daily(self, *, public: bool, least: Provenance) -> Sequence[DayText]:
+        self.asked.append(f"daily {least.name}")
         told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
         return [DayText(name, text, self.words) for name, text in told]
 
-    async def _recall(self, query: str, *, public: bool) -> Recalled:
-        self.asked.append(f"recall {query}")
+    async def _recall(self, query: str, *, public: bool, least: Provenance) -> Recalled:
+        self.asked.append(f"recall {query} {least.name}")
         return self.recalled.get(public, Recalled())
 
     async def _degraded(self) -> str:
@@ -146,11 +147,24 @@ class House:
     def write(self, name: str, text: str) -> None:
         write_atomic(self.home.workspace / name, text)
 
-    async def prompt(self, audience: Audience = "owner", *, query: str = "", now: datetime = NOW) -> TurnPrompt:
+    async def prompt(
+        self,
+        audience: Audience = "owner",
+        *,
+        query: str = "",
+        now: datetime = NOW,
+        least: Provenance = Provenance.STRANGER,
+    ) -> TurnPrompt:
         skill, variables = TASKS[audience]
         key = "owner:terminal" if audience == "owner" else f"{audience}:somewhere"
         return await self.prompter.prompt(
-            skill=skill, variables=variables, audience=audience, session_key=key, query=query, now=now
+            skill=skill,
+            variables=variables,
+            audience=audience,
+            session_key=key,
+            query=query,
+            now=now,
+            least=least,
         )
 
 

@@ -127,7 +127,7 @@ async def test_what_is_the_owners_alone_is_in_no_other_prompt_nor_even_asked_for
 async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(house: House) -> None:
     furnish(house)
     prompt = await house.prompt("owner", query="  ")
-    assert house.known.asked == ["memory_md"]
+    assert sorted(house.known.asked) == ["daily STRANGER", "memory_md"]
     assert prompt.memories == ()
 
 
@@ -288,6 +288,11 @@ async def test_a_prompt_says_whose_words_it_brings_in(
     house.known.recalled = {False: recalled("Kit said more.", 3, words=in_mind)}
     assert (await house.prompt("owner", query="kit")).provenance is expected
     assert (await house.prompt("bluesky", query="kit")).provenance is None
+
+
+async def test_whose_words_may_come_in_at_the_least_is_asked_of_days_and_memory(house: House) -> None:
+    await house.prompt("owner", query="kit", least=Provenance.OWNER)
+    assert {"daily OWNER", "recall kit OWNER"} <= set(house.known.asked)
 
 
 async def test_words_that_had_no_room_are_not_brought_in(tmp_path: Path) -> None:
