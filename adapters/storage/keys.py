@@ -18,10 +18,11 @@ SKILLS = "skills/"
 SKILL_FILE = "SKILL.md"
 
 _MAX_PART_CHARS = 180
+_MAX_NAME_CHARS = 220  # with an ending; a file system takes 255, of which sidecars and half-written files want some
 _KEPT_OF_LONG = 100
 _MAX_KEY_CHARS = 900
 _SPECIAL = re.compile(r"[^A-Za-z0-9._-]|^\.|\.$|\.(?=meta\.json$)|-(?=part\d+$)")
-_PART = re.compile(rf"(?!\.)(?!.*{re.escape(SIDECAR)}$)[A-Za-z0-9._~-]{{1,{_MAX_PART_CHARS}}}")
+_PART = re.compile(rf"(?!\.)(?!.*{re.escape(SIDECAR)}$)[A-Za-z0-9._~-]{{1,{_MAX_NAME_CHARS}}}")
 _EXTENSIONS = {
     "image/jpeg": "jpg",
     "image/png": "png",

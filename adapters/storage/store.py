@@ -25,6 +25,7 @@ _DEADLINE_S = 60.0
 _CONNECT_S = 5
 _MAX_RETRIES = 2
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_CLOUDS = ".amazonaws.com,.googleapis.com,.google.com,.windows.net,metadata.google.internal,169.254.169.254"
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*)?")
 _FORMS = (
@@ -161,6 +162,9 @@ def _bucket(parts: SplitResult, options: Mapping[str, str], who: Credentials, de
         "connect_timeout": timedelta(seconds=_CONNECT_S),
         "timeout": timedelta(seconds=deadline_s),
         "allow_http": endpoint.startswith("http:"),
+        # NOTE(self): like our own transport it knows no proxy; to name one and except all hosts from it says so.
+        "proxy_url": "http://127.0.0.1:9",
+        "proxy_excludes": urlsplit(endpoint).hostname or _CLOUDS,
     }
     retries: RetryConfig = {"max_retries": _MAX_RETRIES, "retry_timeout": timedelta(seconds=deadline_s)}
     if parts.scheme == "gs":

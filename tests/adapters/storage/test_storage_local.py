@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.storage.keys import archive_key
 from adapters.storage.store import Storage, open_storage
 from adapters.storage.types import StoredObject
 from common.result import Err, Ok
@@ -132,6 +133,12 @@ async def test_what_was_left_by_hand_or_by_a_killed_writer_is_not_listed(storage
     assert not (file.parents[1]).exists()
 
 
+async def test_the_longest_key_still_fits_on_a_disk(storage: Storage) -> None:
+    key = archive_key("👋" * 100, "x" * 180, epoch_ms=10**13)
+    assert (await storage.put(key, b"x", metadata={"n": "1"})).success
+    assert (await got(storage, key)).metadata == {"n": "1"}
+
+
 async def test_empty_folders_go_with_their_last_object(storage: Storage, tmp_path: Path) -> None:
     await storage.put("a/b/c.md", b"x", metadata={"n": "1"})
     await storage.delete("a/b/c.md")
@@ -193,6 +200,7 @@ async def test_while_another_process_writes_for_too_long_nothing_is_done(storage
 COUNTER = """
 import asyncio, sys
 from pathlib import Path
+from adapters.storage.keys import archive_key
 from adapters.storage.store import open_storage
 
 async def count(storage, times):

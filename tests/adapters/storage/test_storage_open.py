@@ -84,6 +84,15 @@ async def test_below_a_prefix_nothing_of_it_shows_in_the_keys(tmp_path: Path, s3
     assert whole.success
 
 
+async def test_what_others_on_the_machine_take_as_their_proxy_is_not_asked(
+    tmp_path: Path, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = s3.new_bucket()
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert (await open_storage(url, root=tmp_path, credentials=WHO).put("a.md", b"x")).success
+
+
 async def test_a_bucket_that_does_not_exist_is_no_empty_bucket(tmp_path: Path, s3: S3) -> None:
     storage = open_storage(s3.url("nowhere"), root=tmp_path, credentials=WHO)
     for result in (
