@@ -170,9 +170,9 @@ async def test_many_updates_at_once_lose_nothing(desk: Desk) -> None:
     assert sorted(text.splitlines()) == [f"- {n}" for n in range(8)]
 
 
+@pytest.mark.parametrize("desk", KINDS, indirect=True)
 async def test_what_another_process_writes_in_between_is_not_overwritten(desk: Desk) -> None:
-    if desk.storage is None:
-        pytest.skip("only one process lives in a home")
+    assert desk.storage is not None
     other = StoredWorkspace(desk.storage, "rowan", desk.warnings.append)
     await other.write("GOALS.md", "one\n")
     asked: list[str | None] = []
