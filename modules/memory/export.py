@@ -205,8 +205,12 @@ def _take_in(connection: sqlite3.Connection, line: MemoryLine) -> tuple[int, boo
 def _put_back(connection: sqlite3.Connection, line: MemoryLine, number: int, newcomers: set[int]) -> dict[int, int]:
     """Of what the newcomer took the place of, what should have kept it; what then takes the newcomer's, if anything."""
     overruled: dict[int, int] = {}
-    rows = connection.execute("SELECT id, updated_at FROM memories WHERE superseded_by = ?", (number,)).fetchall()
-    for row in rows:
+    entry = policy.entry(line.new)
+    rows = connection.execute(
+        "SELECT id, updated_at FROM memories WHERE kind = ? AND subject_key = ? AND superseded_by = ?",
+        (entry.kind, entry.subject_key, number),
+    )
+    for row in rows.fetchall():
         replaced = line.superseded_by is not None
         if row["id"] not in newcomers and (replaced or row["updated_at"] > line.updated_at):
             connection.execute("UPDATE memories SET superseded_by = NULL WHERE id = ?", (row["id"],))

@@ -100,16 +100,14 @@ def profile_block(
     """
     wanted = [("agent", name, value) for name, value in profile.agent.items()]
     wanted += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
-    shown: dict[str, list[str]] = {subject: [] for subject in SUBJECTS}
-    text = ""
-    for subject, name, value in wanted:
-        told = f"{value[: _SHOWN_LENGTH - 1].rstrip()}…" if len(value) > _SHOWN_LENGTH else value
-        longer = {**shown, subject: [*shown[subject], f"{name}: {told}"]}
-        lines = {about: "; ".join(fields) for about, fields in longer.items()}
-        candidate = skills.render("memory", "Profile", **lines).strip()
-        if estimate(candidate) <= max_tokens:
-            shown, text = longer, candidate
-    return text
+    told = [(subject, f"{name}: {_shortened(value)}") for subject, name, value in wanted]
+    if estimate(text := _block(told, skills)) <= max_tokens:
+        return text
+    shown: list[tuple[str, str]] = []
+    for one in told:
+        if estimate(_block([*shown, one], skills)) <= max_tokens:
+            shown.append(one)
+    return _block(shown, skills)
 
 
 class Profiles:
@@ -149,6 +147,17 @@ class Profiles:
 
         before = await self._database.run(write)
         return ProfileChange(accepted=True, reason="the owner said so", before=before)
+
+
+def _block(told: Iterable[tuple[str, str]], skills: Skills) -> str:
+    lines: dict[str, list[str]] = {subject: [] for subject in SUBJECTS}
+    for subject, line in told:
+        lines[subject].append(line)
+    return skills.render("memory", "Profile", **{about: "; ".join(each) for about, each in lines.items()}).strip()
+
+
+def _shortened(value: str) -> str:
+    return f"{value[: _SHOWN_LENGTH - 1].rstrip()}…" if len(value) > _SHOWN_LENGTH else value
 
 
 def _plain(text: str) -> str:

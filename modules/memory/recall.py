@@ -20,6 +20,7 @@ RECALL_TOKENS = 2000
 
 _SEARCHED = 20
 _SKILL = "memory"
+_PLACE = "\0"
 _FOREIGN: dict[Trust, Provenance] = {"stranger": Provenance.STRANGER, "peer": Provenance.PEER}
 
 
@@ -61,9 +62,9 @@ class Telling:
         """One after another."""
         return "\n".join(self.entry(memory) for memory in memories)
 
-    def recalled(self, memories: Iterable[Memory]) -> str:
+    def recalled(self, entries: str) -> str:
         """Entries as a part of a prompt."""
-        return self.skills.render(_SKILL, "Recalled", entries=self.entries(memories))
+        return self.skills.render(_SKILL, "Recalled", entries=entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,15 @@ class Recall:
         now = self._clock.now()
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
         shown: list[Memory] = []
+        text, page = "", telling.recalled(_PLACE)
         for memory in found:
             if not trusted(memory, least) or len(shown) == max_entries:
                 continue
-            if self._estimate(telling.recalled([*shown, memory])) <= max_tokens:
+            longer = "\n".join(filter(None, (text, telling.entry(memory))))
+            if self._estimate(page.replace(_PLACE, longer)) <= max_tokens:
                 shown.append(memory)
+                text = longer
         if not shown:
             return Recalled()
         await self._store.recalled([memory.id for memory in shown], now)
-        return Recalled(telling.recalled(shown), tuple(shown), words_of(shown))
+        return Recalled(page.replace(_PLACE, text), tuple(shown), words_of(shown))
