@@ -1,0 +1,167 @@
+"""A new SOUL speaks first, learns who it and its owner are to each other, and never asks again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from common.files import write_atomic
+from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
+from modules.home import Home
+from soul.resources import template
+from tests.living import World, awake, call
+from tests.soul.test_bad_input import until
+from town.mind.types import ChatRequest, Thought
+
+GREETING = "I'm rowan, and I have just woken up. What should I call you?"
+SUMMARY = "You are Ana, and I look after roofs. Is that right?"
+FAREWELL = "Then let us begin, Ana."
+ONLY_THEN = "This is your first talk with your owner"
+AFTERWARDS = "is speaking to you in the terminal"
+FILE_WORDS = "this is your first talk with your owner. It happens once."
+
+
+def system_of(request: ChatRequest) -> str:
+    return "\n".join(message.text for message in request.messages if message.role == "system")
+
+
+def led(request: ChatRequest) -> Thought:
+    """A mind that leads the first talk, and else says what is left to say."""
+    last = request.messages[-1]
+    if ONLY_THEN not in system_of(request):
+        return Thought(text=FAREWELL if last.role == "tool" else "As you like.")
+    if last.role == "tool":
+        return Thought(text=FAREWELL)
+    if "has said nothing yet" in last.text:
+        return Thought(text=GREETING)
+    if last.text == "yes":
+        return call("complete_commissioning", user_name="Ana", role="looks after roofs", voice="plain")
+    return Thought(text=SUMMARY)
+
+
+@pytest.fixture
+def home(world: World) -> Home:
+    """A home as `soul init` leaves it."""
+    made = world.make_home("rowan")
+    write_atomic(made.workspace / BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
+    world.mind.answer = led
+    return made
+
+
+def files(home: Home) -> list[str]:
+    return sorted(path.name for path in home.workspace.glob("BOOTSTRAP*"))
+
+
+async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(world: World, home: Home) -> None:
+    async with awake(home) as life:
+        owner, knowledge = life.app.owner, life.app.rails.knowledge
+        assert await owner.open() == GREETING
+        assert await owner.answer("Ana. You look after roofs, and be plain about it.") == SUMMARY
+        assert knowledge.commissioning.due()
+        assert await owner.answer("yes") == FAREWELL
+        assert not knowledge.commissioning.due()
+        profile = await knowledge.profiles.get()
+        assert profile.agent == {"role": "looks after roofs", "voice": "plain"}
+        assert profile.user == {"name": "Ana"}
+        assert files(home) == [BOOTSTRAP_DONE]
+        assert await owner.open() == ""
+        assert await owner.answer("which roof do you like?") == "As you like."
+        system = system_of(world.mind.asked[-1])
+        assert AFTERWARDS in system
+        assert ONLY_THEN not in system
+        assert "looks after roofs" in system
+        assert "Ana" in system
+
+
+async def test_the_first_talk_is_told_only_what_it_needs(world: World, home: Home) -> None:
+    write_atomic(home.workspace / "GOALS.md", "# Goals\n\n- canary of goals")
+    write_atomic(home.workspace / "USER.md", "I live in Porto.")
+    async with awake(home) as life:
+        await life.app.owner.open()
+        await life.app.owner.answer("Ana.")
+    for asked in world.mind.asked[-2:]:
+        system = system_of(asked)
+        assert FILE_WORDS in system
+        assert "I live in Porto." in system
+        assert "I am an autonomous agent with a life of my own" in system, "SOUL.md"
+        assert "I have just arrived" not in system, "SELF.md"
+        assert "canary" not in system
+
+
+async def test_the_opening_is_no_word_of_the_owners(world: World, home: Home) -> None:
+    async with awake(home) as life:
+        await life.app.owner.open()
+        await life.app.owner.answer("I am Ana of the mill.")
+        tool = call("profile_update", subject="user", field="pet", value="a cat", evidence="has said nothing yet")
+        world.mind.answer = lambda request: Thought(text="so") if request.messages[-1].role == "tool" else tool
+        await life.app.owner.answer("yes")
+        assert "pet" not in (await life.app.rails.knowledge.profiles.get()).user
+
+
+async def test_strangers_hear_nothing_of_it_while_it_goes_on(world: World, home: Home) -> None:
+    world.network.post_as(world.account("kit"), "@rowan.test who are you?")
+    world.mind.answer = lambda request: (
+        call("stay_silent", reason="first things first")
+        if any(offer.name == "stay_silent" for offer in request.offers)
+        else led(request)
+    )
+    async with awake(home) as life:
+        await life.app.owner.open()
+        asked = len(world.mind.asked)
+        await life.look()
+        met = world.mind.asked[asked:]
+    assert met
+    for request in met:
+        assert FILE_WORDS not in system_of(request)
+        assert ONLY_THEN not in system_of(request)
+        assert "complete_commissioning" not in {offer.name for offer in request.offers}
+
+
+async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(world: World, home: Home) -> None:
+    async with awake(home) as life:
+        assert await life.app.owner.open() == GREETING
+        await life.app.owner.answer("Ana. You look after roofs.")
+    assert files(home) == [BOOTSTRAP_FILE]
+    async with awake(home) as life:
+        assert await life.app.owner.answer("yes") == FAREWELL
+    async with awake(home) as life:
+        assert await life.app.owner.open() == ""
+        assert (await life.app.rails.knowledge.profiles.get()).user == {"name": "Ana"}
+
+
+async def test_a_home_without_the_file_is_not_spoken_to_first(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        asked = len(world.mind.asked)
+        assert await life.app.owner.open() == ""
+        assert len(world.mind.asked) == asked
+
+
+async def test_at_the_terminal_the_first_words_are_the_souls(world: World, home: Home) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        "run",
+        "--home",
+        str(home.root),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdin is not None
+    try:
+        assert GREETING in await until(process, "rowan: ")
+        for typed, answer in (("Ana. You look after roofs.", SUMMARY), ("yes", FAREWELL)):
+            process.stdin.write(f"{typed}\n".encode())
+            await process.stdin.drain()
+            assert answer in await until(process, "rowan: ")
+        process.stdin.write(b"exit\n")
+        await process.stdin.drain()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert files(home) == [BOOTSTRAP_DONE]
