@@ -29,6 +29,9 @@ NEWEST = 150
 FAR = 200_000
 """So far back, in entries, common words are looked for together: two that never meet would be sought among all."""
 
+LIMITS = (1, 20)
+"""At least and at most so many are found at a time."""
+
 _SHARE = 0.1
 _AT_LEAST = 20
 
@@ -75,6 +78,12 @@ def plan(terms: Iterable[Term], total: int) -> Plan:
             break
         anchors.append(term)
     return Plan(tuple(anchors), tuple(known[len(anchors) : len(anchors) + HELPERS]))
+
+
+def within(limit: int) -> int:
+    """How many to find when `limit` are asked for."""
+    least, most = LIMITS
+    return min(max(limit, least), most)
 
 
 def together(common: Sequence[Term]) -> list[tuple[Term, ...]]:

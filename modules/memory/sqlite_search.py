@@ -19,16 +19,13 @@ from modules.memory.ranking import Candidate, Plan, Term
 from modules.memory.sqlite_rows import fetch, newest, shelves
 from modules.memory.types import PRIVATE_KINDS, Memory, Query
 
-LIMITS = (1, 20)
-
 _SAMPLE = 1000
 _PREFIX_MIN = 2
 
 
 def search(connection: sqlite3.Connection, query: Query, now: datetime) -> list[Memory]:
     """Living entries, best first; without a word in the query, the newest."""
-    lowest, highest = LIMITS
-    limit = min(max(query.limit, lowest), highest)
+    limit = ranking.within(query.limit)
     if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
         return []
     asked = words(query.text)
