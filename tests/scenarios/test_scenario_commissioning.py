@@ -23,20 +23,22 @@ AFTERWARDS = "is speaking to you in the terminal"
 FILE_WORDS = "this is your first talk with your owner. It happens once."
 
 
-def system_of(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages if message.role == "system")
+def told(request: ChatRequest) -> str:
+    """All that is told around what was said: what changes stands in the message that is answered."""
+    asked = [message.text for message in request.messages if message.role == "user"][-1:]
+    return "\n".join([message.text for message in request.messages if message.role == "system"] + asked)
 
 
 def led(request: ChatRequest) -> Thought:
     """A mind that leads the first talk, and else says what is left to say."""
     last = request.messages[-1]
-    if ONLY_THEN not in system_of(request):
+    if ONLY_THEN not in told(request):
         return Thought(text=FAREWELL if last.role == "tool" else "As you like.")
     if last.role == "tool":
         return Thought(text=FAREWELL)
-    if "has said nothing yet" in last.text:
+    if last.text.rstrip().endswith("ask your first question.)"):
         return Thought(text=GREETING)
-    if last.text == "yes":
+    if last.text.endswith("yes"):
         return call("complete_commissioning", user_name="Ana", role="looks after roofs", voice="plain")
     return Thought(text=SUMMARY)
 
@@ -68,11 +70,11 @@ async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(world:
         assert files(home) == [BOOTSTRAP_DONE]
         assert await owner.open() == ""
         assert await owner.answer("which roof do you like?") == "As you like."
-        system = system_of(world.mind.asked[-1])
-        assert AFTERWARDS in system
-        assert ONLY_THEN not in system
-        assert "looks after roofs" in system
-        assert "Ana" in system
+        frame = told(world.mind.asked[-1])
+        assert AFTERWARDS in frame
+        assert ONLY_THEN not in frame
+        assert "looks after roofs" in frame
+        assert "Ana" in frame
 
 
 async def test_the_first_talk_is_told_only_what_it_needs(world: World, home: Home) -> None:
@@ -82,12 +84,12 @@ async def test_the_first_talk_is_told_only_what_it_needs(world: World, home: Hom
         await life.app.owner.open()
         await life.app.owner.answer("Ana.")
     for asked in world.mind.asked[-2:]:
-        system = system_of(asked)
-        assert FILE_WORDS in system
-        assert "I live in Porto." in system
-        assert "I am an autonomous agent with a life of my own" in system, "SOUL.md"
-        assert "I have just arrived" not in system, "SELF.md"
-        assert "canary" not in system
+        frame = told(asked)
+        assert FILE_WORDS in frame
+        assert "I live in Porto." in frame
+        assert "I am an autonomous agent with a life of my own" in frame, "SOUL.md"
+        assert "I have just arrived" not in frame, "SELF.md"
+        assert "canary" not in frame
 
 
 async def test_the_opening_is_no_word_of_the_owners(world: World, home: Home) -> None:
@@ -114,8 +116,8 @@ async def test_strangers_hear_nothing_of_it_while_it_goes_on(world: World, home:
         met = world.mind.asked[asked:]
     assert met
     for request in met:
-        assert FILE_WORDS not in system_of(request)
-        assert ONLY_THEN not in system_of(request)
+        assert FILE_WORDS not in told(request)
+        assert ONLY_THEN not in told(request)
         assert "complete_commissioning" not in {offer.name for offer in request.offers}
 
 
