@@ -17,6 +17,11 @@ async def found(store: MemoryStore, text: str, *, now: datetime = NOW, limit: in
     return [memory.body for memory in await store.search(Query(text, limit=limit), now)]
 
 
+def within(*kinds: Kind, since: datetime | None = None, public_only: bool = False) -> Query:
+    """A question whose words are still to be said."""
+    return Query("", kinds=kinds, since=since, public_only=public_only)
+
+
 async def test_what_was_saved_comes_back_as_it_was(store: MemoryStore) -> None:
     new = NewMemory(
         "person",
@@ -196,13 +201,13 @@ async def _mixed(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (Query(""), {"tea is green", "tea is black", "tea after noon", "tea drinker Ada"}),
-        (Query("", kinds=("fact",)), {"tea is green", "tea is black"}),
-        (Query("", kinds=("fact", "person"), public_only=True), {"tea is green", "tea drinker Ada"}),
-        (Query("", public_only=True), {"tea is green", "tea drinker Ada"}),
-        (Query("", kinds=("preference",), public_only=True), set()),
-        (Query("", since=NOW - DAY), {"tea is black", "tea after noon"}),
-        (Query("", kinds=("lesson",)), set()),
+        (within(), {"tea is green", "tea is black", "tea after noon", "tea drinker Ada"}),
+        (within("fact"), {"tea is green", "tea is black"}),
+        (within("fact", "person", public_only=True), {"tea is green", "tea drinker Ada"}),
+        (within(public_only=True), {"tea is green", "tea drinker Ada"}),
+        (within("preference", public_only=True), set()),
+        (within(since=NOW - DAY), {"tea is black", "tea after noon"}),
+        (within("lesson"), set()),
     ],
 )
 async def test_a_search_keeps_to_kind_time_and_privacy(
