@@ -10,8 +10,8 @@ import unicodedata
 
 import regex
 
-TERMS_MAX = 24
-"""So many distinct words of a text are looked at, the first ones."""
+TERMS_MAX = 16
+"""So many distinct words of a text are looked for."""
 
 _TEXT_MAX = 8000
 # NOTE(self): as FTS5's unicode61 does it, which keeps the combining signs of this range inside a word.
@@ -19,9 +19,17 @@ _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
 
 
 def words(text: str) -> list[str]:
-    """The distinct words of a text, in the order of their last mention: the last is the one still being typed."""
-    found = {word.casefold(): word for word in _WORD.findall(text[:_TEXT_MAX])}
-    return list(found.values())
+    """The distinct words of a text in the order of their last mention, for the last may still be half a word.
+
+    Of many, the longest: short words are the common ones.
+    """
+    found: dict[str, str] = {}
+    for word in _WORD.findall(text[:_TEXT_MAX]):
+        found.pop(word.casefold(), None)
+        found[word.casefold()] = word
+    *others, last = found or [""]
+    kept = {*sorted(others, key=len, reverse=True)[: TERMS_MAX - 1], last}
+    return [word for key, word in found.items() if key in kept]
 
 
 def folded(text: str) -> str:

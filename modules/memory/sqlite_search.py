@@ -19,7 +19,7 @@ from modules.memory.ranking import Candidate, Plan, Term
 from modules.memory.sqlite_rows import fetch, newest, shelves
 from modules.memory.types import PRIVATE_KINDS, Memory, Query
 
-_SAMPLE = 1000
+_SAMPLE = 400
 _PREFIX_MIN = 2
 
 

@@ -1,0 +1,108 @@
+"""Memories, saved while the process is killed again and again: what was kept is there, and nothing by half."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import Query
+from tests.crash.crash_rig import kill
+from tests.crash.memory_child import NOW, TOGETHER
+from tests.modules.memory.memory_places import sqlite_place
+
+KILLS = int(os.environ.get("CRASH_KILLS", "100"))
+SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+WORD_S = 20.0
+Kept = dict[str, int]
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(60 + KILLS * 5)
+async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rng = random.Random(SEED)
+    path = tmp_path / "soul.db"
+    kept: Kept = {}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.crash.memory_child",
+        path,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        for life in range(KILLS):
+            await _live_and_die(process, life, rng, kept)
+            if path.exists():
+                _assert_whole(path)
+        async with sqlite_place(path) as store:
+            await _assert_found(store, kept, rng)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()
+    rows = _assert_whole(path)
+    assert rows >= len(kept)
+    with capfd.disabled():
+        sys.stdout.write(f"\n{KILLS} SIGKILLs; {len(kept)} memories kept, 0 lost, {rows} rows, seed {SEED}\n")
+
+
+async def _live_and_die(process: asyncio.subprocess.Process, life: int, rng: random.Random, kept: Kept) -> None:
+    """One life, from its first moments or its first saves to its sudden end."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{life}\n".encode())
+    spared, delay_s = rng.randrange(40), rng.uniform(0, 0.05)
+    striker: asyncio.TimerHandle | None = None
+    while True:
+        word, *rest = (await asyncio.wait_for(process.stdout.readline(), WORD_S)).decode().split()
+        if word == "born":
+            pid = int(rest[0])
+        elif word == "kept":
+            kept[" ".join(rest[1:])] = int(rest[0])
+            spared -= 1
+        else:
+            assert rest == [f"-{signal.SIGKILL:d}"]
+            break
+        if striker is None and (spared <= 0 or life % 4 == 0):
+            striker = asyncio.get_running_loop().call_later(delay_s, kill, pid)
+
+
+def _assert_whole(path: Path) -> int:
+    """The file, its index and every group in it are whole; returns how many rows there are."""
+    with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_fts'").fetchone():
+            return 0  # killed before it had made its tables
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
+        bodies = [row[0] for row in connection.execute("SELECT body FROM memories")]
+        groups = Counter(body.rpartition(" ")[0] for body in bodies if body.startswith("together"))
+        assert set(groups.values()) <= {TOGETHER}
+        counters = connection.execute(
+            "SELECT count(*), coalesce(sum(superseded_by IS NULL), 0) FROM memories WHERE subject = 'the counter'"
+        ).fetchone()
+        assert counters[1] == min(1, counters[0])
+        return len(bodies)
+
+
+async def _assert_found(store: SqliteMemories, kept: Kept, rng: random.Random) -> None:
+    """All that was kept stands under the id that was told, and a search finds it."""
+    for body, memory_id in kept.items():
+        memory = await store.get(memory_id)
+        assert memory is not None
+        assert memory.body == body
+    living = [body for body in kept if not body.startswith("counted")]
+    for body in rng.sample(living, min(50, len(living))):
+        assert body in [memory.body for memory in await store.search(Query(body), NOW)]
