@@ -4,9 +4,7 @@ Run: `python bench/cached_day.py [--seed 7]`. Exit code 1 when the share of the 
 
 What is counted: the bytes of every request in the order in which services keep them (tool definitions, system prompt,
 conversation), held against all earlier requests of the day, byte by byte from the front. What differs once is paid
-from there on: as it is sent, the conversation stands behind the dynamic part of the prompt, so it is found again only
-within a turn, from the second question on. The second table shows the same day with the dynamic part behind what was
-said before the turn, and marks there too. Three ways to count:
+from there on. Three ways to count:
 
 - `prefix`: everything up to the first byte that differs, however long ago it was sent.
 - `prefix, 5 min`: the same, forgotten five minutes after it was last of use.
@@ -40,6 +38,7 @@ from modules.memory.days import day_name
 from modules.memory.recall import Recalled
 from modules.memory.view_sync import DayText
 from modules.prompt.core import Core
+from modules.prompt.placing import placed
 from modules.prompt.prompter import Notice, Prompter
 from modules.prompt.sources import Sources
 from modules.prompt.types import Audience, PromptBlock
@@ -115,25 +114,17 @@ def request(
     blocks: Sequence[PromptBlock],
     tools: Sequence[ToolSpec],
     said: tuple[Sequence[Message], Sequence[Message]],
-    *,
-    behind: bool,
 ) -> Sent:
     """In the order in which services keep it: what was `said` before this turn, and in it."""
+    before, (asked, *since) = said
+    system, shown = placed(blocks, (*before, asked))
     data = json.dumps(convert_tools(tools), ensure_ascii=False).encode()
     marks: list[int] = []
-    for block in blocks:
-        if block.group == "dynamic" and behind:
-            continue
+    for block in system:
         data += block.text.encode() + b"\n\n"
         if block.group != "dynamic":
             marks.append(len(data))
-    data += _wire(said[0])
-    if behind:
-        marks.append(len(data))
-        data += blocks[-1].text.encode()
-    data += _wire(said[1])
-    if behind:
-        marks.append(len(data))
+    data += _wire((*shown, *since))
     return Sent(at, kind, data, tuple(marks))
 
 
@@ -223,7 +214,7 @@ def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
     return iter(sorted(moments))
 
 
-async def live(root: Path, rng: random.Random, *, behind: bool) -> list[Sent]:
+async def live(root: Path, rng: random.Random) -> list[Sent]:
     """Every request of the day, in order."""
     home, day = Home.at(root), Day(rng)
     write_atomic(home.soul, day.page("SOUL.md"))
@@ -261,7 +252,7 @@ async def live(root: Path, rng: random.Random, *, behind: bool) -> list[Sent]:
         rounds = rng.choice(ROUNDS[kind])
         for number in range(rounds):
             moment = at + timedelta(seconds=6 * number)
-            sent.append(request(moment, kind, prompt.blocks, offered[kind], (before, said), behind=behind))
+            sent.append(request(moment, kind, prompt.blocks, offered[kind], (before, said)))
             if number + 1 < rounds:
                 call = ToolCall(f"call_{turn}_{number}", f"{kind}_0", {"text": day.prose(80)})
                 said.append(Message("assistant", (Text(day.prose(40)), call)))
@@ -325,21 +316,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=7, help="another day")
     seed = parser.parse_args().seed
-    sent, _ = (_replay(seed, behind=behind) for behind in (False, True))
+    sent = _replay(seed)
     return 0 if sent.prefix >= GOAL * sent.total else 1
 
 
-def _replay(seed: int, *, behind: bool) -> Count:
+def _replay(seed: int) -> Count:
     """Live the day, count, and print."""
     with tempfile.TemporaryDirectory() as folder:
-        sent = asyncio.run(live(Path(folder), random.Random(seed), behind=behind))
+        sent = asyncio.run(live(Path(folder), random.Random(seed)))
     counts: dict[str, Count] = {kind: Count() for kind in (*TURNS, "all")}
     for number, one in enumerate(sent):
         for kind in (one.kind, "all"):
             counts[kind].add(one, sent[:number])
     sys.stdout.write(
-        f"{sum(TURNS.values())} turns, {len(sent)} requests, {counts['all'].total / 4e6:.2f} M tokens; "
-        f"the dynamic part {'behind' if behind else 'before'} the conversation\n"
+        f"{sum(TURNS.values())} turns, {len(sent)} requests, {counts['all'].total / 4e6:.2f} M tokens\n"
         f"{'':<12} {'requests':>8}   prefix   prefix, 5 min   marks, 5 min\n"
     )
     for kind, count in counts.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
@@ -52,6 +52,10 @@ def _handles(value: object) -> object:
     return tuple(_handle(part) for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
 def _prices(value: object) -> object:
     """`model=input/output` pairs, in US dollars per million tokens."""
     if not isinstance(value, str):
@@ -73,6 +77,7 @@ Languages = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_languages), Fi
 Handles = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_handles)]
 Prices = Annotated[dict[str, tuple[float, float]], NoDecode, BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
+Vision = Annotated[Literal["on", "off", "auto"], BeforeValidator(_lower)]
 Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 
@@ -97,6 +102,9 @@ class Settings(BaseSettings):
     ai_gateway_base_url: HttpUrl = "https://ai-gateway.vercel.sh/v1"
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
     ai_gateway_model_cheap: str = ""
+    ai_gateway_vision: Vision = "auto"
+    context_tokens: int = Field(default=200_000, ge=2_000)
+    bootstrap_max_tokens: int = Field(default=40_000, ge=500)
 
     budget_tokens_per_day: int = Field(default=2_000_000, ge=0)
     budget_usd_per_day: float | None = Field(default=None, ge=0)
@@ -107,6 +115,14 @@ class Settings(BaseSettings):
     operator_contact: str = Field(default="", max_length=200)
     soul_approval: Approval = "off"
 
+    storage_url: str = ""
+    storage_access_key_id: str = ""
+    storage_secret_access_key: SecretStr = SecretStr("")
+    soul_workspace: Literal["home", "store"] = "home"
+    database_url: SecretStr = SecretStr("")
+    boot_context_tokens: int = Field(default=4_000, ge=1_000)
+    boot_context_export: Path | None = None
+
     memory_dir: Path | None = None
     soul_timezone: TimeZone = ""
     soul_speed: float = Field(default=1.0, gt=0, le=1000)
@@ -116,7 +132,15 @@ class Settings(BaseSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that must never leave this process."""
-        return (self.agent_bluesky_password.get_secret_value(), self.ai_gateway_api_key.get_secret_value())
+        database = self.database_url.get_secret_value()
+        values = (
+            self.agent_bluesky_password.get_secret_value(),
+            self.ai_gateway_api_key.get_secret_value(),
+            self.storage_secret_access_key.get_secret_value(),
+            database,
+            unquote(urlparse(database).password or ""),
+        )
+        return tuple(value for value in values if value)
 
     def on_loopback(self) -> bool:
         """Whether the social network is on this machine."""

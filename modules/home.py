@@ -62,6 +62,11 @@ class Home:
         return self.memory / "soul.db"
 
     @property
+    def store(self) -> Path:
+        """Archives, pictures and snapshots, where no other store is set."""
+        return self.memory / "store"
+
+    @property
     def status(self) -> Path:
         return self.memory / "status.json"
 

@@ -1,26 +1,40 @@
-"""Talking with the owner in the terminal: each line gets the whole mind and all tools, one line after another."""
+"""Talking with the owner in the terminal: each line gets the whole mind and all tools, one line after another.
+
+The conversation is kept across restarts. It ends after half an hour of quiet, or when the owner says so; what is worth
+remembering of it is remembered then.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from common.clock import Clock, local, spoken
-from common.constants import OWNER_HISTORY_EXCHANGES, OWNER_IDLE_RESET_MS
-from modules.identity import Identity, Me
+from common.constants import OWNER_IDLE_RESET_MS
+from modules.commissioning import Commissioning
+from modules.identity import Me
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
+from modules.prompt.prompter import Prompter
+from modules.prompt.types import SystemPrompt
 from modules.scheduler.attention import Attention
+from modules.sessions.archived import Outcome
+from modules.sessions.archivist import Archivist
+from modules.sessions.conversation import conversation, fitting
+from modules.sessions.sessions import Sessions
+from modules.sessions.types import OWNER_SESSION, Session
+from modules.skills import Skills
 from modules.thinker import Thinker
+from modules.thinking import Thought
 from modules.tools.types import Provenance, Turn
 
 _SKILL = "owner-communication"
+_FIRST_SKILL = "commissioning"
 
 
 class OwnerTalk:
-    """Remembers the last exchanges of this terminal; after half an hour of quiet it starts afresh.
+    """One conversation with the owner.
 
     While an answer that was made among others' words is remembered, those words are still in the turn.
     """
@@ -29,57 +43,37 @@ class OwnerTalk:
         self,
         *,
         me: Me,
-        identity: Identity,
+        prompter: Prompter,
+        skills: Skills,
         thinker: Thinker,
+        sessions: Sessions,
+        archivist: Archivist,
+        commissioning: Commissioning,
         attention: Attention,
         journal: Journal,
         clock: Clock,
+        estimate: Callable[[str], int],
         situation: Callable[[], Awaitable[str]],
     ) -> None:
         self._me = me
-        self._identity = identity
+        self._prompter = prompter
+        self._skills = skills
         self._thinker = thinker
+        self._sessions = sessions
+        self._archivist = archivist
+        self._commissioning = commissioning
         self._attention = attention
         self._journal = journal
         self._clock = clock
+        self._estimate = estimate
         self._situation = situation
-        self._history: deque[tuple[str, str, Provenance]] = deque(maxlen=OWNER_HISTORY_EXCHANGES)
-        self._last: datetime | None = None
 
     async def answer(self, line: str) -> str:
         """The SOUL's answer to one line. Waits for whatever has its attention."""
         async with self._attention.take("owner"):
-            now = self._clock.now()
-            if self._last and now - self._last > timedelta(milliseconds=OWNER_IDLE_RESET_MS):
-                self._history.clear()
-            messages = [
-                message
-                for asked, said, _ in self._history
-                for message in (Message("user", asked), Message("assistant", said))
-            ]
-            thought = await self._thinker.think(
-                turn=Turn(
-                    loop="owner",
-                    provenance=min((words for *_, words in self._history), default=Provenance.OWNER),
-                    cause_id="owner",
-                    importance="owner",
-                    origin=Provenance.OWNER,
-                ),
-                system=self._identity.system_prompt(
-                    _SKILL,
-                    {
-                        "bluesky_username": self._me.bluesky_username,
-                        "owner_handle": self._me.owner_handle,
-                        "today": spoken(local(now, self._me.timezone)),
-                        "situation": await self._situation(),
-                    },
-                ),
-                messages=(*messages, Message("user", line)),
-                purpose=_SKILL,
-            )
-            self._last = self._clock.now()
-            if thought.text.strip():
-                self._history.append((line, thought.text.strip(), thought.provenance))
+            quiet_since = self._clock.now() - timedelta(milliseconds=OWNER_IDLE_RESET_MS)
+            await self._archivist.reset(OWNER_SESSION, reason="it had fallen silent", quiet_since=quiet_since)
+            thought = await self._think(line, purpose=_FIRST_SKILL if self._commissioning.due() else _SKILL)
         acts = [call.name for call, result in thought.calls if not result.is_error]
         await self._journal.record(
             Entry(
@@ -92,3 +86,68 @@ class OwnerTalk:
             )
         )
         return thought.text.strip()
+
+    async def open(self) -> str:
+        """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
+        if not self._commissioning.due():
+            return ""
+        async with self._attention.take("owner"):
+            thought = await self._think(self.opening, purpose=_FIRST_SKILL)
+        return thought.text.strip()
+
+    @property
+    def opening(self) -> str:
+        """What stands for the owner's first line, when it is the SOUL that speaks first: no words of the owner's."""
+        return self._skills.render(_FIRST_SKILL, "Opening")
+
+    async def start_afresh(self) -> Outcome:
+        """End the conversation that goes on, at the owner's word."""
+        async with self._attention.take("owner"):
+            return await self._archivist.reset(OWNER_SESSION)
+
+    async def _think(self, line: str, *, purpose: str) -> Thought:
+        session = await self._sessions.open(OWNER_SESSION)
+        turn = Turn(
+            loop="owner",
+            provenance=await self._sessions.provenance(session.id),
+            cause_id="owner",
+            importance="owner",
+            origin=Provenance.OWNER,
+        )
+        now = self._clock.now()
+        variables = {
+            "bluesky_username": self._me.bluesky_username,
+            "owner_handle": self._me.owner_handle,
+            "today": spoken(local(now, self._me.timezone)),
+            "situation": await self._situation(),
+        }
+        system = await self._prompter.prompt(
+            skill=purpose,
+            variables=variables,
+            audience="owner",
+            session_key=OWNER_SESSION,
+            query=line,
+            now=now,
+            least=Provenance.OWNER,
+        )
+        return await self._thinker.think(
+            turn=turn,
+            system=system,
+            messages=_together(await self._history(session, system, turn, line), line),
+            purpose=purpose,
+            session_key=OWNER_SESSION,
+            said=Message("user", line),
+        )
+
+    async def _history(self, session: Session, system: SystemPrompt, turn: Turn, line: str) -> list[Message]:
+        """What was said before, as much as there is room for; what has outgrown it is condensed first."""
+        room = self._thinker.room(system, turn) - self._estimate(line)
+        await self._archivist.compact(session.id, room)
+        return conversation(fitting(await self._sessions.rows(session.id), room))
+
+
+def _together(history: list[Message], line: str) -> list[Message]:
+    """A question whose answer a crash took is asked again with the next: not every model takes two in a row."""
+    if history and history[-1].role == "user" and isinstance(history[-1].content, str):
+        return [*history[:-1], Message("user", f"{history[-1].content}\n\n{line}")]
+    return [*history, Message("user", line)]

@@ -69,7 +69,7 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
         attention: what there is.
         skills: has the words.
         timezone: of the SOUL's day.
-        public: without what is private.
+        public: without what is private, and without the count of posts: a turn about one of them has it at hand.
 
     """
 
@@ -87,7 +87,7 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
     lines = [
         *due("Commitment", attention.commitments, "%Y-%m-%d %H:%M"),
         *(line("Blocked", what=one_line(item.what, _CHARS), why=one_line(item.why, _CHARS)) for item in stuck),
-        *([line("Mentions", count=attention.mentions)] if attention.mentions else []),
+        *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),
         *due("Ritual", attention.rituals, "%H:%M"),
     ]
     return "\n".join([line("Opening"), *lines]) if lines else ""

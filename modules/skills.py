@@ -55,6 +55,11 @@ class Skills:
         """
         return cls(folder, contracts, _read_all(folder, contracts))
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All that are here."""
+        return frozenset(self._skills)
+
     def reload(self) -> SkillError | None:
         """Read the folder again; on failure everything stays as it was, and the error says why."""
         try:

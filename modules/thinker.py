@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from common.clock import Clock, iso
-from common.constants import MAX_TOOL_ROUNDS
+from common.constants import LLM_MAX_OUTPUT_TOKENS, MAX_TOOL_ROUNDS
 from common.errors import SoulError
-from modules.identity import PromptPart, SystemPrompt
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, ToolCall, ToolChoice
+from modules.llm_gateway.types import Message, Text, ToolCall, ToolChoice
+from modules.prompt.bootstrap import history_budget
+from modules.prompt.placing import placed
+from modules.prompt.prompter import TurnPrompt
+from modules.prompt.types import PromptPart, SystemPrompt
+from modules.sessions.rows import blocks
+from modules.sessions.sessions import Sessions
 from modules.thinking import Stopped, Thought, think
 from modules.tools.executor import Executor
+from modules.tools.policy import sunk
 from modules.tools.types import ToolResult, Turn
 
 _CUT_OFF: dict[Stopped, str] = {
@@ -29,32 +37,80 @@ _CUT_OFF: dict[Stopped, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Thinker:
-    """One mind for all lives. `nudge` gives the words for a model that forgot to call a tool."""
+    """One mind for all lives.
+
+    Attributes:
+        gateway: the model.
+        executor: the tools.
+        clock: tells when.
+        journal: hears what each turn took.
+        sessions: where conversations are kept.
+        estimate: tokens of a text.
+        context_tokens: how many the model takes in one request.
+        nudge: gives the words for a model that forgot to call a tool.
+
+    """
 
     gateway: LLMGateway
     executor: Executor
     clock: Clock
     journal: Journal
+    sessions: Sessions
+    estimate: Callable[[str], int]
+    context_tokens: int
     nudge: Callable[[], str]
+
+    def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
+        """How many tokens of conversation fit beside the prompt and the tools of `turn`.
+
+        Raises:
+            PolicyBlocked: fewer than none.
+
+        """
+        tools = json.dumps([asdict(spec) for spec in self.executor.registry.specs(turn, only)])
+        return history_budget(
+            context_tokens=self.context_tokens,
+            bootstrap_tokens=sum(part.tokens for part in system.parts),
+            tool_tokens=self.estimate(tools),
+            max_output_tokens=LLM_MAX_OUTPUT_TOKENS,
+            parts=system.parts,
+        )
 
     async def think(
         self,
         *,
         turn: Turn,
-        system: SystemPrompt,
+        system: TurnPrompt,
         messages: Sequence[Message],
         purpose: str,
         tool_choice: ToolChoice = "auto",
         max_rounds: int = MAX_TOOL_ROUNDS,
         only: Collection[str] | None = None,
+        session_key: str = "",
+        said: Message | None = None,
     ) -> Thought:
-        """Think, and journal what it took. Arguments and errors are those of `modules.thinking.think`."""
+        """Think, and journal what it took. Other arguments and errors are those of `modules.thinking.think`.
+
+        With a `session_key`, the last of `messages` is kept in that conversation before the model is asked, and all
+        that follows as it is said; `said` is kept in its place where the message holds more than somebody's words.
+
+        Raises:
+            PolicyBlocked: also when there is no room for any conversation.
+
+        """
+        turn = sunk(turn, system.provenance)
+        self.room(system, turn, only)
+        session = await self.sessions.open(session_key) if session_key else None
+        if session:
+            await self.sessions.add(session.id, [(said or messages[-1], turn.asked_by)])
+        stable, shown = placed(system.blocks, messages)
         given = {
             "purpose": purpose,
             "began": iso(self.clock.now()),
             "provenance": turn.provenance.name.lower(),
             "importance": turn.importance,
             "prompt": [asdict(part) for part in (*system.parts, _conversation(messages))],
+            "memories": list(system.memories),
         }
         try:
             thought = await think(
@@ -63,12 +119,13 @@ class Thinker:
                 clock=self.clock,
                 nudge=self.nudge(),
                 turn=turn,
-                system=system.text,
-                messages=messages,
+                system=stable,
+                messages=shown,
                 purpose=purpose,
                 tool_choice=tool_choice,
                 max_rounds=max_rounds,
                 only=only,
+                keep=partial(self.sessions.add, session.id) if session else None,
             )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
@@ -77,6 +134,8 @@ class Thinker:
             )
             await self.journal.record(entry)
             raise
+        if session:
+            await self.sessions.count(session.id, thought.usage)
         await self._tell(thought, turn, given)
         return thought
 
@@ -96,6 +155,7 @@ class Thinker:
                     "model": thought.usage.model or self.gateway.model,
                     "rounds": thought.rounds,
                     "input_tokens": thought.usage.input_tokens,
+                    "cached_tokens": thought.usage.cached_tokens,
                     "output_tokens": thought.usage.output_tokens,
                     "usd": thought.usage.cost_usd,
                     "step": thought.usage.step,
@@ -112,4 +172,5 @@ def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
 
 
 def _conversation(messages: Sequence[Message]) -> PromptPart:
-    return PromptPart("conversation", sum(len(item.content) for item in messages if isinstance(item.content, str)))
+    said = (block for item in messages for block in blocks(item))
+    return PromptPart("conversation", sum(len(block.text) for block in said if isinstance(block, Text)))

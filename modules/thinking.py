@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,6 +20,7 @@ from common.errors import Transient
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.messages import create_assistant_tool_use_message, create_tool_result_message
 from modules.llm_gateway.types import ChatResult, Message, ToolAnswer, ToolCall, ToolChoice, Usage
+from modules.prompt.types import PromptBlock
 from modules.tools.executor import Executor
 from modules.tools.policy import deduplicate_reply_tool_calls, replied_uri, sunk
 from modules.tools.types import Provenance, ToolResult, Turn
@@ -32,6 +33,10 @@ Stopped = Literal[
     "repeated_error",  # the same call came to the same error twice
     "interrupted",  # the model service became unavailable after calls had been made
 ]
+
+
+Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
+"""Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,11 @@ async def think(
     gateway: LLMGateway,
     executor: Executor,
     turn: Turn,
-    system: str,
+    system: str | Sequence[PromptBlock],
     messages: Sequence[Message],
     purpose: str,
     clock: Clock,
+    keep: Keep | None = None,
     tool_choice: ToolChoice = "auto",
     nudge: str = "",
     max_rounds: int = MAX_TOOL_ROUNDS,
@@ -75,6 +81,7 @@ async def think(
         messages: the conversation so far.
         purpose: one word for the records.
         clock: measures the wall clock.
+        keep: hears each round of calls with its answers, and the last words.
         tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
         nudge: said once if a required call does not come.
         max_rounds: how often the model may be asked.
@@ -87,7 +94,7 @@ async def think(
         SoulError: the model rejects the request.
 
     """
-    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, list(messages))
+    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, list(messages))
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
         stopped = await session.round(deadline - clock.monotonic())
@@ -103,11 +110,12 @@ class _Session:
     gateway: LLMGateway
     executor: Executor
     turn: Turn
-    system: str
+    system: str | Sequence[PromptBlock]
     purpose: str
     tool_choice: ToolChoice
     nudge: str
     only: Collection[str] | None
+    keep: Keep | None
     conversation: list[Message]
     text: str = ""
     calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
@@ -131,7 +139,7 @@ class _Session:
         self.text = self.executor.redactor.text(result.text) or self.text
         self.usage += result.usage
         if not result.tool_calls:
-            return self._without_calls(result.text)
+            return await self._without_calls(result.text)
         return await self._run(result)
 
     def thought(self, stopped: Stopped) -> Thought:
@@ -147,20 +155,29 @@ class _Session:
             importance=self.turn.importance,
         )
 
-    def _without_calls(self, text: str) -> Stopped | None:
+    async def _without_calls(self, text: str) -> Stopped | None:
+        said = self.executor.redactor.text(text)
         if self.tool_choice == "auto":
+            if said.strip():
+                await self._add(Message("assistant", said))
             return "ended"
         if not self.nudge:
             return "no_calls"
-        said = self.executor.redactor.text(text)
         self.conversation += [Message("assistant", said), Message("user", self.nudge)]
         self.nudge = ""
         return None
 
+    async def _add(self, *messages: Message) -> None:
+        """More of the conversation, kept before anything else happens."""
+        self.conversation += messages
+        if self.keep:
+            await self.keep([(message, self.turn.provenance) for message in messages])
+
     async def _run(self, result: ChatResult) -> Stopped | None:
         """Run the calls in order; nothing runs after a reason to stop."""
         _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
-        answers = []
+        answers: list[ToolAnswer] = []
+        stopped: Stopped | None = None
         for call in result.tool_calls:
             if any(call is repeat for repeat in skipped):
                 outcome = ToolResult("SKIPPED: this post has your reply already.", is_error=True)
@@ -171,12 +188,13 @@ class _Session:
             answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
             stopped = self._weigh(call, outcome)
             if stopped:
-                return stopped
+                break
         redactor = self.executor.redactor
-        said = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls]
-        self.conversation.append(create_assistant_tool_use_message(redactor.text(result.text), said))
-        self.conversation.append(create_tool_result_message(answers))
-        return None
+        asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
+        await self._add(
+            create_assistant_tool_use_message(redactor.text(result.text), asked), create_tool_result_message(answers)
+        )
+        return stopped
 
     def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
         if outcome.ends_turn:

@@ -16,14 +16,17 @@ from common.result import Err
 from common.settings import Settings
 from modules.bluesky.expression import Expression
 from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, OutboxLoop, SessionLoop, warm_up
+from modules.boot_keeper import BootContext
 from modules.console import Console
 from modules.control import Control
 from modules.control_watch import ControlLoop
 from modules.home import Home, HomeLock
 from modules.journal.types import Entry
 from modules.owner import OwnerTalk
+from modules.prompt.prompter import Prompter
 from modules.safe_start import note_start
 from modules.scheduler.scheduler import Scheduler
+from modules.sessions.loop import SessionLoop as TalksLoop
 from modules.status import StatusBoard
 from modules.thinker import Thinker
 from modules.vitals import HeartbeatLoop, IdentityWatchLoop
@@ -35,6 +38,7 @@ from soul.watch import control_watch
 
 _WAKE_TIMEOUT_S = 60.0
 _MORE_TRIES = 240
+_LAST_WORDS_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class App:
 
     rails: Rails
     thinker: Thinker
+    prompter: Prompter
     expression: Expression
     awareness: AwarenessLoop
     scheduler: Scheduler
@@ -50,6 +55,7 @@ class App:
     status: StatusBoard
     owner: OwnerTalk
     facts: Facts
+    boot_context: BootContext
     notices: tuple[str, ...]
 
     async def wake(self) -> None:
@@ -60,6 +66,8 @@ class App:
         rails = self.rails
         await self.control_watch.tell()
         await rails.self_keeper.wake()
+        await rails.knowledge.wake()
+        await self.boot_context.read()
         await _log_in(rails)
         await self.scheduler.run_guarded(self.control_watch.name)
         await rails.surroundings.learn()
@@ -83,10 +91,21 @@ class App:
                 task.cancel()
             ends = await asyncio.gather(doomed, *tasks, return_exceptions=True)
         await self.status.write("stopped")
+        await self._leave_notes()
         for end in ends:
             if isinstance(end, Exception):
                 raise end
         await self.rails.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
+
+    async def _leave_notes(self) -> None:
+        """For the next life: what to read first, and a copy of what is remembered. A slow store is not waited for."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self.boot_context.write()
+                await self.rails.knowledge.recovery.write()
+        except TimeoutError:
+            summary = f"The store was too slow for a last copy of what is remembered ({_LAST_WORDS_S:g} s)"
+            await self.rails.journal.record(Entry("error", "stop", summary, line="warn", reason="it is made each day"))
 
     async def _keep_time(self) -> None:
         await self.scheduler.start()
@@ -141,6 +160,9 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
             SessionLoop(rails.atproto, rails.journal),
             OutboxLoop(rails.pace, rails.outbox),
             HeartbeatLoop(rails.journal, situation, lambda: lives.tidy(rails)),
+            TalksLoop(
+                rails.knowledge.sessions, rails.knowledge.archivist, rails.clock, speed=rails.settings.soul_speed
+            ),
             lives.awareness,
             ExpressionLoop(rails.pace, lives.expression),
         ],
@@ -161,16 +183,34 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
     scheduler.on_change = status.changed
     owner = OwnerTalk(
         me=rails.me,
-        identity=rails.identity,
+        prompter=lives.prompter,
+        skills=rails.skills,
         thinker=lives.thinker,
+        sessions=rails.knowledge.sessions,
+        archivist=rails.knowledge.archivist,
+        commissioning=rails.knowledge.commissioning,
         attention=rails.attention,
         journal=rails.journal,
         clock=rails.clock,
+        estimate=rails.knowledge.keeping.estimator.estimate,
         situation=situation,
     )
     noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice)
     notices = (*noticed, *rails.identity.extract().warnings)
-    return App(rails, lives.thinker, lives.expression, lives.awareness, scheduler, watch, status, owner, facts, notices)
+    return App(
+        rails,
+        lives.thinker,
+        lives.prompter,
+        lives.expression,
+        lives.awareness,
+        scheduler,
+        watch,
+        status,
+        owner,
+        facts,
+        lives.boot_context,
+        notices,
+    )
 
 
 async def _log_in(rails: Rails) -> None:

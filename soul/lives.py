@@ -13,21 +13,30 @@ from modules.bluesky.conversations import Conversations
 from modules.bluesky.expression import Expression
 from modules.bluesky.loop import AwarenessLoop
 from modules.bluesky.perceive import Perceiver
+from modules.bluesky.pictures import Pictures
 from modules.bluesky.publish import Publisher
 from modules.bluesky.state import PendingPosts
+from modules.boot_keeper import BootContext
 from modules.journal.types import Entry
+from modules.prompt.prompter import Prompter
+from modules.prosoche import Prosoche
 from modules.thinker import Thinker
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from soul.logs import log_call
 from soul.rails import Rails
+from soul.tellings import build_boot_context, build_prompter, build_prosoche, tools_to_know
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
     """The mind, and the rooms of the one life there is."""
 
+    registry: Registry
     thinker: Thinker
+    prompter: Prompter
+    prosoche: Prosoche
+    boot_context: BootContext
     conversations: Conversations
     pending: PendingPosts
     publisher: Publisher
@@ -46,6 +55,9 @@ class Lives:
         rails.relationships.prune_stale()
         await rails.journal.prune()
         await rails.budget.tidy()
+        await rails.knowledge.refresh()
+        await self.prosoche.refresh()
+        await rails.knowledge.recovery.write_daily()
         await self.pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
 
@@ -61,37 +73,60 @@ def move_in(rails: Rails, *, social_only: bool) -> Lives:
         journal=rails.journal,
         etiquette=rails.etiquette,
     )
-    thinker = _thinker(rails, publisher, social_only=social_only)
+    registry = _registry(rails, publisher, social_only=social_only)
+    thinker = _thinker(rails, registry)
+    prosoche, boot_context = build_prosoche(rails, pending.count), build_boot_context(rails, pending.count)
+    prompter = build_prompter(rails, registry, prosoche, boot_context)
     return Lives(
+        registry=registry,
         thinker=thinker,
+        prompter=prompter,
+        prosoche=prosoche,
+        boot_context=boot_context,
         conversations=conversations,
         pending=pending,
         publisher=publisher,
-        expression=_expression(rails, thinker),
-        awareness=_awareness(rails, thinker, publisher, conversations, pending),
+        expression=_expression(rails, thinker, prompter),
+        awareness=_awareness(
+            rails,
+            thinker=thinker,
+            prompter=prompter,
+            publisher=publisher,
+            conversations=conversations,
+            pending=pending,
+        ),
     )
 
 
-def _thinker(rails: Rails, publisher: Publisher, *, social_only: bool) -> Thinker:
+def _registry(rails: Rails, publisher: Publisher, *, social_only: bool) -> Registry:
     on_bluesky = BlueskyTools(atproto=rails.atproto, publisher=publisher, skills=rails.skills, rng=rails.rng)
     own_notes = SelfTools(home=rails.home, keeper=rails.self_keeper)
-    registry = Registry((*bluesky_tools(on_bluesky), *self_tools(own_notes)), social_only=social_only)
+    return Registry(
+        (*bluesky_tools(on_bluesky), *self_tools(own_notes), *tools_to_know(rails)), social_only=social_only
+    )
+
+
+def _thinker(rails: Rails, registry: Registry) -> Thinker:
     return Thinker(
         gateway=rails.gateway,
         executor=Executor(registry, on_call=log_call, redactor=rails.redactor, console=rails.console),
         clock=rails.clock,
         journal=rails.journal,
+        sessions=rails.knowledge.sessions,
+        estimate=rails.knowledge.keeping.estimator.estimate,
+        context_tokens=rails.settings.context_tokens,
         nudge=lambda: rails.skills.render("core", "Nudge"),
     )
 
 
-def _expression(rails: Rails, thinker: Thinker) -> Expression:
+def _expression(rails: Rails, thinker: Thinker, prompter: Prompter) -> Expression:
     return Expression(
         me=rails.me,
         path=rails.home.memory / "expression_schedule.json",
         atproto=rails.atproto,
         outbox=rails.outbox,
         identity=rails.identity,
+        prompter=prompter,
         skills=rails.skills,
         thinker=thinker,
         journal=rails.journal,
@@ -104,7 +139,13 @@ def _expression(rails: Rails, thinker: Thinker) -> Expression:
 
 
 def _awareness(
-    rails: Rails, thinker: Thinker, publisher: Publisher, conversations: Conversations, pending: PendingPosts
+    rails: Rails,
+    *,
+    thinker: Thinker,
+    prompter: Prompter,
+    publisher: Publisher,
+    conversations: Conversations,
+    pending: PendingPosts,
 ) -> AwarenessLoop:
     return AwarenessLoop(
         pace=rails.pace,
@@ -126,12 +167,14 @@ def _awareness(
             conversations=conversations,
             relationships=rails.relationships,
             identity=rails.identity,
+            prompter=prompter,
             skills=rails.skills,
             thinker=thinker,
             clock=rails.clock,
             rng=rails.rng,
             pace=rails.pace,
             etiquette=rails.etiquette,
+            pictures=_pictures(rails),
         ),
         pending=pending,
         relationships=rails.relationships,
@@ -141,4 +184,17 @@ def _awareness(
         rng=rails.rng,
         owner_did=rails.me.owner_did,
         standing=rails.control.standing,
+    )
+
+
+def _pictures(rails: Rails) -> Pictures:
+    return Pictures(
+        web=rails.web,
+        repos=rails.repos,
+        media=rails.knowledge.keeping.media,
+        skills=rails.skills,
+        rng=rails.rng,
+        journal=rails.journal,
+        sees=rails.gateway.sees,
+        home_url=rails.settings.atproto_service_url if rails.settings.on_loopback() else "",
     )

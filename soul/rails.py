@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.public import PublicRepos
 from adapters.web.client import WebClient
 from common.clock import Clock, local
 from common.pace import Pace
@@ -33,11 +35,13 @@ from modules.scheduler.attention import Attention
 from modules.schema import MIGRATIONS
 from modules.secret_scan import SecretScan
 from modules.self_keeper.keeper import SelfKeeper
+from modules.service_health import ServiceHealth
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from soul.knowledge import Knowledge, gather_knowledge, open_keeping
 from soul.resources import SKILLS, template
 from soul.wall import open_budget
-from soul.way_out import way_to
+from soul.way_out import public_repos, way_to
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 
@@ -60,6 +64,7 @@ class Rails:
     database: Database
     journal: Journal
     web: WebClient
+    repos: PublicRepos
     atproto: Atproto
     relationships: Relationships
     surroundings: Surroundings
@@ -68,6 +73,7 @@ class Rails:
     outbox: Outbox
     budget: Budget
     gateway: LLMGateway
+    knowledge: Knowledge
     self_keeper: SelfKeeper
     attention: Attention
 
@@ -86,6 +92,7 @@ async def lay_rails(
     redactor = Redactor(settings.secrets)
     journal = Journal(database, console, clock, redactor)
     control = Control(home.memory)
+    health = ServiceHealth(clock, skills=skills, console=console, timezone=settings.soul_timezone)
     to_bluesky = way_to(settings.atproto_service_url, settings)
     web = WebClient(to_bluesky())
     stack.push_async_callback(web.aclose)
@@ -98,6 +105,7 @@ async def lay_rails(
         min_spacing_s=pace.atproto_spacing_ms / 1000,
         languages=settings.post_languages,
         held_back=control.held_back,
+        heard=partial(health.note, "Bluesky"),
         transport=to_bluesky,
     )
     stack.push_async_callback(atproto.aclose)
@@ -123,6 +131,7 @@ async def lay_rails(
         own_did=lambda: atproto.did,
     )
     budget = await open_budget(settings, database=database, journal=journal, clock=clock)
+    keeping = open_keeping(settings, home, database=database, health=health, console=console, clock=clock, stack=stack)
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -133,6 +142,11 @@ async def lay_rails(
         wall=budget,
         redactor=redactor,
         on_usage=UsageLog(home.memory / "llm-usage.jsonl", clock).note,
+        on_measured=keeping.estimator.learn,
+        on_outcome=partial(keeping.health.note, "model"),
+        cache_key=settings.agent_name,
+        hydrate=keeping.hydrate,
+        vision=settings.ai_gateway_vision,
         transport=way_to(settings.ai_gateway_base_url, settings),
     )
     stack.push_async_callback(gateway.aclose)
@@ -153,11 +167,12 @@ async def lay_rails(
         me=me,
         soul=soul,
         skills=skills,
-        identity=Identity(home=home, soul=soul, skills=skills, agent_name=settings.agent_name),
+        identity=Identity(home=home, agent_name=settings.agent_name),
         redactor=redactor,
         database=database,
         journal=journal,
         web=web,
+        repos=public_repos(web, settings, clock),
         atproto=atproto,
         relationships=relationships,
         surroundings=surroundings,
@@ -166,6 +181,19 @@ async def lay_rails(
         outbox=outbox,
         budget=budget,
         gateway=gateway,
+        knowledge=gather_knowledge(
+            settings,
+            home,
+            keeping,
+            database=database,
+            gateway=gateway,
+            skills=skills,
+            journal=journal,
+            console=console,
+            redactor=redactor,
+            clock=clock,
+            rng=rng,
+        ),
         self_keeper=SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor),
         attention=Attention(),
     )

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from adapters.atproto.public import PublicRepos
-from common.constants import ATPROTO_READ_TIMEOUT_S
-from common.result import ApiResult, Err, Ok
 from modules.bluesky.disclosure import Disclosure
 from modules.control_watch import ControlLoop
 from soul.rails import Rails
-
-_JSON = ("application/json", "application/did+ld+json", "application/did+json")
-_MAX_DOCUMENT_BYTES = 1_000_000
 
 
 def control_watch(rails: Rails) -> ControlLoop:
@@ -25,7 +19,7 @@ def control_watch(rails: Rails) -> ControlLoop:
     )
     return ControlLoop(
         control=rails.control,
-        repos=_public_repos(rails),
+        repos=rails.repos,
         journal=rails.journal,
         clock=rails.clock,
         owner_did=rails.me.owner_did,
@@ -33,20 +27,3 @@ def control_watch(rails: Rails) -> ControlLoop:
         when_free=disclosure.ensure_once,
         speed=rails.settings.soul_speed,
     )
-
-
-def _public_repos(rails: Rails) -> PublicRepos:
-    """Reads what others published; on a network of this machine, from its one server."""
-    home_url = rails.settings.atproto_service_url if rails.settings.on_loopback() else ""
-
-    async def fetch(url: str) -> ApiResult[bytes]:
-        got = await rails.web.fetch(
-            url,
-            kinds=_JSON,
-            max_bytes=_MAX_DOCUMENT_BYTES,
-            deadline_s=ATPROTO_READ_TIMEOUT_S,
-            named=bool(home_url) and url.startswith(f"{home_url}/"),
-        )
-        return got if isinstance(got, Err) else Ok(got.data.body)
-
-    return PublicRepos(fetch, clock=rails.clock, home_url=home_url)

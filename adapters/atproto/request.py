@@ -28,6 +28,7 @@ from common.result import Err
 logger = logging.getLogger(__name__)
 
 _WRITES = "/com.atproto.repo."
+_SERVER_ERROR = 500
 
 
 class Renewal(Protocol):
@@ -76,6 +77,7 @@ class SpacedRequest(TimedRequest):
         clock: Clock,
         spacing_s: float,
         held_back: Callable[[], str],
+        heard: Callable[[bool, str], None] | None,
         read_timeout_s: float,
         **httpx_options: object,
     ) -> None:
@@ -85,6 +87,7 @@ class SpacedRequest(TimedRequest):
         self._clock = clock
         self._spacing_s = spacing_s
         self._held_back = held_back
+        self._heard = heard
         self._turn = asyncio.Lock()
         self._not_before = 0.0
 
@@ -117,7 +120,20 @@ class SpacedRequest(TimedRequest):
             if _WRITES in url and method == "POST" and (why := self._held_back()):
                 raise Failure(Err(why, kind="transient"))
             self._not_before = self._clock.monotonic() + self._spacing_s
-            return await super()._send_request(method, url, **kwargs)
+            return await self._overheard(method, url, **kwargs)
+
+    async def _overheard(self, method: str, url: str, **kwargs: object) -> httpx.Response:
+        try:
+            response = await super()._send_request(method, url, **kwargs)
+        except RequestErrorBase as error:
+            status = error.response.status_code if error.response else None
+            ill = status is None or status >= _SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS
+            if self._heard:
+                self._heard(not ill, "no answer" if status is None else f"HTTP {status}")
+            raise
+        if self._heard:
+            self._heard(True, "")  # noqa: FBT003 - well
+        return response
 
     def _pause_for(self, error: RequestErrorBase) -> float | None:
         """Seconds to wait before the one repeat; None if waiting is not the cure, or too long."""

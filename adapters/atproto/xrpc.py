@@ -37,6 +37,7 @@ class Xrpc:
         min_spacing_s: float,
         read_timeout_s: float,
         held_back: Callable[[], str],
+        heard: Callable[[bool, str], None] | None,
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         self._clock = clock
@@ -61,6 +62,7 @@ class Xrpc:
             clock=clock,
             spacing_s=min_spacing_s,
             held_back=held_back,
+            heard=heard,
             read_timeout_s=read_timeout_s,
             transport=transport(),
             event_hooks={"response": [self._see_date, self._see_budget]},

@@ -19,6 +19,7 @@ from common.result import ApiResult, Err, Ok
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.conversations_policy import ConversationDecision
 from modules.bluesky.courier import record_uri
+from modules.bluesky.pictures import Pictures
 from modules.bluesky.policy import should_respond_to
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
@@ -27,9 +28,10 @@ from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.etiquette.etiquette import Etiquette
 from modules.foreign_text import Framer, one_line
 from modules.identity import Identity, Me
-from modules.llm_gateway.types import Message
+from modules.llm_gateway.types import Image, Message, Text
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import ALIVE
+from modules.prompt.prompter import Prompter
 from modules.scheduler.policy import get_agent_jitter
 from modules.skills import Skills, interpolate
 from modules.thinker import Thinker
@@ -56,12 +58,14 @@ class Responder:
         conversations: Conversations,
         relationships: Relationships,
         identity: Identity,
+        prompter: Prompter,
         skills: Skills,
         thinker: Thinker,
         clock: Clock,
         rng: random.Random,
         pace: Pace,
         etiquette: Etiquette,
+        pictures: Pictures,
     ) -> None:
         self._me = me
         self._atproto = atproto
@@ -70,12 +74,14 @@ class Responder:
         self._conversations = conversations
         self._relationships = relationships
         self._identity = identity
+        self._prompter = prompter
         self._skills = skills
         self._thinker = thinker
         self._clock = clock
         self._rng = rng
         self._pace = pace
         self._etiquette = etiquette
+        self._pictures = pictures
 
     @property
     def own_did(self) -> str:
@@ -165,6 +171,8 @@ class Responder:
     async def _think(self, item: Pending, thread: ThreadAnalysis) -> Handled:
         notification = item.notification
         is_owner = notification.author.did == self._me.owner_did
+        key, framer = f"bluesky:thread:{notification.root.uri}", Framer(self._skills, self._rng)
+        pictures = await self._pictures.gather(thread.focal_path[-1], key)
         turn = Turn(
             loop="awareness",
             provenance=self._provenance(thread, is_owner=is_owner),
@@ -180,12 +188,19 @@ class Responder:
         )
         thought = await self._thinker.think(
             turn=turn,
-            system=self._identity.system_prompt(
-                _SKILL,
-                {"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},
+            system=await self._prompter.prompt(
+                skill=_SKILL,
+                variables={"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},
+                audience="bluesky",
+                session_key=key,
+                query=notification.text,
+                now=self._clock.now(),
+                least=turn.provenance,
             ),
-            messages=(Message("user", self._user_message(item, thread, is_owner=is_owner)),),
+            messages=(_with(pictures, self._user_message(item, thread, framer, is_owner=is_owner)),),
             purpose=_SKILL,
+            session_key=key,
+            said=_with(pictures, self._post(notification, framer)),
             tool_choice="required",
             only=_RESPONSE_TOOLS,
         )
@@ -198,9 +213,8 @@ class Responder:
         alone = all(post.author.did in trusted for post in thread.posts)
         return Provenance.OWNER if is_owner and alone else Provenance.STRANGER
 
-    def _user_message(self, item: Pending, thread: ThreadAnalysis, *, is_owner: bool) -> str:
+    def _user_message(self, item: Pending, thread: ThreadAnalysis, framer: Framer, *, is_owner: bool) -> str:
         notification = item.notification
-        framer = Framer(self._skills, self._rng)
         earlier = "\n".join(_line(post, self._atproto.did) for post in thread.posts if post.uri != notification.uri)
         return self._skills.render(
             _SKILL,
@@ -214,9 +228,12 @@ class Responder:
             conversation=framer.frame("conversation", author="several", uri=notification.root.uri, text=earlier)
             if earlier
             else "(nothing yet)",
-            post=framer.frame("post", author=_signature(notification), uri=notification.uri, text=notification.text),
+            post=self._post(notification, framer),
             notes=self._notes(notification, thread),
         )
+
+    def _post(self, notification: Notification, framer: Framer) -> str:
+        return framer.frame("post", author=_signature(notification), uri=notification.uri, text=notification.text)
 
     def _relationship(self, notification: Notification, *, is_owner: bool) -> str:
         known = self._relationships.get(notification.author.handle)
@@ -247,6 +264,10 @@ def handled(thought: Thought) -> Handled:
             data = result.data
             return Handled(str(data["act"]), str(data.get("reason", "")), data.get("intent_id"))
     return Handled("undecided", f"the model chose nothing that works ({thought.stopped})")
+
+
+def _with(pictures: tuple[Text | Image, ...], text: str) -> Message:
+    return Message("user", (Text(text), *pictures) if pictures else text)
 
 
 def _line(post: Post, own_did: str) -> str:

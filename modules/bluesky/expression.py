@@ -28,6 +28,7 @@ from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
 from modules.outbox.outbox import Outbox
+from modules.prompt.prompter import Prompter
 from modules.scheduler.types import Outcome
 from modules.self_document import assess_self_richness
 from modules.skills import Skills
@@ -56,6 +57,7 @@ class Expression:
         atproto: Atproto,
         outbox: Outbox,
         identity: Identity,
+        prompter: Prompter,
         skills: Skills,
         thinker: Thinker,
         journal: Journal,
@@ -70,6 +72,7 @@ class Expression:
         self._atproto = atproto
         self._outbox = outbox
         self._identity = identity
+        self._prompter = prompter
         self._skills = skills
         self._prompts = Prompts(skills)
         self._thinker = thinker
@@ -141,9 +144,14 @@ class Expression:
         try:
             thought = await self._thinker.think(
                 turn=turn,
-                system=self._identity.system_prompt(
-                    _SKILL,
-                    {"bluesky_username": self._me.bluesky_username, "richness_note": self._richness_note()},
+                system=await self._prompter.prompt(
+                    skill=_SKILL,
+                    variables={"bluesky_username": self._me.bluesky_username, "richness_note": self._richness_note()},
+                    audience="bluesky",
+                    session_key=_CAUSE,
+                    query=prompt,
+                    now=self._clock.now(),
+                    least=Provenance.SELF,
                 ),
                 messages=(Message("user", await self._user_message(source, prompt)),),
                 purpose=_SKILL,

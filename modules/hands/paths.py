@@ -29,7 +29,7 @@ def is_path_safe(path: Path, home: Home) -> bool:
 
 
 def is_writable_path(path: Path, home: Home) -> bool:
-    """Whether the SOUL may write there: its memory but for the database, its work repositories, its voice phrases.
+    """Whether the SOUL may write there: memory but for database and store, work repositories, voice phrases.
 
     SELF.md has a door of its own; SOUL.md, the settings and the code have none.
     """
@@ -94,7 +94,7 @@ def _writable(real: Path, home: Home) -> bool:
     if not _readable(real, home):
         return False
     if home.memory in real.parents:
-        return not real.name.startswith(home.database.name)
+        return not real.name.startswith(home.database.name) and home.store not in real.parents
     return home.root / WORK_REPOS in real.parents or real == home.root / VOICE_PHRASES
 
 

@@ -172,6 +172,7 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
         output_tokens=data.get("output_tokens", went_out or 0),
         usd=data.get("usd", usd),
         prompt=tuple(_as(Part, part) for part in data.get("prompt", ())),
+        memories=tuple(data.get("memories", ())),
         calls=tuple(_call(call) for call in data.get("calls", ())),
         failed="" if entry["reason"] == "ended" else entry["reason"],
     )

@@ -48,7 +48,8 @@ class Call:
 class Thinking:
     """One turn of the model. `usd` is None where no price is known; `failed` says why it came to nothing.
 
-    `provenance` is the least trusted of the words in it when it began, `sank_to` when it ended.
+    `provenance` is the least trusted of the words in it when it began, `sank_to` when it ended; `memories` are the ids
+    of what was recalled for it.
     """
 
     began: str
@@ -63,6 +64,7 @@ class Thinking:
     output_tokens: int = 0
     usd: float | None = None
     prompt: tuple[Part, ...] = ()
+    memories: tuple[int, ...] = ()
     calls: tuple[Call, ...] = ()
     failed: str = ""
 

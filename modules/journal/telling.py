@@ -148,6 +148,9 @@ def _thinking(thinking: Thinking) -> Step:
             for part in thinking.prompt
         )
         details.append(f"It was told: {', '.join(parts)}")
+    if thinking.memories:
+        which = ", ".join(str(one) for one in thinking.memories)
+        details.append(f"It remembered: {which} (`soul memory show ID` tells what)")
     details += [_call(call) for call in thinking.calls]
     model = f" with {thinking.model}" if thinking.model else ""
     return Step(thinking.began, f"It thought it over{model}{_cost(thinking)}", tuple(details))

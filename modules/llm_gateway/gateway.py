@@ -102,6 +102,7 @@ class LLMGateway:
         on_measured: called for each answer whose input the service counted, with the model, the characters that were
             sent and the tokens that it made of them; pictures spoil that measure, and are not told.
         cache_key: by what a service that wants it finds the beginning of our prompts again: whose they are.
+        on_outcome: told of each attempt whether the service did its part, and if not, how.
         hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
         vision: whether pictures are sent.
         transport: makes what the requests travel by.
@@ -123,6 +124,7 @@ class LLMGateway:
         redactor: Redactor | None = None,
         on_usage: Callable[[ChatResult, str], None] | None = None,
         on_measured: Callable[[str, int, int], None] | None = None,
+        on_outcome: Callable[[bool, str], None] | None = None,
         cache_key: str = "",
         hydrate: Hydrate | None = None,
         vision: Vision = "auto",
@@ -140,6 +142,7 @@ class LLMGateway:
         self._redactor = redactor or Redactor()
         self._on_usage = on_usage
         self._on_measured = on_measured
+        self._on_outcome = on_outcome
         self._cache_key = cache_key
         self._hydrate = hydrate
         self._transport = transport
@@ -259,6 +262,8 @@ class LLMGateway:
                 return await self._attempt(request, tally)
             except _CallFailed as failed:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
+                if self._on_outcome and verdict.kind in {"transient", "fatal"}:
+                    self._on_outcome(False, verdict.message)  # noqa: FBT003 - ill
                 adapted = self._lessons.learn(request, failed.sent, verdict)
                 if adapted is not None:
                     if has_pictures(request) and not has_pictures(adapted):
@@ -302,6 +307,8 @@ class LLMGateway:
             else:
                 tally.add(leave, leave.micro_usd)
             raise _CallFailed(*self._judge(error), sent) from error
+        if self._on_outcome:
+            self._on_outcome(True, "")  # noqa: FBT003 - well
         tally.add(leave, await self._wall.settle(leave, answer.usage, answer.weight), answer.usage)
         self._measure(sent, answer.usage)
         return answer

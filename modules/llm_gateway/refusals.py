@@ -22,7 +22,7 @@ def refusal(verdict: Verdict, model: str) -> SoulError:
     if verdict.kind == "too_long":
         return PolicyBlocked(
             f"The prompt is too long for {model}: {verdict.message}",
-            remedy="Choose a model with a larger context by AI_GATEWAY_MODEL, or shorten SELF.md.",
+            remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
         )
     return SoulError(
         f"The model service rejects the request{status}: {verdict.message}",

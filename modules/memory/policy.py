@@ -105,13 +105,17 @@ def same(new: Entry, subject_key: str) -> bool:
 
 
 def refreshed(old: Memory, new: Entry, now: datetime) -> Memory:
-    """`old`, said again. It rests on the better witness; only the owner's own word makes public what was private."""
+    """`old`, said again. It rests on the better witness, and a lesser one adds nothing to it.
+
+    Only the owner's own word makes public what was private.
+    """
     better = max(old.trust, new.trust, key=TRUSTS.index)
+    heeded = TRUSTS.index(new.trust) >= TRUSTS.index(old.trust)
     private = new.private or (old.private and new.trust != "owner")
     return replace(
         old,
-        tags=united(old.tags, new.tags),
-        importance=max(old.importance, new.importance),
+        tags=united(old.tags, new.tags) if heeded else old.tags,
+        importance=max(old.importance, new.importance) if heeded else old.importance,
         source=old.source if better == old.trust else new.source,
         trust=better,
         private=private,

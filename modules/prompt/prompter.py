@@ -20,6 +20,7 @@ from modules.prompt import rows
 from modules.prompt.bootstrap import assemble
 from modules.prompt.changes import Changes, Seen
 from modules.prompt.core import Core
+from modules.prompt.placing import RULE
 from modules.prompt.rows import ROWS, rows_for
 from modules.prompt.sources import Asked, Gathered, Sources, gather
 from modules.prompt.types import (
@@ -36,7 +37,6 @@ from modules.prompt.words import Runtime, Words
 from modules.skills import SYSTEM_SECTION, Skills
 from modules.tools.types import Provenance
 
-_SEPARATOR = "---\n\n"
 _SHA256_SHOWN = 12
 _BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 
@@ -154,7 +154,7 @@ class Prompter:
         return _turn_prompt(result, found)
 
     def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
-        rules = len(files) * self._estimate(_SEPARATOR)
+        rules = len(files) * self._estimate(RULE)
         return assemble(files, budget=self._budget - rules, estimate=self._estimate, cut_note=self._words.cut)
 
     def _files(self, found: Gathered, asked: Asked, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
@@ -252,8 +252,8 @@ def _blocks(result: BootstrapResult) -> Iterator[PromptBlock]:
     first = True
     for group, texts in groups.items():
         if texts:
-            text = f"\n\n{_SEPARATOR}".join(texts)
-            yield PromptBlock(group, text if first else _SEPARATOR + text)
+            text = f"\n\n{RULE}".join(texts)
+            yield PromptBlock(group, text if first else RULE + text)
             first = False
 
 

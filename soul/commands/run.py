@@ -16,10 +16,12 @@ from common.settings import Settings, load_settings
 from modules.home import Home, HomeLock
 from soul.app import App, open_soul
 from soul.terminal.commands import Commands
+from soul.terminal.commissioning import somebody_listens
 from soul.terminal.owner_commands import OwnerCommands
 from soul.terminal.plain import PlainConsole, typed_lines
 
 _QUIT = {"exit", "quit"}
+_NOTHING_YET = ""
 
 
 def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
@@ -105,6 +107,8 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
     said: asyncio.Queue[str] = asyncio.Queue()
     async with asyncio.TaskGroup() as group:
         group.create_task(_answer(app, terminal, said), name="answers")
+        if somebody_listens(sys.stdin):
+            said.put_nowait(_NOTHING_YET)
         async for line in typed_lines():
             if line.lower() in _QUIT:
                 ended.set()
@@ -127,9 +131,10 @@ async def _obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
 async def _answer(app: App, terminal: PlainConsole, said: asyncio.Queue[str]) -> None:
     while True:
         line = await said.get()
-        terminal.line("think", "Thinking about what you said")
+        if line != _NOTHING_YET:
+            terminal.line("think", "Thinking about what you said")
         try:
-            answer = await app.owner.answer(line)
+            answer = await (app.owner.answer(line) if line != _NOTHING_YET else app.owner.open())
         except Fatal as error:
             app.scheduler.doom(error)
             return
@@ -138,4 +143,5 @@ async def _answer(app: App, terminal: PlainConsole, said: asyncio.Queue[str]) ->
         except SoulError as error:
             terminal.line("error", str(error), error.remedy)
         else:
-            terminal.say(app.rails.identity.display_name, answer or "(no words)")
+            if answer or line != _NOTHING_YET:
+                terminal.say(app.rails.identity.display_name, answer or "(no words)")

@@ -58,9 +58,12 @@ async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
 
 async def _ground(app: App) -> Outcome:
     rails = app.rails
+    system = await app.prompter.prompt(
+        skill="grounding", audience="owner", session_key="grounding", now=rails.clock.now()
+    )
     said = await rails.gateway.chat(
         [Message("user", rails.skills.render("grounding", "User Message"))],
-        system=rails.identity.system_prompt("grounding").text,
+        system=system.blocks,
         purpose="grounding",
     )
     return Outcome(ran=True, reason=said)

@@ -34,13 +34,15 @@ async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tok
     assert thinking.input_tokens > 100
     assert thinking.output_tokens > 0
     assert [part.name for part in thinking.prompt] == [
+        "skills/core",
         "SOUL.md",
+        "IDENTITY.md",
         "SELF.md",
-        "ground rules",
         "skill bluesky-response",
+        "runtime",
         "conversation",
     ]
-    assert all(part.chars > 100 for part in thinking.prompt)
+    assert all(part.chars > 10 for part in thinking.prompt)
     assert [decided.reason for decided in told.decisions] == ["question asked"]
     (act,) = told.acts
     assert (act.kind, act.state, act.uri, act.text) == ("reply", "done", ours, ANSWER)

@@ -1,0 +1,60 @@
+"""A store that is listened to: whether each call went well is told to whoever watches over services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from adapters.storage.store import Storage
+from adapters.storage.types import ObjectInfo, StoredObject
+from common.result import ApiResult, Err, ErrKind
+
+T = TypeVar("T")
+
+_ILL: frozenset[ErrKind] = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
+
+
+class WatchedStorage:
+    """A `Storage` like the one inside. `heard` is told whether a call went well, and if not, why."""
+
+    def __init__(self, inside: Storage, heard: Callable[[bool, str], None]) -> None:
+        self._inside = inside
+        self._heard = heard
+
+    async def get(self, key: str) -> ApiResult[StoredObject]:
+        return self._told(await self._inside.get(key))
+
+    async def put(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+        if_match: str | None = None,
+        if_absent: bool = False,
+    ) -> ApiResult[str]:
+        return self._told(
+            await self._inside.put(
+                key, data, content_type=content_type, metadata=metadata, if_match=if_match, if_absent=if_absent
+            )
+        )
+
+    async def delete(self, key: str) -> ApiResult[bool]:
+        return self._told(await self._inside.delete(key))
+
+    async def list(self, prefix: str) -> ApiResult[tuple[ObjectInfo, ...]]:
+        return self._told(await self._inside.list(prefix))
+
+    async def delete_all(self, prefix: str) -> ApiResult[int]:
+        return self._told(await self._inside.delete_all(prefix))
+
+    async def aclose(self) -> None:
+        await self._inside.aclose()
+
+    def _told(self, result: ApiResult[T]) -> ApiResult[T]:
+        if isinstance(result, Err):
+            self._heard(result.kind not in _ILL, result.error)
+        else:
+            self._heard(True, "")  # noqa: FBT003 - well
+        return result

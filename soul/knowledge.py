@@ -1,0 +1,208 @@
+"""What the SOUL knows and where it keeps it: store, media, workspace, memory, conversations; built on the rails."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from adapters.storage.store import Credentials, Storage, open_storage
+from common.clock import Clock
+from common.redact import Redactor
+from common.result import Err
+from common.settings import Settings
+from modules.commissioning import Commissioning
+from modules.console import Console
+from modules.database import Database
+from modules.home import Home
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.llm_gateway.gateway import LLMGateway
+from modules.local_skills import LocalSkills
+from modules.media import Media
+from modules.memory.export import Snapshots
+from modules.memory.profiles import Profiles
+from modules.memory.recall import Recall
+from modules.memory.sqlite_rows import remember
+from modules.memory.sqlite_store import SqliteMemories
+from modules.memory.types import MemoryStore
+from modules.memory.view_sync import DayFiles, MemoryFile
+from modules.prompt.estimate import Estimator
+from modules.recovery import Recovery
+from modules.service_health import ServiceHealth
+from modules.sessions.archivist import Archivist
+from modules.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.sessions.sessions import Sessions
+from modules.skills import Skills
+from modules.watched_storage import WatchedStorage
+from modules.workspace import LocalWorkspace, StoredWorkspace, Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where things are kept, before there is anybody to think about them."""
+
+    storage: Storage
+    media: Media
+    workspace: Workspace
+    estimator: Estimator
+    health: ServiceHealth
+    memories: MemoryStore
+    in_database: bool
+
+    async def hydrate(self, key: str) -> tuple[str, bytes] | None:
+        """A picture for the model: its type and its bytes; None when it is gone."""
+        found = await self.media.load(key)
+        return None if isinstance(found, Err) else (found.data.content_type, found.data.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What is kept, and what is made of it."""
+
+    keeping: Keeping
+    journal: Journal
+    profiles: Profiles
+    recall: Recall
+    memory_file: MemoryFile
+    day_files: DayFiles
+    sessions: Sessions
+    archivist: Archivist
+    commissioning: Commissioning
+    recovery: Recovery
+    local_skills: LocalSkills
+
+    async def wake(self) -> None:
+        """At start: bring back what a damaged file lost, finish what a crash cut short, take in what hands wrote."""
+        await self.recovery.wake()
+        await self.archivist.finish_prepared()
+        await self.commissioning.wake()
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        """Bring the files that are views in step with memory."""
+        await self.sync_memory_file()
+        await self.day_files.sync()
+
+    async def sync_memory_file(self) -> None:
+        """Take in what a hand wrote into MEMORY.md, and say what could not be kept as it stands."""
+        synced = await self.memory_file.sync()
+        if synced.unkept:
+            summary = f"MEMORY.md stays as you wrote it; not taken in: {', '.join(synced.unkept)}"
+            await self.journal.record(Entry("error", "memory", summary, line="warn", reason="name the sections anew"))
+
+
+def open_keeping(
+    settings: Settings,
+    home: Home,
+    *,
+    database: Database,
+    health: ServiceHealth,
+    console: Console,
+    clock: Clock,
+    stack: AsyncExitStack,
+) -> Keeping:
+    """Open where things are kept. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
+    inside = open_storage(
+        settings.storage_url,
+        root=home.store,
+        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
+    )
+    storage = WatchedStorage(inside, partial(health.note, "storage"))
+    stack.push_async_callback(storage.aclose)
+    memories, in_database = _memories(settings, database, stack)
+    return Keeping(
+        storage=storage,
+        media=Media(storage, clock),
+        workspace=_workspace(settings, home, storage, console),
+        estimator=Estimator(home.memory / "token-ratios.json", model=settings.ai_gateway_model),
+        health=health,
+        memories=memories,
+        in_database=in_database,
+    )
+
+
+def gather_knowledge(
+    settings: Settings,
+    home: Home,
+    keeping: Keeping,
+    *,
+    database: Database,
+    gateway: LLMGateway,
+    skills: Skills,
+    journal: Journal,
+    console: Console,
+    redactor: Redactor,
+    clock: Clock,
+    rng: random.Random,
+) -> Knowledge:
+    """Build what thinks about it."""
+    estimate, zone = keeping.estimator.estimate, settings.soul_timezone
+    sessions = Sessions(database, clock, redactor, estimate)
+    return Knowledge(
+        keeping=keeping,
+        journal=journal,
+        profiles=Profiles(database, clock),
+        recall=Recall(keeping.memories, clock, estimate),
+        memory_file=MemoryFile(store=keeping.memories, database=database, files=keeping.workspace, clock=clock),
+        day_files=DayFiles(store=keeping.memories, files=keeping.workspace, clock=clock, timezone=zone),
+        sessions=sessions,
+        archivist=Archivist(
+            sessions=sessions,
+            database=database,
+            storage=keeping.storage,
+            memories=keeping.memories,
+            distiller=Distiller(
+                gateway=gateway,
+                skills=skills,
+                redactor=redactor,
+                rng=rng,
+                agent_name=settings.agent_name,
+                estimate=estimate,
+                timezone=zone,
+                transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
+            ),
+            journal=journal,
+            clock=clock,
+            agent_id=settings.agent_name,
+            forget_media=keeping.media.forget,
+            remember=remember if keeping.in_database else None,
+        ),
+        commissioning=Commissioning(database=database, files=keeping.workspace, journal=journal, clock=clock),
+        recovery=Recovery(
+            database=database,
+            path=home.database,
+            storage=keeping.storage,
+            agent_id=settings.agent_name,
+            snapshots=Snapshots(database),
+            journal=journal,
+            clock=clock,
+            timezone=zone,
+        ),
+        local_skills=LocalSkills(
+            workspace=keeping.workspace,
+            storage=keeping.storage,
+            shipped=skills.names,
+            warn=partial(console.line, "warn"),
+        ),
+    )
+
+
+def _memories(settings: Settings, database: Database, stack: AsyncExitStack) -> tuple[MemoryStore, bool]:
+    """Where memories lie, and whether that is the SOUL's own database."""
+    url = settings.database_url.get_secret_value()
+    if not url:
+        return SqliteMemories(database), True
+    from modules.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+
+    memories = PostgresMemories(url, settings.agent_name)
+    stack.push_async_callback(memories.aclose)
+    return memories, False
+
+
+def _workspace(settings: Settings, home: Home, storage: Storage, console: Console) -> Workspace:
+    warn = partial(console.line, "warn")
+    if settings.soul_workspace == "store":
+        return StoredWorkspace(storage, settings.agent_name, warn=warn)
+    return LocalWorkspace(home, warn=warn)
