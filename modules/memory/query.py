@@ -34,7 +34,6 @@ def words(text: str) -> list[str]:
 
 def folded(text: str) -> str:
     """All words of a text in small letters and without diacritics, for an index that does not fold by itself."""
-    bare = "".join(
-        sign for sign in unicodedata.normalize("NFKD", text.casefold()) if unicodedata.category(sign) != "Mn"
-    )
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    bare = "".join(sign for sign in unicodedata.normalize("NFKD", plain) if unicodedata.category(sign) != "Mn")
     return " ".join(_WORD.findall(unicodedata.normalize("NFC", bare)))
