@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from common.errors import Auth, ConfigError, SoulError, StorageError, Transient
+from common.errors import ConfigError, SoulError, StorageError, Transient
 from modules.memory.postgres_schema import MIGRATIONS
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ class Link:
         """A cursor inside one transaction, which is committed if the block ends well.
 
         Raises:
-            Auth: the server refuses the credentials.
             ConfigError: a newer version made the tables.
             StorageError: the server's disk is full, or we may not write there.
-            Transient: the server cannot be reached, or was too slow.
+            Transient: the server cannot be reached, lets nobody in, or was too slow.
 
         """
         async with self._turn:
@@ -109,10 +108,9 @@ class Link:
         words = f"PostgreSQL: {said[0] if said else type(error).__name__}"
         if isinstance(error, kinds.DiskFull | kinds.InsufficientPrivilege | kinds.ReadOnlySqlTransaction):
             return StorageError(words, remedy="Ask whoever keeps the server of DATABASE_URL.")
-        if isinstance(error, kinds.InvalidPassword | kinds.InvalidAuthorizationSpecification):
-            return Auth(words, remedy="Check the name and the password in DATABASE_URL.")
         if isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
-            return Transient(words)
+            # NOTE(self): who is refused at the door is told so in words only; a server that starts refuses everybody.
+            return Transient(words, remedy="If this goes on, check DATABASE_URL and the server behind it.")
         return None
 
 

@@ -1,0 +1,145 @@
+"""Proves what only a shared server brings: SOULs that never see each other, several at once, a server that goes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from common.errors import ConfigError, StorageError, Transient
+from modules.memory.postgres_store import PostgresMemories
+from modules.memory.types import NewMemory, Query
+from tests.modules.memory.memory_places import postgres_place
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+TEA = NewMemory("fact", "tea", "tea is green")
+
+
+async def _execute(url: str, *statements: str) -> None:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            await connection.execute(statement)
+
+
+async def _own_database(url: str, name: str) -> str:
+    await _execute(url, f"CREATE DATABASE {name}")
+    return url.replace("/postgres?", f"/{name}?")
+
+
+async def test_one_soul_never_sees_what_another_remembers(postgres_url: str) -> None:
+    async with postgres_place(postgres_url) as one, postgres_place(postgres_url) as other:
+        theirs = await one.save(TEA, NOW)
+        ours = await other.save(TEA, NOW)
+        assert ours != theirs
+        await other.save(NewMemory("fact", "tea", "tea is black"), NOW)
+        assert [memory.body for memory in await one.search(Query("tea"), NOW)] == ["tea is green"]
+        assert await other.get(theirs) is None
+        assert await other.history(theirs) == []
+        assert not await other.retire(theirs, NOW)
+        await other.recalled([theirs], NOW)
+        kept = await one.get(theirs)
+        assert kept is not None
+        assert (kept.recall_count, kept.superseded_by) == (0, None)
+        assert await one.count() == 1
+        assert len(await one.listed()) == 1
+
+
+async def test_two_souls_that_come_first_at_the_same_moment_make_one_house(postgres_url: str) -> None:
+    url = await _own_database(postgres_url, "first_come")
+    stores = [PostgresMemories(url, f"agent {number}") for number in range(4)]
+    try:
+        ids = await asyncio.gather(*(store.save(TEA, NOW) for store in stores))
+        assert len(set(ids)) == len(stores)
+    finally:
+        for store in stores:
+            await store.aclose()
+
+
+async def test_two_hands_of_one_soul_do_not_save_the_same_twice(postgres_url: str) -> None:
+    async with postgres_place(postgres_url, "ambidextrous") as one, postgres_place(postgres_url, "ambidextrous") as two:
+        await one.count()
+        await two.count()
+        ids = await asyncio.gather(*(store.save(TEA, NOW) for store in [one, two] * 5))
+        assert len(set(ids)) == 1
+
+
+async def test_a_connection_that_broke_is_made_anew(postgres_url: str) -> None:
+    async with postgres_place(postgres_url) as store:
+        await store.save(TEA, NOW)
+        await _execute(
+            postgres_url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'",
+        )
+        with pytest.raises(Transient):
+            await store.count()
+        assert await store.count() == 1
+
+
+async def test_a_server_that_is_not_there_is_a_passing_trouble(tmp_path: Path) -> None:
+    async with postgres_place(f"postgresql://me:made-up@/postgres?host={tmp_path}") as store:
+        with pytest.raises(Transient, match="PostgreSQL") as caught:
+            await store.count()
+        assert "made-up" not in str(caught.value)
+
+
+async def test_a_server_that_does_not_know_us_is_told_with_its_remedy(postgres_url: str) -> None:
+    async with postgres_place(f"postgresql://nobody@/postgres?{postgres_url.partition('?')[2]}") as store:
+        with pytest.raises(Transient, match="nobody") as caught:
+            await store.count()
+        assert "DATABASE_URL" in caught.value.remedy
+
+
+async def test_a_server_where_we_may_not_write_is_told_with_its_remedy(postgres_url: str) -> None:
+    url = await _own_database(postgres_url, "closed_house")
+    await _execute(url, "CREATE ROLE guest LOGIN")
+    user = url.split("://")[1].split("@", maxsplit=1)[0]
+    async with postgres_place(url.replace(f"://{user}@", "://guest@")) as store:
+        with pytest.raises(StorageError, match="permission denied") as caught:
+            await store.count()
+        assert caught.value.remedy
+
+
+async def test_tables_of_a_newer_version_are_left_alone(postgres_url: str) -> None:
+    url = await _own_database(postgres_url, "newer")
+    async with postgres_place(url) as store:
+        await store.save(TEA, NOW)
+    await _execute(url, "UPDATE soul.version SET version = 99")
+    async with postgres_place(url) as store:
+        with pytest.raises(ConfigError, match="newer version"):
+            await store.count()
+
+
+async def test_a_statement_that_takes_too_long_is_ended(postgres_url: str) -> None:
+    async with postgres_place(postgres_url, "slow") as store:
+        await store.save(TEA, NOW)
+        async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+            await other.execute("LOCK TABLE soul.memories")
+            await _execute(postgres_url, "ALTER ROLE CURRENT_USER SET lock_timeout = '100ms'")
+            try:
+                async with postgres_place(postgres_url, "slow") as waiting:
+                    with pytest.raises(Transient, match="lock timeout"):
+                        await waiting.save(TEA, NOW)
+            finally:
+                await _execute(postgres_url, "ALTER ROLE CURRENT_USER RESET lock_timeout")
+
+
+@pytest.fixture
+def without_psycopg() -> Iterator[None]:
+    """A program in which the extra is not installed."""
+    kept = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "psycopg"}
+    sys.modules.update(dict.fromkeys(kept))  # type: ignore[arg-type] # None is how Python notes that a module is absent
+    yield
+    sys.modules.update(kept)
+
+
+@pytest.mark.usefixtures("without_psycopg")
+def test_a_missing_library_is_told_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="psycopg is not installed") as caught:
+        PostgresMemories("postgresql://somewhere/", "agent")
+    assert caught.value.remedy == "Install it: pip install 'psycopg[binary]'"
