@@ -6,7 +6,7 @@ remembering of it is remembered then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 
 from common.clock import Clock, local, spoken
@@ -31,6 +31,7 @@ from modules.tools.types import Provenance, Turn
 
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
+_FIRST_TOOLS = ("complete_commissioning",)
 
 
 class OwnerTalk:
@@ -73,7 +74,12 @@ class OwnerTalk:
         async with self._attention.take("owner"):
             quiet_since = self._clock.now() - timedelta(milliseconds=OWNER_IDLE_RESET_MS)
             await self._archivist.reset(OWNER_SESSION, reason="it had fallen silent", quiet_since=quiet_since)
-            thought = await self._think(line, purpose=_FIRST_SKILL if self._commissioning.due() else _SKILL)
+            first = self._commissioning.due()
+            thought = await (
+                self._think(line, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
+                if first
+                else self._think(line, purpose=_SKILL)
+            )
         acts = [call.name for call, result in thought.calls if not result.is_error]
         await self._journal.record(
             Entry(
@@ -92,7 +98,7 @@ class OwnerTalk:
         if not self._commissioning.due():
             return ""
         async with self._attention.take("owner"):
-            thought = await self._think(self.opening, purpose=_FIRST_SKILL)
+            thought = await self._think(self.opening, purpose=_FIRST_SKILL, only=())
         return thought.text.strip()
 
     @property
@@ -105,7 +111,7 @@ class OwnerTalk:
         async with self._attention.take("owner"):
             return await self._archivist.reset(OWNER_SESSION)
 
-    async def _think(self, line: str, *, purpose: str) -> Thought:
+    async def _think(self, line: str, *, purpose: str, only: Collection[str] | None = None) -> Thought:
         session = await self._sessions.open(OWNER_SESSION)
         turn = Turn(
             loop="owner",
@@ -135,6 +141,7 @@ class OwnerTalk:
             system=system,
             messages=_together(await self._history(session, system, turn, line), line),
             purpose=purpose,
+            only=only,
             session_key=OWNER_SESSION,
             said=Message("user", line),
         )

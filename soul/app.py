@@ -147,6 +147,8 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         clock=rails.clock,
         model_budget=rails.budget.report,
         standing=rails.control.standing,
+        cached_share=lambda: rails.gateway.cache.share,
+        prompt_notes=lambda: lives.prompter.squeezed,
     )
 
     async def situation() -> str:

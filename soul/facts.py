@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,11 @@ SELECT (SELECT count(*) FROM intents WHERE kind = 'post' AND state IN {_ALIVE}),
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Asks the rails. `model_budget` and `standing` say how the day's budget and the signs against acting stand."""
+    """Asks the rails.
+
+    `model_budget` and `standing` say how the day's budget and the signs against acting stand, `cached_share` how much
+    of its input the model service had kept, `prompt_notes` what had no room in a prompt.
+    """
 
     database: Database
     journal: Journal
@@ -46,6 +50,8 @@ class Facts:
     clock: Clock
     model_budget: Callable[[], Awaitable[Report]]
     standing: Callable[[], Standing]
+    cached_share: Callable[[], float | None]
+    prompt_notes: Callable[[], Sequence[str]]
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the rails, in its camelCase."""
@@ -73,6 +79,8 @@ class Facts:
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
             "modelBudget": self._spent(report),
+            "cachedShare": self.cached_share(),
+            "promptNotes": list(self.prompt_notes()),
             "standing": {
                 "paused": standing.paused,
                 "safeMode": standing.safe_mode,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from adapters.storage.store import Credentials, Storage, open_storage
-from common.clock import Clock
+from common.clock import Clock, local
+from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
@@ -82,8 +84,12 @@ class Knowledge:
 
     async def refresh(self) -> None:
         """Bring the files that are views in step with memory."""
-        await self.sync_memory_file()
-        await self.day_files.sync()
+        try:
+            await self.sync_memory_file()
+            await self.day_files.sync()
+        except (PolicyBlocked, Transient) as error:
+            summary = "The files of memory could not be brought in step with it"
+            await self.journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
 
     async def sync_memory_file(self) -> None:
         """Take in what a hand wrote into MEMORY.md, and say what could not be kept as it stands."""
@@ -140,13 +146,22 @@ def gather_knowledge(
     """Build what thinks about it."""
     estimate, zone = keeping.estimator.estimate, settings.soul_timezone
     sessions = Sessions(database, clock, redactor, estimate)
+    days = DayFiles(store=keeping.memories, files=keeping.workspace, clock=clock, timezone=zone)
+
+    async def write_day(moment: datetime) -> None:
+        try:
+            await days.write(local(moment, zone).date())
+        except (PolicyBlocked, Transient) as error:
+            summary = f"The notes of {local(moment, zone):%Y-%m-%d} could not be written"
+            await journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
+
     return Knowledge(
         keeping=keeping,
         journal=journal,
         profiles=Profiles(database, clock),
         recall=Recall(keeping.memories, clock, estimate),
         memory_file=MemoryFile(store=keeping.memories, database=database, files=keeping.workspace, clock=clock),
-        day_files=DayFiles(store=keeping.memories, files=keeping.workspace, clock=clock, timezone=zone),
+        day_files=days,
         sessions=sessions,
         archivist=Archivist(
             sessions=sessions,
@@ -167,6 +182,7 @@ def gather_knowledge(
             clock=clock,
             agent_id=settings.agent_name,
             forget_media=keeping.media.forget,
+            on_kept=write_day,
             remember=remember if keeping.in_database else None,
         ),
         commissioning=Commissioning(database=database, files=keeping.workspace, journal=journal, clock=clock),

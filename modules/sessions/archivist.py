@@ -47,6 +47,7 @@ class Archivist:
         clock: tells when.
         agent_id: whose archives they are.
         forget_media: deletes the media of a session key.
+        on_kept: hears of the moment that memories of an archive carry, once they are kept.
         remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
             at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
 
@@ -64,6 +65,7 @@ class Archivist:
         clock: Clock,
         agent_id: str,
         forget_media: Callable[[str], Awaitable[ApiResult[int]]],
+        on_kept: Callable[[datetime], Awaitable[None]] | None = None,
         remember: archives.Remember | None = None,
     ) -> None:
         self._sessions = sessions
@@ -75,6 +77,7 @@ class Archivist:
         self._clock = clock
         self._agent_id = agent_id
         self._forget_media = forget_media
+        self._on_kept = on_kept
         self._remember = remember
         self._alone = asyncio.Lock()
 
@@ -209,6 +212,8 @@ class Archivist:
             else None
         )
         await self._database.run(lambda connection: archives.finish(connection, archive, summary, self._remember))
+        if self._on_kept and distilled.memories:
+            await self._on_kept(parse_iso(distilled.remembered_at))
         return Outcome("done", reason, archive)
 
     async def _forget(self, archive: Archive) -> ApiResult[int]:

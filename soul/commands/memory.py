@@ -37,7 +37,7 @@ def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: i
     """Print what was remembered last. Raises `SoulError` for a day that is none."""
     settings, home = _at(root)
     after = _day(since, settings)
-    listed = _ask(home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
+    listed = _ask(settings, home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
     _show(listed, settings, as_json=as_json)
 
 
@@ -45,7 +45,11 @@ def run_memory_search(root: Path, words: str, *, kinds: Collection[Kind], limit:
     """Print what is found by these words, best first."""
     settings, home = _at(root)
     now = SystemClock().now()
-    _show(_ask(home, lambda store: store.search(Query(words, kinds, limit=limit), now)), settings, as_json=as_json)
+    _show(
+        _ask(settings, home, lambda store: store.search(Query(words, kinds, limit=limit), now)),
+        settings,
+        as_json=as_json,
+    )
 
 
 def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
@@ -55,7 +59,7 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
     async def find(store: MemoryStore) -> tuple[Memory | None, list[Memory]]:
         return await store.get(memory_id), await store.history(memory_id)
 
-    memory, history = _ask(home, find)
+    memory, history = _ask(settings, home, find)
     if memory is None:
         raise SoulError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
     if as_json:
@@ -70,7 +74,8 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
 
 def run_memory_export(root: Path, file: Path | None) -> None:
     """Write all of it as lines of JSON, to a file or to standard output."""
-    _, home = _at(root)
+    settings, home = _at(root)
+    _own_database(settings)
     with reading(home.database) as connection:
         lines = snapshot_lines(connection)
     text = "".join(f"{line}\n" for line in lines)
@@ -84,6 +89,7 @@ def run_memory_export(root: Path, file: Path | None) -> None:
 def run_memory_import(root: Path, file: Path) -> None:
     """Take in what an export wrote, all or nothing. Raises `SoulError` naming the line that is wrong."""
     settings, home = _at(root)
+    _own_database(settings)
     try:
         text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
     except OSError as error:
@@ -107,10 +113,27 @@ def _at(root: Path) -> tuple[Settings, Home]:
     return settings, Home.at(root, settings.memory_dir)
 
 
-def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
+def _own_database(settings: Settings) -> None:
+    """Raises `SoulError` where memories lie on a server, which has ways of its own to copy them."""
+    if settings.database_url.get_secret_value():
+        raise SoulError("The memories lie on the server of DATABASE_URL", remedy="Copy them with pg_dump.")
+
+
+def _ask(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
     async def ask(database: Database) -> T:
         return await use(SqliteMemories(database))
 
+    async def ask_server(url: str) -> T:
+        from modules.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+
+        store = PostgresMemories(url, settings.agent_name)
+        try:
+            return await use(store)
+        finally:
+            await store.aclose()
+
+    if url := settings.database_url.get_secret_value():
+        return asyncio.run(ask_server(url))
     return asyncio.run(_beside(home, ask))
 
 

@@ -102,6 +102,8 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
         database=rails.database,
         outbox=rails.outbox,
         scheduler=app.scheduler,
+        owner=app.owner,
+        commissioning=rails.knowledge.commissioning,
         ended=ended,
     ).all()
     said: asyncio.Queue[str] = asyncio.Queue()

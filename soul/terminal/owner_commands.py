@@ -12,11 +12,13 @@ from common.settings import Settings
 from modules.budget.report import lines as budget_lines
 from modules.budget.report import report_of
 from modules.budget.types import Caps
+from modules.commissioning import Commissioning
 from modules.control import Control
 from modules.database import Database
 from modules.home import Home
 from modules.journal import why
 from modules.outbox.outbox import Outbox
+from modules.owner import OwnerTalk
 from modules.scheduler.scheduler import Scheduler
 from modules.self_keeper.history import History
 from soul.commands.pause import resume, resumed_lines
@@ -40,6 +42,8 @@ class OwnerCommands:
         database: Database,
         outbox: Outbox,
         scheduler: Scheduler,
+        owner: OwnerTalk,
+        commissioning: Commissioning,
         ended: asyncio.Event,
     ) -> None:
         self._settings = settings
@@ -48,6 +52,8 @@ class OwnerCommands:
         self._database = database
         self._outbox = outbox
         self._scheduler = scheduler
+        self._owner = owner
+        self._commissioning = commissioning
         self._ended = ended
         self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
@@ -67,6 +73,8 @@ class OwnerCommands:
                 Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
                 Command("resume", "end a pause, or safe mode", self.resume),
                 Command("why URL", "the story of a post, an act or a silence", self.why),
+                Command("new", "end this conversation; what matters of it is remembered", self.new),
+                Command("later", "not the first talk now; it waits for the next start", self.later),
                 Command("self", "how SELF.md changed", self.self_history),
                 Command("quit", "end this life; nothing accepted is lost", self.quit),
             ]
@@ -107,6 +115,14 @@ class OwnerCommands:
 
     async def why(self, rest: str) -> Sequence[str]:
         return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)
+
+    async def new(self, _: str) -> Sequence[str]:
+        outcome = await self._owner.start_afresh()
+        return [] if outcome.status == "done" else [f"No conversation was ended: {outcome.reason}"]
+
+    async def later(self, _: str) -> Sequence[str]:
+        self._commissioning.postpone()
+        return ["The first talk waits for the next start"]
 
     async def self_history(self, _: str) -> Sequence[str]:
         return await asyncio.to_thread(_history_lines, self._home)

@@ -164,6 +164,8 @@ def terminal_of(life: Life) -> Commands:
         database=rails.database,
         outbox=rails.outbox,
         scheduler=life.app.scheduler,
+        owner=life.app.owner,
+        commissioning=rails.knowledge.commissioning,
         ended=asyncio.Event(),
     ).all()
 
