@@ -3,7 +3,7 @@
 Usage: `python bench/memory_search.py [--size 100000] [--rounds 300] [--backend sqlite|postgres --url postgresql://…]`
 
 The corpus is made up from a fixed seed: words as frequent as in real language (Zipf), two years of entries of every
-kind, one in ten private, a handful of a rare kind. On PostgreSQL it belongs to an agent of its own, and goes at the end.
+kind, one in ten private, a handful of a rare kind. In PostgreSQL it belongs to an agent of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import psycopg
+
 from modules.database import Database
+from modules.memory.postgres_store import PostgresMemories
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import Kind, MemoryStore, NewMemory, Query
 from modules.schema import MIGRATIONS
@@ -100,6 +103,22 @@ async def _sqlite(_: argparse.Namespace) -> AsyncIterator[MemoryStore]:
             await database.close()
 
 
+@asynccontextmanager
+async def _postgres(arguments: argparse.Namespace) -> AsyncIterator[MemoryStore]:
+    store = PostgresMemories(arguments.url, f"bench {time.time_ns()}")
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+async def _settle(arguments: argparse.Namespace) -> None:
+    """Let the server count its words at once, as it does by itself within a minute."""
+    if arguments.backend == "postgres":
+        async with await psycopg.AsyncConnection.connect(arguments.url, autocommit=True) as connection:
+            await connection.execute("VACUUM ANALYZE soul.memories")
+
+
 async def _fill(store: MemoryStore, language: Language, size: int) -> None:
     started = time.perf_counter()
     for first in range(0, size, BATCH):
@@ -159,9 +178,10 @@ async def main() -> None:
     parser.add_argument("--url", default="", help="postgresql://… where to measure PostgreSQL")
     arguments = parser.parse_args()
     language = Language(random.Random(7))
-    opened = {"sqlite": _sqlite}[arguments.backend]
+    opened = {"sqlite": _sqlite, "postgres": _postgres}[arguments.backend]
     async with opened(arguments) as store:
         await _fill(store, language, arguments.size)
+        await _settle(arguments)
         await _measure(store, language, arguments.size, arguments.rounds)
 
 

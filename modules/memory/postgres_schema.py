@@ -36,6 +36,7 @@ CREATE TABLE soul.memories (
 CREATE INDEX memories_by_subject ON soul.memories (agent, kind, md5(subject_key));
 CREATE INDEX memories_by_hash ON soul.memories (agent, body_hash) WHERE superseded_by IS NULL;
 CREATE INDEX memories_living ON soul.memories (agent, kind, private, updated_at) WHERE superseded_by IS NULL;
+CREATE INDEX memories_by_update ON soul.memories (agent, updated_at) WHERE superseded_by IS NULL;
 CREATE INDEX memories_by_age ON soul.memories (agent, id) WHERE superseded_by IS NULL;
 CREATE INDEX memories_by_word ON soul.memories USING gin (words) WHERE superseded_by IS NULL;
 """
