@@ -25,6 +25,7 @@ from modules.memory.admission import BODY_LENGTH, MOST_TAGS, SUBJECT_LENGTH, TAG
 from modules.memory.profiles import Profiles
 from modules.memory.recall import Telling, words_of
 from modules.memory.types import Memory, MemoryStore, NewMemory, Query
+from modules.sessions.types import is_main
 from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
 
@@ -87,7 +88,7 @@ class MemoryTools:
         wish = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
         number = await self._store.save(admitted(wish, words), self._clock.now())
         kept = await self._store.get(number)
-        seen = kept is not None and _may_see(kept, turn)
+        seen = kept is not None and self._may_see(kept, turn)
         return ToolResult(f"Remembered as [{number}]." if seen else "Remembered.")
 
     async def search(self, args: MemorySearchInput, turn: Turn) -> ToolResult:
@@ -97,15 +98,15 @@ class MemoryTools:
                 since = parse_iso(args.since)
             except ValueError:
                 return _error(f"since is a day such as 2026-01-31, not {one_line(args.since)!r}")
-        query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not _by_owner(turn))
+        query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not self._is_owners(turn))
         found = await self._store.search(query, self._clock.now())
         return self._told(found) if found else ToolResult("Nothing that is remembered has these words.")
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
         known = await self._store.get(args.id)
-        if known is None or not _may_see(known, turn):
+        if known is None or not self._may_see(known, turn):
             return _error(f"there is no memory [{args.id}]")
-        return self._told([memory for memory in await self._store.history(args.id) if _may_see(memory, turn)])
+        return self._told([memory for memory in await self._store.history(args.id) if self._may_see(memory, turn)])
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         change = await self._profiles.update(
@@ -138,6 +139,13 @@ class MemoryTools:
             return _error("nothing was said yet; ask your owner first")
         await self._complete(args.agent, args.user)
         return ToolResult("It is noted. The first talk is over; go on as usual.")
+
+    def _is_owners(self, turn: Turn) -> bool:
+        """Whether nobody but the owner reads what comes of it; a talk with them on Bluesky is public."""
+        return turn.asked_by is Provenance.OWNER and is_main(self._session_of(turn))
+
+    def _may_see(self, memory: Memory, turn: Turn) -> bool:
+        return self._is_owners(turn) or not memory.private
 
     def _told(self, memories: Sequence[Memory]) -> ToolResult:
         telling = Telling(self._skills, Framer(self._skills, self._rng), self._timezone)
@@ -191,14 +199,6 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
             tools.complete_commissioning,
         ),
     )
-
-
-def _by_owner(turn: Turn) -> bool:
-    return turn.asked_by is Provenance.OWNER
-
-
-def _may_see(memory: Memory, turn: Turn) -> bool:
-    return _by_owner(turn) or not memory.private
 
 
 def _error(said: str) -> ToolResult:

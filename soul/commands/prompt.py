@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import platform
 import random
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -156,9 +156,7 @@ async def _sources(
 
 def _runtime(settings: Settings, home: Home) -> Runtime:
     mode = "asleep" if lock_holder(home) is None else "awake"
-    return Runtime(
-        settings.agent_name, socket.gethostname(), __version__, lambda: mode, lambda: settings.ai_gateway_model
-    )
+    return Runtime(settings.agent_name, platform.node(), __version__, lambda: mode, lambda: settings.ai_gateway_model)
 
 
 def _variables(settings: Settings, skill: str) -> dict[str, str]:

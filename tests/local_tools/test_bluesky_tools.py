@@ -20,13 +20,18 @@ ANYONE = {
     "bluesky_get_profile",
     "bluesky_get_followers",
     "bluesky_get_follows",
+    "memory_search",
+    "memory_history",
+    "memory_save",
 }
-OWN = ANYONE | {"bluesky_post", "bluesky_repost", "self_read", "self_update"}
+OWN = ANYONE | {"bluesky_post", "bluesky_repost", "self_read", "self_update", "skill_load"}
 OWNER = OWN | {
     "bluesky_follow",
     "bluesky_unfollow",
     "bluesky_get_timeline",
     "bluesky_get_notifications",
+    "profile_update",
+    "complete_commissioning",
 }
 
 

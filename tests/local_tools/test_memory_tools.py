@@ -18,6 +18,7 @@ from modules.llm_gateway.types import ToolCall
 from modules.memory.admission import BODY_LENGTH, kinds_from
 from modules.memory.profiles import Profile, Profiles
 from modules.memory.types import KINDS, Memory
+from modules.sessions.types import OWNER_SESSION
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from modules.tools.types import Provenance, ToolResult, Turn
@@ -49,6 +50,12 @@ class Hands:
         return memory
 
 
+def _session_of(turn: Turn) -> str:
+    if turn.asked_by < Provenance.SELF:
+        return THREAD
+    return OWNER_SESSION if turn.asked_by is Provenance.OWNER else turn.loop
+
+
 @pytest.fixture
 async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
     async with open_memory_desk(tmp_path) as desk:
@@ -73,7 +80,7 @@ async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
             journal=journal,
             clock=desk.clock,
             rng=random.Random(7),
-            session_of=lambda turn: THREAD if turn.asked_by < Provenance.SELF else turn.loop,
+            session_of=_session_of,
             owner_words=owner_words,
             commissioning_due=due,
             complete=complete,

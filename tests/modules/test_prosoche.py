@@ -75,7 +75,8 @@ async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: S
     home = Home.at(tmp_path)
     prosoche = Prosoche(sources=(plans, posts), skills=skills, files=LocalWorkspace(home, print))
     assert "no nails" not in await prosoche.text(public=True)
-    assert "wait to be met: 2" in await prosoche.text(public=True)
+    assert "wait to be met: 2" in await prosoche.text(public=False)
+    assert await prosoche.text(public=True) == ""
     await prosoche.refresh()
     file = home.workspace / FILE
     assert file.read_text() == await prosoche.text(public=False) + "\n"

@@ -26,7 +26,13 @@ FOR_ANYONE = {
     "bluesky_get_profile",
     "bluesky_get_followers",
     "bluesky_get_follows",
+    "memory_search",  # what may be told to others, and nothing else
+    "memory_history",
+    "memory_save",  # as a stranger's word, of the kinds that such words may teach
 }
+LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
+THE_OWNERS_OWN_WORDS = {"profile_update", "complete_commissioning"}
+"""Changes that rest on what the owner wrote, word for word: among others' words they are refused, not held."""
 
 
 class Anything(BaseModel):
@@ -97,10 +103,10 @@ def check(tool: Tool, asked_by: Provenance, words: Provenance, *, hold: bool) ->
         assert words < OWNER
     else:
         assert words >= tool.needs
-        assert not (asked_by is OWNER and words < OWNER and tool.name not in {"graceful_exit", "stay_silent"})
+        assert not (asked_by is OWNER and words < OWNER and tool.name not in LEAVES_NO_ACT)
 
 
 async def test_every_act_that_needs_trust_can_wait_for_a_yes(world: World) -> None:
     acts = [tool for tool in await all_tools(world) if tool.effect == "act" and tool.needs > STRANGER]
     assert {tool.name for tool in acts} >= {"bluesky_post", "bluesky_repost", "bluesky_follow", "bluesky_unfollow"}
-    assert [tool.name for tool in acts if not tool.holdable] == []
+    assert {tool.name for tool in acts if not tool.holdable} == THE_OWNERS_OWN_WORDS
