@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 STATEMENT_S = 5.0
 """So long the server works on one statement, in seconds."""
 
-_TRANSACTION_S = 30.0
+DEADLINE_S = 30.0
+"""So long a transaction may take, in seconds."""
+
 _CONNECT_S = 5
-_CLOSE_S = 2.0
 _SCHEMA_LOCK = 0x50554C
 
 
 class Link:
     """One connection to `url`, for one transaction at a time."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, deadline_s: float = DEADLINE_S) -> None:
         try:
             import psycopg  # noqa: PLC0415 - an extra: most SOULs live without a server
         except ImportError as error:
@@ -42,6 +43,7 @@ class Link:
             ) from error
         self._psycopg = psycopg
         self._url = url
+        self._deadline_s = deadline_s
         self._turn = asyncio.Lock()
         self._connection: psycopg.AsyncConnection[Any] | None = None
 
@@ -57,13 +59,13 @@ class Link:
         """
         async with self._turn:
             try:
-                async with asyncio.timeout(_TRANSACTION_S):
+                async with asyncio.timeout(self._deadline_s):
                     connection = await self._open()
                     async with connection.transaction(), connection.cursor() as cursor:
                         yield cursor
             except TimeoutError as error:
                 await self._let_go()
-                raise Transient(f"PostgreSQL did not answer within {_TRANSACTION_S:g} s") from error
+                raise Transient(f"PostgreSQL did not answer within {self._deadline_s:g} s") from error
             except self._psycopg.Error as error:
                 if self._connection is not None and (self._connection.broken or self._connection.closed):
                     await self._let_go()
@@ -100,8 +102,7 @@ class Link:
     async def _let_go(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            async with asyncio.timeout(_CLOSE_S):
-                await connection.close()
+            await connection.close()
 
     def _explain(self, error: psycopg.Error) -> SoulError | None:
         kinds, said = self._psycopg.errors, str(error).strip().splitlines()[:1]

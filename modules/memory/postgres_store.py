@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.clock import iso, parse_iso
 from modules.memory import policy, ranking
-from modules.memory.postgres_link import Link
+from modules.memory.postgres_link import DEADLINE_S, Link
 from modules.memory.postgres_search import Search
 from modules.memory.query import folded
 from modules.memory.types import PRIVATE_KINDS, Kind, Memory, NewMemory, Query
@@ -26,7 +26,7 @@ _COLUMNS = (
     " recall_count, superseded_by"
 )
 _INDEXED = "to_tsvector('soul.words', %s) || array_to_tsvector(ARRAY[%s])"
-_WORDS_MAX = 200_000
+_WORDS_MAX = 100_000
 _SAVING = 0x53
 
 
@@ -38,8 +38,8 @@ class PostgresMemories:
 
     """
 
-    def __init__(self, url: str, agent: str) -> None:
-        self._link = Link(url)
+    def __init__(self, url: str, agent: str, *, deadline_s: float = DEADLINE_S) -> None:
+        self._link = Link(url, deadline_s)
         self._agent = agent
         # NOTE(self): no word has this form: the index finds an agent's rows, and words of theirs, in one step.
         self._mine = f"@{hashlib.blake2b(agent.encode(), digest_size=8).hexdigest()}"

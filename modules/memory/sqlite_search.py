@@ -23,7 +23,7 @@ _SAMPLE = 400
 _PREFIX_MIN = 2
 
 
-def search(connection: sqlite3.Connection, query: Query, now: datetime) -> list[Memory]:
+def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = ranking.FAR) -> list[Memory]:
     """Living entries, best first; without a word in the query, the newest."""
     limit = ranking.within(query.limit)
     if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
@@ -31,16 +31,17 @@ def search(connection: sqlite3.Connection, query: Query, now: datetime) -> list[
     asked = words(query.text)
     if not asked:
         return newest(connection, kinds=query.kinds, since=query.since, public_only=query.public_only, limit=limit)
-    return fetch(connection, _Search(connection, query, now).best(asked, limit))
+    return fetch(connection, _Search(connection, query, now, far).best(asked, limit))
 
 
 class _Search:
     """One search, inside one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, query: Query, now: datetime) -> None:
+    def __init__(self, connection: sqlite3.Connection, query: Query, now: datetime, far: int) -> None:
         self._rows = connection
         self._query = query
         self._now = now
+        self._far = far
         # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
         self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
 
@@ -103,7 +104,7 @@ class _Search:
         shelf = shelves(self._query.kinds, public_only=self._query.public_only)
         # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
         small = bool(shelf) and self._count(" AND ".join(shelf)) <= ranking.FEW
-        near = 0 if small else max(0, self._total - ranking.FAR)
+        near = 0 if small else max(0, self._total - self._far)
         having = self._having(ranking.together(common), shelf, near)
         if near and not having:
             having = self._having([common[:1]], shelf, 0)

@@ -174,6 +174,26 @@ async def test_forms_case_and_accents_of_a_word_do_not_matter(store: MemoryStore
     assert await found(store, asked) == ["Bo runs a Café"]
 
 
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("Она живёт в Москве", "Живёт"),
+        ("東京タワー へ 行く", "東京タワー"),
+        ("η θάλασσα", "ΘΆΛΑΣΣΑ"),
+        ("이것은 시험", "시험"),
+        ("البيت الكبير", "البيت"),
+        ("version 2026 of v2", "v2"),
+        ("mail a.b@example.com", "example"),
+        ("did:plc:z72i7hdynmk6r22z27h6tvur said so", "z72i7hdynmk6r22z27h6tvur"),
+    ],
+)
+async def test_words_of_every_script_are_found(store: MemoryStore, body: str, asked: str) -> None:
+    await store.save(NewMemory("fact", "", body), NOW)
+    await store.save(NewMemory("fact", "", "something else"), NOW)
+    assert await found(store, asked) == [body]
+    assert await found(store, f"{asked} indeed") == [body], "as a whole word, too"
+
+
 async def test_tags_and_subjects_are_found_too(store: MemoryStore) -> None:
     await store.save(NewMemory("fact", "harbour", "It is wide", ("ships at sea",)), NOW)
     assert await found(store, "harbour") == await found(store, "ships") == ["It is wide"]

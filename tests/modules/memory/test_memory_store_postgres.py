@@ -115,18 +115,17 @@ async def test_tables_of_a_newer_version_are_left_alone(postgres_url: str) -> No
             await store.count()
 
 
-async def test_a_statement_that_takes_too_long_is_ended(postgres_url: str) -> None:
-    async with postgres_place(postgres_url, "slow") as store:
+async def test_what_takes_too_long_is_given_up_and_leaves_the_way_free(postgres_url: str) -> None:
+    store = PostgresMemories(postgres_url, "in a hurry", deadline_s=0.3)
+    try:
         await store.save(TEA, NOW)
         async with await psycopg.AsyncConnection.connect(postgres_url) as other:
             await other.execute("LOCK TABLE soul.memories")
-            await _execute(postgres_url, "ALTER ROLE CURRENT_USER SET lock_timeout = '100ms'")
-            try:
-                async with postgres_place(postgres_url, "slow") as waiting:
-                    with pytest.raises(Transient, match="lock timeout"):
-                        await waiting.save(TEA, NOW)
-            finally:
-                await _execute(postgres_url, "ALTER ROLE CURRENT_USER RESET lock_timeout")
+            with pytest.raises(Transient, match=r"within 0\.3 s"):
+                await store.save(NewMemory("fact", "tea", "tea is black"), NOW)
+        assert [memory.body for memory in await store.listed()] == ["tea is green"]
+    finally:
+        await store.aclose()
 
 
 @pytest.fixture

@@ -124,6 +124,17 @@ def test_two_common_words_that_never_meet_are_found_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("shine", ["999", "998"]), ("rain", ["499", "498"]), ("rain shine", ["999", "998"])],
+)
+def test_common_words_are_sought_in_the_distance_only_if_none_is_near(asked: str, expected: list[str]) -> None:
+    with closing(in_memory()) as rows:
+        _filled(rows, 1000, lambda number: f"{'rain' if number < 500 else 'shine'} on day {number}")
+        found = search(rows, Query(asked, limit=2), NOW, far=100)
+        assert [memory.body.split()[-1] for memory in found] == expected
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "SELECT id FROM memories WHERE body_hash = ? AND kind = ? AND superseded_by IS NULL",
