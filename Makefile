@@ -8,7 +8,7 @@ RUN ?= python -m
 SPREAD ?= -n auto --dist worksteal
 
 .PHONY: demo test check test-browser test-demo test-network test-crash test-security test-agentdojo test-model coverage \
-	lock clean help
+	bench lock clean help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
@@ -45,6 +45,11 @@ test-agentdojo: .venv/.dev ## the AgentDojo attacks, replayed through the tool g
 test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
+
+bench: .venv/.dev ## how fast: search in 100,000 memories, a prompt of 40,000 tokens, and a day's share for the cache
+	$(BIN)/python bench/memory_search.py
+	$(BIN)/python bench/assembly.py
+	$(BIN)/python bench/cached_day.py
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
 	$(BIN)/coverage erase

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.modules.memory.memory_places import PROGRAMS, postgres_place, program
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     if programs() is None:
+        assert not os.environ.get("SOUL_NEED_POSTGRES"), "PostgreSQL must be tried here, and is not installed"
         pytest.skip(f"PostgreSQL is not installed (nothing under {PROGRAMS}): apt-get install postgresql")
     with server() as url:
         yield url
