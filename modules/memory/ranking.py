@@ -23,7 +23,7 @@ FEW = 400
 HELPERS = 3
 """So many common words are used, the rarest."""
 
-NEWEST = 150
+NEWEST = 100
 """So many of the newest entries are looked at for each common word."""
 
 FAR = 200_000
