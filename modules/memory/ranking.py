@@ -26,7 +26,7 @@ HELPERS = 3
 NEWEST = 100
 """So many of the newest entries are looked at for each common word."""
 
-FAR = 200_000
+FAR = 100_000
 """So far back, in entries, common words are looked for together: two that never meet would be sought among all."""
 
 LIMITS = (1, 20)
