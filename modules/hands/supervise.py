@@ -77,22 +77,27 @@ def start_sandboxed(
         finally:
             os.close(tell)
             os.close(wait)
+        handles: list[int] = []
         try:
             root = int(json.loads(info.read())["child-pid"])
             _limit(root, limits)
-            exited, handle = os.pidfd_open(process.pid), os.pidfd_open(root)
+            handles += [os.pidfd_open(process.pid)]
+            handles += [os.pidfd_open(root)]
+            begin.write(b"\n")
         except (ValueError, LookupError, OSError) as error:
+            for handle in handles:
+                os.close(handle)
             process.kill()
             said = process.communicate()[1].decode(errors="replace").strip()
             raise SoulError(
                 f"bubblewrap does not work here: {said or error}",
                 remedy="It needs version 0.8 and unprivileged user namespaces; `soul doctor` tries it.",
             ) from None
-        begin.write(b"\n")
+    exited, inside = handles
     while process.poll() is None and not _bound(root):
         time.sleep(_GLANCE_S)
     _open_gate(process)
-    return Child(process, exited, root, handle)
+    return Child(process, exited, root, inside)
 
 
 def start_bare(command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int]) -> Child:

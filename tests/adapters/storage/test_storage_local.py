@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return open_storage("", root=tmp_path / "store", deadline_s=0.3)
+    return open_storage("", root=tmp_path / "store")
 
 
 @pytest.fixture
@@ -188,7 +188,8 @@ async def test_while_another_process_writes_for_too_long_nothing_is_done(storage
     handle = os.open(tmp_path / "store/.lock", os.O_RDWR)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        result = await storage.put(KEY, b"new")
+        hurried = open_storage("", root=tmp_path / "store", deadline_s=0.3)
+        result = await hurried.put(KEY, b"new")
         assert isinstance(result, Err)
         assert result.kind == "transient"
         assert (await got(storage)).data == b"old"
