@@ -7,10 +7,10 @@ the last one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
+from common.text.tokens import estimate_roughly
 from modules.boot_filter import kept
 from modules.boot_state import BootState, LastSession, Line, Protocol, Task
 from modules.foreign_text import one_line
@@ -23,7 +23,6 @@ WORK_TOKENS = 500
 HOW_TOKENS = 300
 LAST_TOKENS = 1000
 
-_CHARS_PER_TOKEN = 4
 _NAME_CHARS = 48
 _ROLE_TOKENS = 60
 _TEAM_TOKENS = 60
@@ -34,11 +33,6 @@ _ENTRIES_PER_CAP = 5
 _HISTORY_ENTRY_TOKENS = 80
 _CUT = " … (shortened)"
 _NOTHING = "- nothing"
-
-
-def estimate_roughly(text: str) -> int:
-    """Tokens by the rule of thumb: four characters each."""
-    return math.ceil(len(text) / _CHARS_PER_TOKEN)
 
 
 def render_boot_context(

@@ -7,7 +7,6 @@ Nothing is written; after a crash the files are simply read again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,13 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from common.errors import SkillError
+from common.text.fences import fenced
 
 Contracts = Mapping[str, Mapping[str, frozenset[str]]]
 
 FILE = "SKILL.md"
 SYSTEM_SECTION = "System Prompt"
 
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})(.*)")
 _REMEDY = "Restore the skills folder, or correct the file that is named."
 
 
@@ -98,15 +97,6 @@ class Skills:
             return interpolate(self.section(skill_id, section), variables)
         return interpolate(self.subsection(skill_id, section, subsection), variables)
 
-    def build_system_prompt(
-        self, soul: str, self_md: str, skill_id: str, variables: Mapping[str, object] | None = None
-    ) -> str:
-        """Who the SOUL is, what it knows of itself, and the task: the parts divided by `---`."""
-        skill = self._skills.get(skill_id)
-        section = SYSTEM_SECTION if skill and SYSTEM_SECTION in skill.sections else None
-        task = self.render(skill_id, section, **(variables or {}))
-        return f"{soul.strip()}\n\n---\n\n{self_md.strip()}\n\n---\n\n{task}"
-
 
 def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
     """Split a page into `(frontmatter, body)`; scalars stay text. Raises `ValueError` if it is no YAML mapping."""
@@ -157,25 +147,14 @@ def _environment() -> ImmutableSandboxedEnvironment:
 def _split(text: str, marker: str, allowed: Collection[str] | None) -> dict[str, str]:
     parts: dict[str, list[str]] = {}
     current: list[str] = []
-    for line, in_fence in _fenced(text):
+    lines = text.splitlines()
+    for line, in_fence in zip(lines, fenced(lines), strict=True):
         name = line.removeprefix(marker).strip()
         if line.startswith(marker) and not in_fence and (allowed is None or name in allowed):
             current = parts.setdefault(name, [])
         else:
             current.append(line)
     return {name: "\n".join(lines).strip() for name, lines in parts.items()}
-
-
-def _fenced(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it stands in a code fence."""
-    fence = ""
-    for line in text.splitlines():
-        match = _FENCE.match(line)
-        yield line, bool(fence)
-        if match and not fence:
-            fence = match[1]
-        elif match and match[1].startswith(fence) and not match[2].strip():
-            fence = ""
 
 
 def _read_all(folder: Path, contracts: Contracts) -> dict[str, Skill]:

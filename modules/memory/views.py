@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from common.text.fences import fenced, opens
 from modules.memory import policy
 from modules.memory.types import Memory, Trust
 
@@ -22,7 +23,6 @@ _UNTITLED = "Untitled"
 _LINE_END = re.compile(r"\r\n?")
 _BLANK_START = re.compile(r"\A(?:[^\S\n]*\n|\ufeff)+")
 _HEADING = re.compile(r"##[ \t]+(?=\S)(.*)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _TRUST_FIRST: tuple[Trust, ...] = ("owner", "self", "peer", "stranger")
 
 
@@ -39,7 +39,7 @@ def parse_view(markdown: str) -> tuple[Section, ...]:
     lines = _lines(policy.clean(markdown).lstrip("\ufeff"))
     titles: list[str] = [PREAMBLE]
     texts: list[list[str]] = [[]]
-    for line, in_fence in zip(lines, _fenced(lines), strict=True):
+    for line, in_fence in zip(lines, fenced(lines), strict=True):
         heading = None if in_fence else _HEADING.fullmatch(line)
         if heading:
             titles.append(_title(heading[1]))
@@ -134,7 +134,7 @@ def _tidy(text: str) -> str:
 
 def _escaped(text: str) -> str:
     lines = text.split("\n")
-    marked = zip(lines, _fenced(lines), strict=True)
+    marked = zip(lines, fenced(lines), strict=True)
     return "\n".join(line if in_fence or not _meant(line) else f"\\{line}" for line, in_fence in marked)
 
 
@@ -145,33 +145,4 @@ def _unescaped(line: str) -> str:
 def _meant(line: str) -> bool:
     """Whether a line outside of code, without the backslashes before it, would be a heading or open a code block."""
     bare = line.lstrip("\\")
-    return _HEADING.fullmatch(bare) is not None or _opens(bare) is not None
-
-
-def _opens(line: str) -> str | None:
-    """The fence with which a line opens a code block, if it does."""
-    match = _FENCE.fullmatch(line)
-    return match[1] if match and not (match[1].startswith("`") and "`" in match[2]) else None
-
-
-def _closes(line: str, fence: str) -> bool:
-    match = _FENCE.fullmatch(line)
-    return match is not None and match[1].startswith(fence) and not match[2].strip()
-
-
-def _fenced(lines: Sequence[str]) -> list[bool]:
-    """For each line whether it belongs to a code block, its fences included. A fence that nothing closes is none."""
-    inside = [False] * len(lines)
-    open_ended: set[str] = set()
-    place = 0
-    while place < len(lines):
-        fence = _opens(lines[place])
-        if fence and not any(fence.startswith(known) for known in open_ended):
-            end = next((n for n in range(place + 1, len(lines)) if _closes(lines[n], fence)), None)
-            if end is not None:
-                inside[place : end + 1] = [True] * (end + 1 - place)
-                place = end
-            else:
-                open_ended.add(fence)
-        place += 1
-    return inside
+    return _HEADING.fullmatch(bare) is not None or opens(bare) is not None

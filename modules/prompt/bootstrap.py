@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from common.errors import PolicyBlocked
+from common.text.tokens import estimate_roughly
 from modules.prompt.markdown import is_meaningful, split_sections
 from modules.prompt.types import GROUPS, BootstrapResult, PromptFile, PromptPart, Truncated
 
@@ -22,14 +23,18 @@ _CONTRIBUTORS_NAMED = 3
 
 
 def assemble(
-    files: Iterable[PromptFile], *, budget: int, estimate: Estimate, cut_note: CutNote | None = None
+    files: Iterable[PromptFile],
+    *,
+    budget: int,
+    estimate: Estimate = estimate_roughly,
+    cut_note: CutNote | None = None,
 ) -> BootstrapResult:
     """Choose what fits.
 
     Args:
         files: in any order. Blank ones are passed over, and a HEARTBEAT.md that says nothing.
         budget: in tokens. Only what is `whole` may pass it, and then nothing else is in.
-        estimate: tokens of a text.
+        estimate: tokens of a text; characters through four where nobody knows better.
         cut_note: the sentence for a file that was cut, given how many sections were left out; none without it.
 
     """

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from common.state import keep, load_state, save_state
+from common.text.tokens import CHARS_PER_TOKEN
 from modules.llm_gateway.messages import convert_tools
 from modules.llm_gateway.types import ToolSpec
 
-START_RATIO = 4.0
+START_RATIO = float(CHARS_PER_TOKEN)
 LEAST_RATIO, MOST_RATIO = 2.5, 6.0
 _WEIGHT = 0.1
 _STEP = 0.05

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+from common.text.fences import fenced
+
 _SECTION = "## "
 _LINES = re.compile(r"(?<=\n)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -23,7 +23,8 @@ _EMPTY = re.compile(
 def split_sections(markdown: str) -> tuple[str, tuple[str, ...]]:
     """What stands before the first `## ` heading, and each section with its heading; joined they are the text again."""
     parts: list[list[str]] = [[]]
-    for line, in_fence in _fenced(markdown):
+    lines = _LINES.split(markdown)
+    for line, in_fence in zip(lines, fenced([line.rstrip() for line in lines]), strict=True):
         if line.startswith(_SECTION) and not in_fence:
             parts.append([])
         parts[-1].append(line)
@@ -34,15 +35,3 @@ def split_sections(markdown: str) -> tuple[str, tuple[str, ...]]:
 def is_meaningful(markdown: str) -> bool:
     """Whether there is more than blank lines, headings without a body, HTML comments and horizontal rules."""
     return any(not _EMPTY.fullmatch(line) for line in _COMMENT.sub("", markdown).splitlines())
-
-
-def _fenced(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line with its end, and whether it stands in a code fence."""
-    fence = ""
-    for line in _LINES.split(text):
-        match = _FENCE.match(line.rstrip())
-        yield line, bool(fence)
-        if match and not fence:
-            fence = match[1]
-        elif match and match[1].startswith(fence) and not match[2].strip():
-            fence = ""

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.text.tokens import estimate_roughly
 from modules.boot_context import (
     HOW_TOKENS,
     LAST_TOKENS,
     WHO_TOKENS,
     WORK_TOKENS,
-    estimate_roughly,
     render_boot_context,
 )
 from modules.boot_filter import left_out

@@ -37,6 +37,12 @@ def test_files_go_in_by_priority_while_they_fit_and_all_behind_the_first_that_do
     assert not result.over_budget
 
 
+def test_whoever_has_no_estimate_of_their_own_counts_four_characters_a_token() -> None:
+    files = [file("first", 600, 1), file("second", 401, 2)]
+    assert assemble(files, budget=1000) == assemble(files, budget=1000, estimate=estimate)
+    assert assemble(files, budget=1001).tokens == {"first": 600, "second": 401}
+
+
 @pytest.mark.parametrize(("room", "truncated"), [(499, ()), (500, ("page",))])
 def test_a_file_is_cut_only_where_at_least_five_hundred_tokens_remain(room: int, truncated: tuple[str, ...]) -> None:
     page = PromptFile("page", PAGE, 2, "static")
@@ -171,6 +177,10 @@ def test_a_heading_in_a_code_fence_divides_nothing() -> None:
         "intro\n",
         ("## One\n```md\n## Not a section\n~~~\n## nor this\n```\n", "## Two\n"),
     )
+
+
+def test_a_code_fence_that_is_never_closed_swallows_no_section() -> None:
+    assert split_sections("intro\n## One\n```\n## Two\n") == ("intro\n", ("## One\n```\n", "## Two\n"))
 
 
 def test_a_text_that_fits_is_left_alone_and_needs_no_note() -> None:

@@ -66,15 +66,6 @@ def test_a_section_is_rendered_with_its_variables(tmp_path: Path) -> None:
     assert skills.render("greeting", nothing="", who="Kit").startswith("# Greeting")
 
 
-def test_the_system_prompt_is_soul_self_and_task_and_falls_back_to_the_whole_page(tmp_path: Path) -> None:
-    write(tmp_path)
-    write(tmp_path, "Only {{word}}s.\n", "plain")
-    skills = Skills.load(tmp_path, {})
-    prompt = skills.build_system_prompt("I am.\n", "\nI know.", "greeting", {"who": "Kit"})
-    assert prompt.startswith("I am.\n\n---\n\nI know.\n\n---\n\nYou greet Kit.")
-    assert skills.build_system_prompt("a", "b", "plain", {"word": "word"}) == "a\n\n---\n\nb\n\n---\n\nOnly words."
-
-
 @pytest.mark.parametrize(
     ("page", "problem"),
     [
@@ -190,7 +181,7 @@ def test_frontmatter_ends_at_a_line_of_its_own_and_its_values_are_text(
         ("## A\n```\n## B\n```\n## C\nx", None, {"A": "```\n## B\n```", "C": "x"}),
         ("## A\n~~~\n```\n## B\n~~~\n## C\nx", None, {"A": "~~~\n```\n## B\n~~~", "C": "x"}),
         ("## A\n````\n```\n## B\n````\nend", None, {"A": "````\n```\n## B\n````\nend"}),
-        ("## A\n``` \n## B never closed", None, {"A": "``` \n## B never closed"}),
+        ("## A\n``` \n## B never closed", None, {"A": "```", "B never closed": ""}),
         ("##A\n### B\n#### C", None, {}),
         ("## A\none\n### B\ntwo", None, {"A": "one\n### B\ntwo"}),
         ("## A", None, {"A": ""}),
