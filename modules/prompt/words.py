@@ -32,7 +32,7 @@ class Words:
         self._headings = skills.subsections(_SKILL, "Headings")
         self._identity = skills.subsections(_SKILL, "Identity")
         self._runtime = skills.subsections(_SKILL, "Runtime")
-        self._skill_line = skills.section(_SKILL, "Skill Line")
+        self._skill_line = skills.subsections(_SKILL, "Skill Line")
         self._cut = skills.section(_SKILL, "Cut")
         self._filled: dict[str, str] = {}
 
@@ -63,11 +63,7 @@ class Words:
 
     def skills(self, lines: Sequence[SkillLine]) -> str:
         """The skills that can be loaded, one a line."""
-        told = [
-            self._fill(self._skill_line, name=name, description=_one_line(about), when=_one_line(when))
-            for name, about, when in lines
-        ]
-        return self.headed(rows.SKILLS, "\n".join(told))
+        return self.headed(rows.SKILLS, "\n".join(map(self._skill, lines)))
 
     def runtime(self, runtime: Runtime, asked: Asked) -> str:
         """When and where this is; the machine's name is for the owner."""
@@ -81,6 +77,11 @@ class Words:
             mode=runtime.mode(),
             model=runtime.model(),
         )
+
+    def _skill(self, line: SkillLine) -> str:
+        name, about, when = line
+        form = self._skill_line["With When" if _one_line(when) else "Plain"]
+        return self._fill(form, name=name, description=_one_line(about), when=_one_line(when))
 
     def _fill(self, template: str, **values: object) -> str:
         """`template` with `values`; remembered, since to fill one anew takes most of a millisecond."""

@@ -131,6 +131,12 @@ async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(house: House
     assert prompt.memories == ()
 
 
+async def test_a_skill_that_does_not_say_when_to_load_it_is_told_without_an_open_end(house: House) -> None:
+    house.known.skills = (("knots", "How to tie them.", " "), ("tea", "How to brew it.", "somebody is cold."))
+    (block,) = [block for block in (await house.prompt("owner")).blocks if block.group == "semi-static"]
+    assert block.text.endswith("\n\n- knots: How to tie them.\n- tea: How to brew it. Load it when somebody is cold.")
+
+
 async def test_the_first_talk_has_its_own_order_and_nothing_else(house: House) -> None:
     furnish(house)
     house.known.commissioning = True
