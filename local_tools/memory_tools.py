@@ -109,6 +109,8 @@ class MemoryTools:
         return self._told([memory for memory in await self._store.history(args.id) if self._may_see(memory, turn)])
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
+        if not self._is_owners(turn):
+            return _error("a profile changes only in your owner's own session")
         change = await self._profiles.update(
             args.subject,
             args.field,

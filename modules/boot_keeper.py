@@ -12,7 +12,8 @@ from pathlib import Path
 
 from common.errors import StorageError
 from common.files import write_atomic
-from modules.boot_context import Estimate, estimate_roughly, render_boot_context
+from common.text.tokens import estimate_roughly
+from modules.boot_context import Estimate, render_boot_context
 from modules.boot_state import Gather
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
@@ -54,12 +55,16 @@ class BootContext:
             except (OSError, UnicodeDecodeError) as error:
                 await self._warn(f"{path.name} cannot be read; waking without it", str(error))
 
-    def for_turn(self, session_key: str, *, main: bool) -> str:
-        """The text for this turn: all of it in the first turn with the owner, the public one in the first of others.
+    def unread(self, *, main: bool) -> str:
+        """What the next turn is told: all of it with the owner, the public page with others.
 
-        "" in every later turn, and when the life before left nothing.
+        "" once a turn has been told it (`was_told`), and when the life before left nothing.
         """
-        return self._unread.pop(main, "")
+        return self._unread.get(main, "")
+
+    def was_told(self, *, main: bool) -> None:
+        """A model has read it."""
+        self._unread.pop(main, None)
 
     async def write(self) -> None:
         """Render what is there now: at a clean stop, after a reflection, after a look at the plans.

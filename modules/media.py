@@ -8,10 +8,10 @@ simply be done again.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from PIL import Image, ImageOps
@@ -26,6 +26,7 @@ MEDIA_MAX_BYTES = 25 * 1024 * 1024
 MEDIA_CACHE_BYTES = 50 * 1024 * 1024
 PICTURE_MAX_DIMENSION = 1024
 
+_BY_CONTENT = uuid.UUID("6f1d9ad2-1c55-4a0e-9c6a-0d1f3a7c2b90")
 _MAX_PIXELS = 40_000_000
 _JPEG_QUALITY = 85
 _TOLD_BYTES = 300  # percent-encoded three times as many, twice: just what S3 lets an object say of itself
@@ -79,19 +80,17 @@ class RecentObjects:
 
 
 class Media:
-    """The media of all sessions. `new_id` draws a name that nothing else has."""
+    """The media of all sessions. The same bytes in the same session are kept once."""
 
     def __init__(
         self,
         storage: Storage,
         clock: Clock,
-        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
         *,
         cache_bytes: int = MEDIA_CACHE_BYTES,
     ) -> None:
         self._storage = storage
         self._clock = clock
-        self._new_id = new_id
         self._recent = RecentObjects(cache_bytes)
         self._forgotten = 0
         self._drawing = asyncio.Lock()
@@ -101,14 +100,14 @@ class Media:
         if len(data) > MEDIA_MAX_BYTES:
             size, most = len(data) / _MEGABYTE, MEDIA_MAX_BYTES // _MEGABYTE
             return Err(f"The file has {size:.1f} MB; at most {most} MB are kept", "invalid")
-        key = media_key(session_key, str(self._new_id()), mime)
+        key = media_key(session_key, str(uuid.uuid5(_BY_CONTENT, hashlib.sha256(data).hexdigest())), mime)
         told = {
             "name": _short(name),
             "uploadedat": iso(self._clock.now()),
             "sessionkey": _short(session_key),
         }
         kept = await self._storage.put(key, data, content_type=mime, metadata=told, if_absent=True)
-        return Ok(key) if isinstance(kept, Ok) else kept
+        return Ok(key) if isinstance(kept, Ok) or kept.kind == "conflict" else kept
 
     async def load(self, key: str) -> ApiResult[StoredObject]:
         """What lies under a message's reference; nothing that is no medium."""

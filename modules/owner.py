@@ -1,29 +1,26 @@
 """Talking with the owner in the terminal: each line gets the whole mind and all tools, one line after another.
 
-The conversation is kept across restarts. It ends after half an hour of quiet, or when the owner says so; what is worth
-remembering of it is remembered then.
+The conversation is kept across restarts, each line before anybody thinks about it. It ends after half an hour of quiet
+(`modules/sessions/loop.py`), or when the owner says so; what is worth remembering of it is remembered then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from datetime import timedelta
 
 from common.clock import Clock, local, spoken
-from common.constants import OWNER_IDLE_RESET_MS
 from modules.commissioning import Commissioning
 from modules.identity import Me
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
 from modules.prompt.prompter import Prompter
-from modules.prompt.types import SystemPrompt
 from modules.scheduler.attention import Attention
 from modules.sessions.archived import Outcome
 from modules.sessions.archivist import Archivist
 from modules.sessions.conversation import conversation, fitting
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import OWNER_SESSION, Session
+from modules.sessions.types import OWNER_SESSION
 from modules.skills import Skills
 from modules.thinker import Thinker
 from modules.thinking import Thought
@@ -53,7 +50,6 @@ class OwnerTalk:
         attention: Attention,
         journal: Journal,
         clock: Clock,
-        estimate: Callable[[str], int],
         situation: Callable[[], Awaitable[str]],
     ) -> None:
         self._me = me
@@ -66,14 +62,11 @@ class OwnerTalk:
         self._attention = attention
         self._journal = journal
         self._clock = clock
-        self._estimate = estimate
         self._situation = situation
 
     async def answer(self, line: str) -> str:
         """The SOUL's answer to one line. Waits for whatever has its attention."""
         async with self._attention.take("owner"):
-            quiet_since = self._clock.now() - timedelta(milliseconds=OWNER_IDLE_RESET_MS)
-            await self._archivist.reset(OWNER_SESSION, reason="it had fallen silent", quiet_since=quiet_since)
             first = self._commissioning.due()
             thought = await (
                 self._think(line, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
@@ -113,48 +106,36 @@ class OwnerTalk:
 
     async def _think(self, line: str, *, purpose: str, only: Collection[str] | None = None) -> Thought:
         session = await self._sessions.open(OWNER_SESSION)
+        session_id = await self._sessions.add(session.id, [(Message("user", line), Provenance.OWNER)])
         turn = Turn(
             loop="owner",
-            provenance=await self._sessions.provenance(session.id),
+            provenance=await self._sessions.provenance(session_id),
             cause_id="owner",
             importance="owner",
             origin=Provenance.OWNER,
         )
         now = self._clock.now()
-        variables = {
-            "bluesky_username": self._me.bluesky_username,
-            "owner_handle": self._me.owner_handle,
-            "today": spoken(local(now, self._me.timezone)),
-            "situation": await self._situation(),
-        }
         system = await self._prompter.prompt(
             skill=purpose,
-            variables=variables,
+            variables={
+                "bluesky_username": self._me.bluesky_username,
+                "owner_handle": self._me.owner_handle,
+                "today": spoken(local(now, self._me.timezone)),
+                "situation": await self._situation(),
+            },
             audience="owner",
             session_key=OWNER_SESSION,
             query=line,
             now=now,
-            least=Provenance.OWNER,
+            least=turn.provenance,
         )
+        room = self._thinker.room(system, turn, only)
+        await self._archivist.compact(session_id, room)
         return await self._thinker.think(
             turn=turn,
             system=system,
-            messages=_together(await self._history(session, system, turn, line), line),
+            messages=conversation(fitting(await self._sessions.rows(session_id), room)) or [Message("user", line)],
             purpose=purpose,
             only=only,
-            session_key=OWNER_SESSION,
-            said=Message("user", line),
+            session_id=session_id,
         )
-
-    async def _history(self, session: Session, system: SystemPrompt, turn: Turn, line: str) -> list[Message]:
-        """What was said before, as much as there is room for; what has outgrown it is condensed first."""
-        room = self._thinker.room(system, turn) - self._estimate(line)
-        await self._archivist.compact(session.id, room)
-        return conversation(fitting(await self._sessions.rows(session.id), room))
-
-
-def _together(history: list[Message], line: str) -> list[Message]:
-    """A question whose answer a crash took is asked again with the next: not every model takes two in a row."""
-    if history and history[-1].role == "user" and isinstance(history[-1].content, str):
-        return [*history[:-1], Message("user", f"{history[-1].content}\n\n{line}")]
-    return [*history, Message("user", line)]

@@ -8,6 +8,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "core": {
         "Ground Rules": frozenset(),
         "Foreign Text": frozenset({"kind", "author", "uri", "boundary", "text"}),
+        "Probe": frozenset(),
         "Nudge": frozenset(),
     },
     "grounding": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, Text, ToolCall, ToolChoice
 from modules.prompt.bootstrap import history_budget
+from modules.prompt.estimate import tool_tokens
 from modules.prompt.placing import placed
 from modules.prompt.prompter import TurnPrompt
 from modules.prompt.types import PromptPart, SystemPrompt
@@ -48,6 +48,7 @@ class Thinker:
         estimate: tokens of a text.
         context_tokens: how many the model takes in one request.
         nudge: gives the words for a model that forgot to call a tool.
+        on_told: hears of each prompt that a model has answered.
 
     """
 
@@ -59,6 +60,7 @@ class Thinker:
     estimate: Callable[[str], int]
     context_tokens: int
     nudge: Callable[[], str]
+    on_told: Callable[[TurnPrompt], None]
 
     def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
         """How many tokens of conversation fit beside the prompt and the tools of `turn`.
@@ -67,11 +69,10 @@ class Thinker:
             PolicyBlocked: fewer than none.
 
         """
-        tools = json.dumps([asdict(spec) for spec in self.executor.registry.specs(turn, only)])
         return history_budget(
             context_tokens=self.context_tokens,
             bootstrap_tokens=sum(part.tokens for part in system.parts),
-            tool_tokens=self.estimate(tools),
+            tool_tokens=tool_tokens(self.executor.registry.specs(turn, only), self.estimate),
             max_output_tokens=LLM_MAX_OUTPUT_TOKENS,
             parts=system.parts,
         )
@@ -86,13 +87,12 @@ class Thinker:
         tool_choice: ToolChoice = "auto",
         max_rounds: int = MAX_TOOL_ROUNDS,
         only: Collection[str] | None = None,
-        session_key: str = "",
-        said: Message | None = None,
+        session_id: str = "",
     ) -> Thought:
         """Think, and journal what it took. Other arguments and errors are those of `modules.thinking.think`.
 
-        With a `session_key`, the last of `messages` is kept in that conversation before the model is asked, and all
-        that follows as it is said; `said` is kept in its place where the message holds more than somebody's words.
+        With a `session_id`, all that is said and done is kept in that conversation as it comes; what the turn answers
+        is its caller's to keep, before.
 
         Raises:
             PolicyBlocked: also when there is no room for any conversation.
@@ -100,9 +100,6 @@ class Thinker:
         """
         turn = sunk(turn, system.provenance)
         self.room(system, turn, only)
-        session = await self.sessions.open(session_key) if session_key else None
-        if session:
-            await self.sessions.add(session.id, [(said or messages[-1], turn.asked_by)])
         stable, shown = placed(system.blocks, messages)
         given = {
             "purpose": purpose,
@@ -125,7 +122,7 @@ class Thinker:
                 tool_choice=tool_choice,
                 max_rounds=max_rounds,
                 only=only,
-                keep=partial(self.sessions.add, session.id) if session else None,
+                keep=partial(self.sessions.add, session_id) if session_id else None,
             )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
@@ -134,8 +131,9 @@ class Thinker:
             )
             await self.journal.record(entry)
             raise
-        if session:
-            await self.sessions.count(session.id, thought.usage)
+        self.on_told(system)
+        if session_id:
+            await self.sessions.count(session_id, thought.usage)
         await self._tell(thought, turn, given)
         return thought
 

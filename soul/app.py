@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.constants import SESSION_RETRY_DELAYS_MS
-from common.errors import Auth, Fatal, Transient
+from common.errors import Auth, Fatal, SoulError, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
@@ -26,6 +26,7 @@ from modules.owner import OwnerTalk
 from modules.prompt.prompter import Prompter
 from modules.safe_start import note_start
 from modules.scheduler.scheduler import Scheduler
+from modules.sessions.archivist import Archivist
 from modules.sessions.loop import SessionLoop as TalksLoop
 from modules.status import StatusBoard
 from modules.thinker import Thinker
@@ -38,7 +39,7 @@ from soul.watch import control_watch
 
 _WAKE_TIMEOUT_S = 60.0
 _MORE_TRIES = 240
-_LAST_WORDS_S = 1.5
+_LAST_WORDS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class App:
     rails: Rails
     thinker: Thinker
     prompter: Prompter
+    archivist: Archivist
     expression: Expression
     awareness: AwarenessLoop
     scheduler: Scheduler
@@ -67,6 +69,7 @@ class App:
         await self.control_watch.tell()
         await rails.self_keeper.wake()
         await rails.knowledge.wake()
+        await self.archivist.finish_prepared()
         await self.boot_context.read()
         await _log_in(rails)
         await self.scheduler.run_guarded(self.control_watch.name)
@@ -91,21 +94,25 @@ class App:
                 task.cancel()
             ends = await asyncio.gather(doomed, *tasks, return_exceptions=True)
         await self.status.write("stopped")
-        await self._leave_notes()
         for end in ends:
             if isinstance(end, Exception):
                 raise end
+        await self._leave_notes()
         await self.rails.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
     async def _leave_notes(self) -> None:
         """For the next life: what to read first, and a copy of what is remembered. A slow store is not waited for."""
-        try:
-            async with asyncio.timeout(_LAST_WORDS_S):
-                await self.boot_context.write()
-                await self.rails.knowledge.recovery.write()
-        except TimeoutError:
-            summary = f"The store was too slow for a last copy of what is remembered ({_LAST_WORDS_S:g} s)"
-            await self.rails.journal.record(Entry("error", "stop", summary, line="warn", reason="it is made each day"))
+        for what, write in (("page to wake up with", self.boot_context.write), ("copy of memory", self._copy)):
+            try:
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await write()
+            except (TimeoutError, SoulError) as error:
+                reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
+                summary = f"The {what} was not written at the end; the one before stays"
+                await self.rails.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
+
+    async def _copy(self) -> None:
+        await self.rails.knowledge.recovery.write()
 
     async def _keep_time(self) -> None:
         await self.scheduler.start()
@@ -162,9 +169,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
             SessionLoop(rails.atproto, rails.journal),
             OutboxLoop(rails.pace, rails.outbox),
             HeartbeatLoop(rails.journal, situation, lambda: lives.tidy(rails)),
-            TalksLoop(
-                rails.knowledge.sessions, rails.knowledge.archivist, rails.clock, speed=rails.settings.soul_speed
-            ),
+            TalksLoop(rails.knowledge.sessions, lives.archivist, rails.clock, speed=rails.settings.soul_speed),
             lives.awareness,
             ExpressionLoop(rails.pace, lives.expression),
         ],
@@ -189,12 +194,11 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         skills=rails.skills,
         thinker=lives.thinker,
         sessions=rails.knowledge.sessions,
-        archivist=rails.knowledge.archivist,
+        archivist=lives.archivist,
         commissioning=rails.knowledge.commissioning,
         attention=rails.attention,
         journal=rails.journal,
         clock=rails.clock,
-        estimate=rails.knowledge.keeping.estimator.estimate,
         situation=situation,
     )
     noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice)
@@ -203,6 +207,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         rails,
         lives.thinker,
         lives.prompter,
+        lives.archivist,
         lives.expression,
         lives.awareness,
         scheduler,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 
 from adapters.storage.store import Credentials, Storage, open_storage
-from common.clock import Clock, local
+from common.clock import Clock
 from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
 from common.result import Err
@@ -20,21 +18,17 @@ from modules.database import Database
 from modules.home import Home
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
-from modules.llm_gateway.gateway import LLMGateway
 from modules.local_skills import LocalSkills
 from modules.media import Media
 from modules.memory.export import Snapshots
 from modules.memory.profiles import Profiles
 from modules.memory.recall import Recall
-from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import MemoryStore
 from modules.memory.view_sync import DayFiles, MemoryFile
 from modules.prompt.estimate import Estimator
 from modules.recovery import Recovery
 from modules.service_health import ServiceHealth
-from modules.sessions.archivist import Archivist
-from modules.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
 from modules.sessions.sessions import Sessions
 from modules.skills import Skills
 from modules.watched_storage import WatchedStorage
@@ -70,26 +64,26 @@ class Knowledge:
     memory_file: MemoryFile
     day_files: DayFiles
     sessions: Sessions
-    archivist: Archivist
     commissioning: Commissioning
     recovery: Recovery
     local_skills: LocalSkills
 
     async def wake(self) -> None:
-        """At start: bring back what a damaged file lost, finish what a crash cut short, take in what hands wrote."""
+        """At start: bring back what a damaged file lost, and take in what hands wrote."""
         await self.recovery.wake()
-        await self.archivist.finish_prepared()
         await self.commissioning.wake()
-        await self.refresh()
+        try:
+            await self.refresh()
+        except (PolicyBlocked, Transient) as error:
+            summary = "The files of memory could not be brought in step with it"
+            await self.journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
 
     async def refresh(self) -> None:
         """Bring the files that are views in step with memory."""
         try:
             await self.sync_memory_file()
+        finally:
             await self.day_files.sync()
-        except (PolicyBlocked, Transient) as error:
-            summary = "The files of memory could not be brought in step with it"
-            await self.journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
 
     async def sync_memory_file(self) -> None:
         """Take in what a hand wrote into MEMORY.md, and say what could not be kept as it stands."""
@@ -135,56 +129,22 @@ def gather_knowledge(
     keeping: Keeping,
     *,
     database: Database,
-    gateway: LLMGateway,
     skills: Skills,
     journal: Journal,
     console: Console,
     redactor: Redactor,
     clock: Clock,
-    rng: random.Random,
 ) -> Knowledge:
     """Build what thinks about it."""
     estimate, zone = keeping.estimator.estimate, settings.soul_timezone
-    sessions = Sessions(database, clock, redactor, estimate)
-    days = DayFiles(store=keeping.memories, files=keeping.workspace, clock=clock, timezone=zone)
-
-    async def write_day(moment: datetime) -> None:
-        try:
-            await days.write(local(moment, zone).date())
-        except (PolicyBlocked, Transient) as error:
-            summary = f"The notes of {local(moment, zone):%Y-%m-%d} could not be written"
-            await journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
-
     return Knowledge(
         keeping=keeping,
         journal=journal,
         profiles=Profiles(database, clock),
         recall=Recall(keeping.memories, clock, estimate),
         memory_file=MemoryFile(store=keeping.memories, database=database, files=keeping.workspace, clock=clock),
-        day_files=days,
-        sessions=sessions,
-        archivist=Archivist(
-            sessions=sessions,
-            database=database,
-            storage=keeping.storage,
-            memories=keeping.memories,
-            distiller=Distiller(
-                gateway=gateway,
-                skills=skills,
-                redactor=redactor,
-                rng=rng,
-                agent_name=settings.agent_name,
-                estimate=estimate,
-                timezone=zone,
-                transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
-            ),
-            journal=journal,
-            clock=clock,
-            agent_id=settings.agent_name,
-            forget_media=keeping.media.forget,
-            on_kept=write_day,
-            remember=remember if keeping.in_database else None,
-        ),
+        day_files=DayFiles(store=keeping.memories, files=keeping.workspace, clock=clock, timezone=zone),
+        sessions=Sessions(database, clock, redactor, estimate),
         commissioning=Commissioning(database=database, files=keeping.workspace, journal=journal, clock=clock),
         recovery=Recovery(
             database=database,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common.constants import CONVERSATION_STALE_RETENTION_MS
+from common.errors import PolicyBlocked, Transient
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.self_tools import SelfTools, self_tools
 from modules.bluesky.act import Responder
@@ -18,11 +19,15 @@ from modules.bluesky.publish import Publisher
 from modules.bluesky.state import PendingPosts
 from modules.boot_keeper import BootContext
 from modules.journal.types import Entry
-from modules.prompt.prompter import Prompter
+from modules.prompt.prompter import Prompter, TurnPrompt
+from modules.prompt.rows import BOOT
 from modules.prosoche import Prosoche
+from modules.sessions.archivist import Archivist
+from modules.sessions.types import is_main
 from modules.thinker import Thinker
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
+from soul.archiving import build_archivist
 from soul.logs import log_call
 from soul.rails import Rails
 from soul.tellings import build_boot_context, build_prompter, build_prosoche, tools_to_know
@@ -35,6 +40,7 @@ class Lives:
     registry: Registry
     thinker: Thinker
     prompter: Prompter
+    archivist: Archivist
     prosoche: Prosoche
     boot_context: BootContext
     conversations: Conversations
@@ -55,10 +61,18 @@ class Lives:
         rails.relationships.prune_stale()
         await rails.journal.prune()
         await rails.budget.tidy()
-        await rails.knowledge.refresh()
-        await self.prosoche.refresh()
-        await rails.knowledge.recovery.write_daily()
         await self.pending.forget_before(rails.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
+        for what, step in (
+            ("daily copy of memory", rails.knowledge.recovery.write_daily),
+            ("files of memory", rails.knowledge.refresh),
+            ("list of what asks for attention", self.prosoche.refresh),
+            ("page to wake up with", self.boot_context.write),
+        ):
+            try:
+                await step()
+            except (PolicyBlocked, Transient) as error:
+                entry = Entry("error", "heartbeat", f"The {what} was not renewed", line="warn", reason=str(error))
+                await rails.journal.record(entry)
 
 
 def move_in(rails: Rails, *, social_only: bool) -> Lives:
@@ -74,13 +88,14 @@ def move_in(rails: Rails, *, social_only: bool) -> Lives:
         etiquette=rails.etiquette,
     )
     registry = _registry(rails, publisher, social_only=social_only)
-    thinker = _thinker(rails, registry)
     prosoche, boot_context = build_prosoche(rails, pending.count), build_boot_context(rails, pending.count)
+    thinker = _thinker(rails, registry, boot_context)
     prompter = build_prompter(rails, registry, prosoche, boot_context)
     return Lives(
         registry=registry,
         thinker=thinker,
         prompter=prompter,
+        archivist=build_archivist(rails, prompter),
         prosoche=prosoche,
         boot_context=boot_context,
         conversations=conversations,
@@ -106,7 +121,11 @@ def _registry(rails: Rails, publisher: Publisher, *, social_only: bool) -> Regis
     )
 
 
-def _thinker(rails: Rails, registry: Registry) -> Thinker:
+def _thinker(rails: Rails, registry: Registry, boot_context: BootContext) -> Thinker:
+    def told(prompt: TurnPrompt) -> None:
+        if prompt.has(BOOT):
+            boot_context.was_told(main=is_main(prompt.session_key))
+
     return Thinker(
         gateway=rails.gateway,
         executor=Executor(registry, on_call=log_call, redactor=rails.redactor, console=rails.console),
@@ -116,6 +135,7 @@ def _thinker(rails: Rails, registry: Registry) -> Thinker:
         estimate=rails.knowledge.keeping.estimator.estimate,
         context_tokens=rails.settings.context_tokens,
         nudge=lambda: rails.skills.render("core", "Nudge"),
+        on_told=told,
     )
 
 
@@ -174,6 +194,7 @@ def _awareness(
             rng=rails.rng,
             pace=rails.pace,
             etiquette=rails.etiquette,
+            sessions=rails.knowledge.sessions,
             pictures=_pictures(rails),
         ),
         pending=pending,

@@ -124,7 +124,7 @@ def build_prompter(rails: Rails, registry: Registry, prosoche: Prosoche, boot_co
         return keeping.health.text()
 
     async def woken_with(session_key: str) -> str:
-        return boot_context.for_turn(session_key, main=is_main(session_key))
+        return boot_context.unread(main=is_main(session_key))
 
     async def skills_listing() -> Sequence[SkillLine]:
         return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]

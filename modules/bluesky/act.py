@@ -26,13 +26,14 @@ from modules.bluesky.relationships import Relationships
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.etiquette.etiquette import Etiquette
-from modules.foreign_text import Framer, one_line
+from modules.foreign_text import Framer, clean, one_line
 from modules.identity import Identity, Me
 from modules.llm_gateway.types import Image, Message, Text
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import ALIVE
 from modules.prompt.prompter import Prompter
 from modules.scheduler.policy import get_agent_jitter
+from modules.sessions.sessions import Sessions
 from modules.skills import Skills, interpolate
 from modules.thinker import Thinker
 from modules.thinking import Thought
@@ -65,6 +66,7 @@ class Responder:
         rng: random.Random,
         pace: Pace,
         etiquette: Etiquette,
+        sessions: Sessions,
         pictures: Pictures,
     ) -> None:
         self._me = me
@@ -81,6 +83,7 @@ class Responder:
         self._rng = rng
         self._pace = pace
         self._etiquette = etiquette
+        self._sessions = sessions
         self._pictures = pictures
 
     @property
@@ -186,6 +189,8 @@ class Responder:
             ),
             importance="owner" if is_owner else "mention",
         )
+        said = f"{_signature(notification)}: {clean(notification.text)}"
+        session_id = await self._sessions.add_once(key, _with(pictures, said), turn.provenance)
         thought = await self._thinker.think(
             turn=turn,
             system=await self._prompter.prompt(
@@ -199,8 +204,7 @@ class Responder:
             ),
             messages=(_with(pictures, self._user_message(item, thread, framer, is_owner=is_owner)),),
             purpose=_SKILL,
-            session_key=key,
-            said=_with(pictures, self._post(notification, framer)),
+            session_id=session_id,
             tool_choice="required",
             only=_RESPONSE_TOOLS,
         )
@@ -228,12 +232,9 @@ class Responder:
             conversation=framer.frame("conversation", author="several", uri=notification.root.uri, text=earlier)
             if earlier
             else "(nothing yet)",
-            post=self._post(notification, framer),
+            post=framer.frame("post", author=_signature(notification), uri=notification.uri, text=notification.text),
             notes=self._notes(notification, thread),
         )
-
-    def _post(self, notification: Notification, framer: Framer) -> str:
-        return framer.frame("post", author=_signature(notification), uri=notification.uri, text=notification.text)
 
     def _relationship(self, notification: Notification, *, is_owner: bool) -> str:
         known = self._relationships.get(notification.author.handle)

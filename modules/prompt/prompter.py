@@ -52,9 +52,17 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt(SystemPrompt):
-    """The system prompt of one turn. `provenance` is whose words it brings in; None when they are all our own."""
+    """The system prompt of one turn.
+
+    `provenance` is whose words it brings in, None when they are all our own; `session_key` the conversation it is for.
+    """
 
     provenance: Provenance | None = None
+    session_key: str = ""
+
+    def has(self, part: str) -> bool:
+        """Whether a part of that name is in it."""
+        return any(one.name == part for one in self.parts)
 
 
 class Prompter:
@@ -123,6 +131,7 @@ class Prompter:
         query: str = "",
         now: datetime,
         least: Provenance = Provenance.STRANGER,
+        bare: bool = False,
     ) -> TurnPrompt:
         """The system prompt of one turn.
 
@@ -134,6 +143,7 @@ class Prompter:
             query: what the turn is about; memories come to mind by it.
             now: when.
             least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
+            bare: nothing but who the SOUL is, and the task.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -142,16 +152,15 @@ class Prompter:
 
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip()
-        commissioning = audience == "owner" and self._sources.commissioning()
         asked = Asked(audience, session_key, query, now, self._timezone, least)
-        wanted = rows_for(audience, commissioning=commissioning)
+        wanted = rows.BARE if bare else rows_for(audience, commissioning=self._sources.commissioning())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
         if line := await asyncio.to_thread(self._look_back, found, asked):
             await self._tell(Notice("error", line, "the ground rules are read once, at start"))
         result = self._assemble([*self._files(found, asked, wanted), _file(rows.TASK, task, name=f"skill {skill}")])
         await self._note_problems(result, found, audience)
-        return _turn_prompt(result, found)
+        return _turn_prompt(result, found, session_key)
 
     def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
         rules = len(files) * self._estimate(RULE)
@@ -229,7 +238,7 @@ def _seen(found: Gathered, asked: Asked) -> Iterator[tuple[str, Seen]]:
         yield view, Seen(unframed.encode(errors="backslashreplace"), row.group)
 
 
-def _turn_prompt(result: BootstrapResult, found: Gathered) -> TurnPrompt:
+def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> TurnPrompt:
     included = {file.name for file in result.included}
     words = [day.provenance for day in found.days if day.name in included]
     recalled = rows.RECALLED in included
@@ -241,6 +250,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered) -> TurnPrompt:
         truncated=result.truncated,
         memories=found.recalled.ids if recalled else (),
         provenance=min((word for word in words if word is not None), default=None),
+        session_key=session_key,
     )
 
 

@@ -68,6 +68,9 @@ ROWS: Mapping[str, Row] = {
 COMMISSIONING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
 """All that is told while the owner and the SOUL talk for the first time."""
 
+BARE = (CORE, SOUL, IDENTITY, TASK, RUNTIME)
+"""All that is told for work in which nothing else that the SOUL knows may have a say."""
+
 
 def rows_for(audience: Audience, *, commissioning: bool) -> tuple[str, ...]:
     """The names of the rows that such a prompt may have."""

@@ -33,7 +33,7 @@ def outgrown(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
 
     The newest half of the budget stays, and in any case what was said last: it is what the turn is about.
     """
-    if sum(row.tokens for row in rows) <= budget_tokens:
+    if not rows or sum(row.tokens for row in rows) <= budget_tokens:
         return ()
     newest = fitting(rows, int(budget_tokens * _KEPT_SHARE)) or units(rows)[-1]
     old = tuple(rows[: len(rows) - len(newest)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from common.redact import Redactor
 from modules.foreign_text import Framer
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, NamedTool, ToolSpec
+from modules.prompt.types import PromptBlock
 from modules.sessions.archived import Distilled
 from modules.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of, worth
 from modules.sessions.rows import blocks, words_of
@@ -50,10 +51,10 @@ class Distiller:
 
     Args:
         gateway: the model.
+        system: what it is told before anything else, for a session.
         skills: the words for it.
         redactor: takes secrets out of what it answers.
         rng: draws the boundary that foreign text is framed with.
-        agent_name: how the SOUL is called.
         estimate: tokens of a text.
         timezone: in which dates are told; empty for the machine's own.
         transcript_tokens: how much of a conversation is shown at most.
@@ -64,19 +65,19 @@ class Distiller:
         self,
         *,
         gateway: LLMGateway,
+        system: Callable[[Session], Awaitable[Sequence[PromptBlock]]],
         skills: Skills,
         redactor: Redactor,
         rng: random.Random,
-        agent_name: str,
         estimate: Callable[[str], int],
         timezone: str = "",
         transcript_tokens: int = TRANSCRIPT_TOKENS,
     ) -> None:
         self._gateway = gateway
+        self._system = system
         self._skills = skills
         self._redactor = redactor
         self._rng = rng
-        self._agent_name = agent_name
         self._estimate = estimate
         self._timezone = timezone
         self._transcript_tokens = transcript_tokens
@@ -122,7 +123,7 @@ class Distiller:
         for _ in range(_TRIES):
             result = await self._gateway.chat_with_tools(
                 [Message("user", asked)],
-                system=self._skills.render(_SKILL, "System Prompt", agent_name=self._agent_name),
+                system=await self._system(session),
                 tools=[_tool(fields_for(session.key, provenance))],
                 tool_choice=NamedTool(KEEP),
                 purpose=_SKILL,

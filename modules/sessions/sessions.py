@@ -14,7 +14,6 @@ from common.redact import Redactor
 from modules.database import Database
 from modules.llm_gateway.types import Message, Text, Usage
 from modules.sessions import store
-from modules.sessions.conversation import conversation
 from modules.sessions.rows import blocks, parts, redacted, to_fields, tokens_of
 from modules.sessions.types import Row, Session
 from modules.tools.types import Provenance
@@ -60,13 +59,22 @@ class Sessions:
 
         return await self._database.run(write)
 
+    async def add_once(self, key: str, said: Message, provenance: Provenance) -> str:
+        """Keep what somebody said in the conversation under `key`, unless its words were kept last: a second try.
+
+        Returns:
+            The id of that session.
+
+        """
+        session = await self.open(key)
+        rows = await self.rows(session.id)
+        if rows and rows[-1].role == "user" and _words(rows[-1].message) == _words(redacted(said, self._redactor)):
+            return session.id
+        return await self.add(session.id, [(said, provenance)])
+
     async def rows(self, session_id: str) -> list[Row]:
         """What is kept of a conversation, oldest first."""
         return await self._database.run(lambda connection: store.rows(connection, session_id))
-
-    async def history(self, session_id: str) -> list[Message]:
-        """The conversation as a chat service accepts it, whatever a crash has left out."""
-        return conversation(await self.rows(session_id))
 
     async def provenance(self, session_id: str) -> Provenance:
         """Whose words are the least trusted of what is kept; the owner's, while nothing is."""
@@ -85,10 +93,6 @@ class Sessions:
         """Conversations that go on and in which nothing was said since `before`, the quietest first."""
         return await self._database.run(lambda connection: store.idle(connection, before))
 
-    async def ended(self, limit: int = 20) -> list[Session]:
-        """Conversations that have ended, the latest first."""
-        return await self._database.run(lambda connection: store.ended(connection, limit))
-
     def summary_row(self, text: str, provenance: Provenance) -> store.NewRow:
         """The row that takes the place of those that were condensed to `text`."""
         message = redacted(Message("user", text), self._redactor)
@@ -100,3 +104,8 @@ class Sessions:
             store.NewRow(role, to_fields(role, part), tokens_of(part, self._estimate), provenance)
             for role, part in parts(redacted(message, self._redactor))
         ]
+
+
+def _words(message: Message) -> str:
+    """What it begins with, pictures aside."""
+    return next((block.text for block in blocks(message) if isinstance(block, Text)), "")

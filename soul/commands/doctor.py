@@ -192,9 +192,8 @@ async def _ask_model(settings: Settings, wall: Wall) -> Finding:
 
     async def ask() -> list[Finding]:
         try:
-            text = await gateway.chat(
-                [Message("user", "Say: ready")], max_tokens=256, purpose="doctor", importance="owner"
-            )
+            probe = Skills.load(SKILLS, SKILL_CONTRACTS).render("core", "Probe")
+            text = await gateway.chat([Message("user", probe)], max_tokens=256, purpose="doctor", importance="owner")
         except BudgetExceeded as error:
             return [Finding("model", "warn", f"not asked: {error}", error.remedy)]
         except SoulError as error:

@@ -144,6 +144,8 @@ async def _answer(app: App, terminal: PlainConsole, said: asyncio.Queue[str]) ->
             terminal.line("warn", str(error), error.remedy)
         except SoulError as error:
             terminal.line("error", str(error), error.remedy)
+        except Exception as error:
+            terminal.line("error", f"No answer: {type(error).__name__}: {error}")
         else:
             if answer or line != _NOTHING_YET:
                 terminal.say(app.rails.identity.display_name, answer or "(no words)")

@@ -63,7 +63,7 @@ def _life(name: str, status: dict[str, Any]) -> list[str]:
         "  " + ", ".join(f"{count} {what}" for what, count in counts.items()),
         f"  {status['pendingNotifications']} posts waiting to be met, {status['pendingIntents']} acts on their way out",
     ]
-    if status.get("cachedShare"):
+    if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {note}" for note in status.get("promptNotes", ())]
     if last:

@@ -13,6 +13,7 @@ from common.settings import Settings, load_settings
 from modules.home import Home
 from modules.llm_gateway.types import Message
 from modules.scheduler.types import Outcome
+from modules.tools.types import Provenance, Turn
 from soul.app import App, open_soul
 from soul.facts import spoken_situation
 from soul.terminal.plain import PlainConsole
@@ -58,15 +59,16 @@ async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
 
 async def _ground(app: App) -> Outcome:
     rails = app.rails
-    system = await app.prompter.prompt(
-        skill="grounding", audience="owner", session_key="grounding", now=rails.clock.now()
-    )
-    said = await rails.gateway.chat(
-        [Message("user", rails.skills.render("grounding", "User Message"))],
-        system=system.blocks,
+    thought = await app.thinker.think(
+        turn=Turn(loop="walk", provenance=Provenance.SELF, cause_id="walk", importance="owner"),
+        system=await app.prompter.prompt(
+            skill="grounding", audience="owner", session_key="owner:walk", now=rails.clock.now(), least=Provenance.SELF
+        ),
+        messages=[Message("user", rails.skills.render("grounding", "User Message"))],
         purpose="grounding",
+        only=(),
     )
-    return Outcome(ran=True, reason=said)
+    return Outcome(ran=True, reason=thought.text)
 
 
 async def _look(app: App) -> Outcome:

@@ -34,10 +34,12 @@ from modules.llm_gateway.types import Message, ToolAnswer, ToolCall
 from modules.llm_gateway.wall import NoWall
 from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_store import SqliteMemories
+from modules.prompt.types import PromptBlock
 from modules.schema import MIGRATIONS
 from modules.sessions.archivist import Archivist
 from modules.sessions.distiller import Distiller
 from modules.sessions.sessions import Sessions
+from modules.sessions.types import Session
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.tools.types import Provenance
@@ -49,6 +51,12 @@ AGENT = "soul.test"
 KEYS = ("owner:terminal", "space:garden")
 
 _BUDGET_TOKENS = 150
+
+SKILLS = Skills.load(Path(__file__).parents[2] / "skills", SKILL_CONTRACTS)
+
+
+async def told_first(_: Session) -> tuple[PromptBlock, ...]:
+    return (PromptBlock("dynamic", SKILLS.render("memory-extraction", "System Prompt", agent_name="Rowan")),)
 
 
 class MortalDatabase(Database):
@@ -117,10 +125,10 @@ async def open_room(folder: Path, database: Database, model_url: str, key: str) 
         memories=SqliteMemories(database),
         distiller=Distiller(
             gateway=gateway,
-            skills=Skills.load(Path(__file__).parents[2] / "skills", SKILL_CONTRACTS),
+            system=told_first,
+            skills=SKILLS,
             redactor=redactor,
             rng=random.Random(7),
-            agent_name="Rowan",
             estimate=len_in_tokens,
         ),
         journal=Journal(database, SilentConsole(), clock, redactor),

@@ -226,22 +226,25 @@ async def test_the_first_turn_of_each_kind_gets_it_and_no_other(house: House) ->
     await house.context().write()
     context = house.context()
     await context.read()
-    public = context.for_turn("bluesky:thread:at://kit/1", main=False)
-    whole = context.for_turn("owner:terminal", main=True)
+    public = context.unread(main=False)
+    whole = context.unread(main=True)
     assert "canary" in whole
     assert "Squash." in whole
     assert whole == house.path.read_text()
     assert "canary" not in public
     assert "Squash." in public
-    assert context.for_turn("owner:terminal", main=True) == ""
-    assert context.for_turn("bluesky:thread:at://kit/2", main=False) == ""
+    assert context.unread(main=True) == whole, "until a model has read it"
+    context.was_told(main=True)
+    context.was_told(main=False)
+    assert context.unread(main=True) == ""
+    assert context.unread(main=False) == ""
 
 
 async def test_what_is_written_in_this_life_is_for_the_next(house: House) -> None:
     context = house.context()
     await context.read()
     await context.write()
-    assert context.for_turn("owner:terminal", main=True) == ""
+    assert context.unread(main=True) == ""
     assert house.console.lines == []
 
 
@@ -272,6 +275,6 @@ async def test_a_file_that_cannot_be_read_is_told_and_the_soul_wakes_without_it(
     house.path.write_bytes(b"\xff\xfe broken")
     context = house.context()
     await context.read()
-    assert context.for_turn("owner:terminal", main=True) == ""
-    assert context.for_turn("space:den", main=False).startswith("# Memory — rowan")
+    assert context.unread(main=True) == ""
+    assert context.unread(main=False).startswith("# Memory — rowan")
     assert house.console.lines[0][1] == "boot-context.md cannot be read; waking without it"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-import itertools
+import re
 import struct
-import uuid
 import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -42,8 +41,7 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> Asy
 
 @pytest.fixture
 def media(storage: Storage) -> Media:
-    numbers = itertools.count(1)
-    return Media(storage, FakeClock(), lambda: uuid.UUID(int=next(numbers)), cache_bytes=1000)
+    return Media(storage, FakeClock(), cache_bytes=1000)
 
 
 async def kept(media: Media, data: bytes = b"x", session: str = SESSION, name: str = "a.png") -> str:
@@ -55,7 +53,7 @@ async def kept(media: Media, data: bytes = b"x", session: str = SESSION, name: s
 async def test_what_is_kept_is_found_under_its_session_with_what_is_known_of_it(media: Media) -> None:
     key = await kept(media, b"\x89PNG", name="Grüße 👋.png")
     prefix = "media/bluesky~3Athread~3Aat~3A~2F~2Fdid~3Aplc~3Aabc~2Fapp.bsky.feed.post~2F3k/"
-    assert key == f"{prefix}00000000-0000-0000-0000-000000000001.png"
+    assert re.fullmatch(rf"{re.escape(prefix)}[0-9a-f-]{{36}}\.png", key)
     found = await media.load(key)
     assert isinstance(found, Ok)
     assert (found.data.data, found.data.content_type) == (b"\x89PNG", "image/png")
@@ -68,7 +66,8 @@ async def test_what_is_kept_is_found_under_its_session_with_what_is_known_of_it(
 
 async def test_a_name_from_outside_decides_nothing_about_the_place(media: Media) -> None:
     result = await media.keep(b"x", mime="../../SOUL", session_key="../..", name="../../SOUL.md")
-    assert result == Ok("media/~2E.~2F.~2E/00000000-0000-0000-0000-000000000001.bin")
+    assert isinstance(result, Ok)
+    assert re.fullmatch(r"media/~2E\.~2F\.~2E/[0-9a-f-]{36}\.bin", result.data)
 
 
 async def test_names_that_are_very_long_still_fit_into_headers(media: Media) -> None:
@@ -83,12 +82,14 @@ async def test_too_large_a_file_is_refused_with_its_size(media: Media) -> None:
     assert result == Err("The file has 26.0 MB; at most 25 MB are kept", "invalid")
 
 
-async def test_no_medium_takes_the_place_of_another(storage: Storage) -> None:
-    media = Media(storage, FakeClock(), lambda: uuid.UUID(int=7))
-    await kept(media, b"first")
-    again = await media.keep(b"second", mime="image/png", session_key=SESSION)
-    assert isinstance(again, Err)
-    assert again.kind == "conflict"
+async def test_the_same_bytes_are_kept_once_in_a_session_and_others_never_take_their_place(media: Media) -> None:
+    first = await kept(media, b"first")
+    assert await kept(media, b"first", name="again.png") == first
+    assert await kept(media, b"second") != first
+    assert await kept(media, b"first", session="owner:terminal") != first
+    found = await media.load(first)
+    assert isinstance(found, Ok)
+    assert found.data.data == b"first"
 
 
 @pytest.mark.parametrize("key", ["agents/rowan/USER.md", "", "media/../agents/rowan/USER.md", "mediaevil/x.png"])
@@ -108,7 +109,7 @@ async def test_what_was_loaded_is_not_fetched_again(media: Media, storage: Stora
 
 
 async def test_a_forgotten_session_has_no_media_left_and_others_keep_theirs(media: Media) -> None:
-    gone = [await kept(media) for _ in range(3)]
+    gone = [await kept(media, data) for data in (b"one", b"two", b"three")]
     other = await kept(media, session=f"{SESSION}x")
     for key in (*gone, other):
         await media.load(key)

@@ -79,8 +79,8 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
             await life.app.owner.answer(line)
         outcome = await life.app.owner.start_afresh()
         assert outcome.status == "done"
-        (archive,) = await knowledge.archivist.listed(OWNER_SESSION)
-        read = await knowledge.archivist.read(archive)
+        (archive,) = await life.app.archivist.listed(OWNER_SESSION)
+        read = await life.app.archivist.read(archive)
         assert read.success
         assert archive.message_count == 6
         found = [memory.body for memory in await knowledge.keeping.memories.listed()]
@@ -197,7 +197,7 @@ async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on
     async with awake(home) as life:
         for number in range(16):
             await life.app.owner.answer(f"Tell me about weir number {number}.")
-        parts = await life.app.rails.knowledge.archivist.listed(OWNER_SESSION)
+        parts = await life.app.archivist.listed(OWNER_SESSION)
     assert parts
     assert all(part.part is not None for part in parts)
     assert "They spoke at length about weirs." in told(world.mind.asked[-1])

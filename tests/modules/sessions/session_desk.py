@@ -15,7 +15,7 @@ from adapters.storage.keys import media_prefix
 from adapters.storage.store import Storage, open_storage
 from common.clock import FakeClock
 from common.redact import Redactor
-from common.result import ApiResult
+from common.result import ApiResult, Ok
 from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
@@ -24,20 +24,27 @@ from modules.llm_gateway.types import Message
 from modules.llm_gateway.wall import NoWall
 from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_store import SqliteMemories
+from modules.prompt.types import PromptBlock
 from modules.schema import MIGRATIONS
+from modules.sessions.archive_reading import Archives
+from modules.sessions.archived import Archive
 from modules.sessions.archivist import Archivist
+from modules.sessions.conversation import conversation
 from modules.sessions.distiller import KEEP, Distiller
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import OWNER_SESSION
+from modules.sessions.types import OWNER_SESSION, Session
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.tools.types import Provenance
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls
+from tests.modules.sessions.session_values import joined
 from tests.ways import to_loopback
 
 SECRET = "correct-horse-battery"
 AGENT = "soul.test"
 SKILLS = Skills.load(Path(__file__).parents[3] / "skills", SKILL_CONTRACTS)
+THREAD = "bluesky:thread:at://did:plc:x/app.bsky.feed.post/3k"
+BUDGET = 100
 SUMMARY = "Kit asked about the leaking roof, and the tiles are to be looked at on Friday."
 
 
@@ -66,8 +73,11 @@ class Desk:
     distiller: Distiller
     forgotten: list[str] = field(default_factory=list)
 
+    ended: list[str] = field(default_factory=list)
+
     def __post_init__(self) -> None:
         self.archivist = self.archivist_with(self.storage)
+        self.archives = Archives(self.database, self.storage)
 
     async def say(
         self, key: str, *said: Message, provenance: Provenance = Provenance.OWNER, apart_s: float = 60
@@ -91,6 +101,20 @@ class Desk:
 
         return await self.database.run(look)
 
+    async def history(self, session_id: str) -> list[Message]:
+        """The conversation as a model is shown it."""
+        return conversation(await self.sessions.rows(session_id))
+
+    async def archived(self, archive: Archive | None) -> list[Message]:
+        """The messages in an archive."""
+        assert archive is not None
+        found = await self.archives.read(archive)
+        assert isinstance(found, Ok), found
+        return joined((line.role, line.message) for line in found.data)
+
+    async def hear_of_the_end(self, session_key: str) -> None:
+        self.ended.append(session_key)
+
     async def forget_media(self, session_key: str) -> ApiResult[int]:
         self.forgotten.append(session_key)
         return await self.storage.delete_all(media_prefix(session_key))
@@ -107,8 +131,14 @@ class Desk:
             clock=self.clock,
             agent_id=AGENT,
             forget_media=self.forget_media,
+            on_end=self.hear_of_the_end,
             remember=remember if one_transaction else None,
         )
+
+    def unreachable(self) -> Archivist:
+        """An archivist whose store is a folder that cannot be made."""
+        (self.folder / "blocked").write_text("a file, where a folder is wanted")
+        return self.archivist_with(open_storage("", root=self.folder / "blocked" / "store"))
 
 
 def roof_talk(turns: int) -> Sequence[Message]:
@@ -120,6 +150,11 @@ def roof_talk(turns: int) -> Sequence[Message]:
             Message("assistant", f"Answer {number}: on Friday; the tiles of the roof have been leaking since March."),
         )
     ]
+
+
+async def told_first(_: Session) -> tuple[PromptBlock, ...]:
+    """The task alone; who the SOUL is, is the prompter's to say."""
+    return (PromptBlock("dynamic", SKILLS.render("memory-extraction", "System Prompt", agent_name="Rowan")),)
 
 
 @asynccontextmanager
@@ -142,10 +177,10 @@ async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
     )
     distiller = Distiller(
         gateway=gateway,
+        system=told_first,
         skills=SKILLS,
         redactor=redactor,
         rng=random.Random(7),
-        agent_name="Rowan",
         estimate=by_letters,
         timezone="Europe/Berlin",
     )

@@ -1,0 +1,77 @@
+"""The archivist of one SOUL, and what it sets in motion when a conversation is condensed or over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from common.clock import local
+from common.errors import PolicyBlocked, Transient
+from modules.journal.types import Entry
+from modules.memory.sqlite_rows import remember
+from modules.prompt.prompter import Prompter
+from modules.prompt.rows import CONTEXT
+from modules.prompt.types import PromptBlock
+from modules.sessions.archivist import Archivist
+from modules.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.sessions.types import Session, is_main
+from soul.rails import Rails
+
+_SKILL = "memory-extraction"
+
+
+def build_archivist(rails: Rails, prompter: Prompter) -> Archivist:
+    """Build it."""
+    settings, knowledge = rails.settings, rails.knowledge
+    keeping, zone = knowledge.keeping, settings.soul_timezone
+
+    async def to_distil(session: Session) -> Sequence[PromptBlock]:
+        prompt = await prompter.prompt(
+            skill=_SKILL,
+            variables={"agent_name": settings.agent_name},
+            audience="owner" if is_main(session.key) else "bluesky",
+            session_key=session.key,
+            now=rails.clock.now(),
+            bare=True,
+        )
+        return prompt.blocks
+
+    async def write_day(moment: datetime) -> None:
+        try:
+            await knowledge.day_files.write(local(moment, zone).date())
+        except (PolicyBlocked, Transient) as error:
+            await _tell(f"The notes of {local(moment, zone):%Y-%m-%d} could not be written", error)
+
+    async def clear_context(session_key: str) -> None:
+        try:
+            if is_main(session_key) and await keeping.workspace.read(CONTEXT) is not None:
+                await keeping.workspace.write(CONTEXT, "")
+        except (PolicyBlocked, Transient) as error:
+            await _tell(f"{CONTEXT} could not be emptied", error)
+
+    async def _tell(summary: str, error: Exception) -> None:
+        await rails.journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
+
+    return Archivist(
+        sessions=knowledge.sessions,
+        database=rails.database,
+        storage=keeping.storage,
+        memories=keeping.memories,
+        distiller=Distiller(
+            gateway=rails.gateway,
+            system=to_distil,
+            skills=rails.skills,
+            redactor=rails.redactor,
+            rng=rails.rng,
+            estimate=keeping.estimator.estimate,
+            timezone=zone,
+            transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
+        ),
+        journal=rails.journal,
+        clock=rails.clock,
+        agent_id=settings.agent_name,
+        forget_media=keeping.media.forget,
+        on_kept=write_day,
+        on_end=clear_context,
+        remember=remember if keeping.in_database else None,
+    )

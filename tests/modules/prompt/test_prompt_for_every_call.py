@@ -1,0 +1,41 @@
+"""Who asks a model: one room for thinking, one for condensing, both with a prompt of the prompter; and one probe."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+ASKS = {
+    "modules/llm_gateway/gateway.py",
+    "modules/thinking.py",
+    "modules/sessions/distiller.py",
+    "soul/commands/doctor.py",
+}
+PROMPTS = {
+    "modules/owner.py",
+    "modules/bluesky/act.py",
+    "modules/bluesky/expression.py",
+    "soul/archiving.py",
+    "soul/commands/walk.py",
+}
+
+
+def files() -> list[Path]:
+    return [path for floor in ("modules", "soul", "local_tools") for path in sorted((ROOT / floor).rglob("*.py"))]
+
+
+def calls(path: Path, *names: str) -> bool:
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+
+def test_nobody_asks_a_model_past_the_prompter() -> None:
+    asking = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "chat", "chat_with_tools")}
+    assert asking == ASKS
+    thinking = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "think")}
+    prompting = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "prompt")}
+    assert thinking <= prompting
+    assert prompting >= PROMPTS
