@@ -33,11 +33,12 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A task that does not get on."""
+    """A task that does not get on. `private`: only the owner may be told; `asked`: it waits for the owner's yes."""
 
     what: str
     why: str
     private: bool = False
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,10 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
     stuck = [item for item in attention.blocked if not (public and item.private)][:_MOST_OF_A_KIND]
     lines = [
         *due("Commitment", attention.commitments, "%Y-%m-%d %H:%M"),
-        *(line("Blocked", what=one_line(item.what, _CHARS), why=one_line(item.why, _CHARS)) for item in stuck),
+        *(
+            line("Draft" if item.asked else "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.why, _CHARS))
+            for item in stuck
+        ),
         *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),
         *due("Ritual", attention.rituals, "%H:%M"),
     ]
