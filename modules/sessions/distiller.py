@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from common.clock import local, parse_iso, spoken
-from common.errors import PolicyBlocked
+from common.errors import BudgetExceeded, Fatal, PolicyBlocked, SoulError, Transient
 from common.redact import Redactor
 from modules.foreign_text import Framer
 from modules.llm_gateway.gateway import LLMGateway
@@ -108,12 +107,19 @@ class Distiller:
     async def _answer(self, session: Session, rows: Sequence[Row], provenance: Provenance) -> Mapping[str, Any]:
         """The model's answer; to a conversation that is too long for it, with less and less of the middle.
 
-        Nothing, where it takes not even the shortest: a conversation that no model can read is still archived.
+        Nothing, where it takes not even the shortest, or rejects these words as such: a conversation that no model can
+        read is still archived.
         """
         for shorter in _SHORTER:
             page = transcript(rows, self._estimate, self._transcript_tokens // shorter)
-            with suppress(PolicyBlocked):
+            try:
                 return await self._ask(session, page, provenance)
+            except PolicyBlocked:
+                continue
+            except (Fatal, Transient, BudgetExceeded):
+                raise
+            except SoulError:
+                break
         return {}
 
     async def _ask(self, session: Session, page: str, provenance: Provenance) -> Mapping[str, Any]:

@@ -14,7 +14,6 @@ from modules.sessions.types import is_main
 
 _INTERVAL_MS = 5 * MINUTE_MS
 _OTHERS_IDLE_MS = DAY_MS
-_MOST_FAILURES = 3
 
 
 @dataclass
@@ -39,19 +38,15 @@ class SessionLoop:
         """Finish, then end what is idle."""
         finished = [outcome.status for outcome in await self.archivist.finish_prepared()]
         now = self.clock.now()
-        ended = failures = 0
+        ended = 0
         for session in await self.sessions.idle(now - timedelta(milliseconds=OWNER_IDLE_RESET_MS)):
             quiet_since = now - timedelta(milliseconds=OWNER_IDLE_RESET_MS if is_main(session.key) else _OTHERS_IDLE_MS)
             if session.last_active_at >= iso(quiet_since):
                 continue
             outcome = await self.archivist.reset(session.key, reason="it had fallen silent", quiet_since=quiet_since)
             if outcome.status == "postponed":
-                # NOTE(self): one that a service refuses to read must not keep the others waiting for ever.
-                failures += 1
-                if failures == _MOST_FAILURES:
-                    break
-            else:
-                ended += 1
+                break  # no model now, or no budget: the same would hold for all others
+            ended += outcome.status != "waiting"
         done, left = finished.count("done"), finished.count("waiting")
         if not (done or left or ended):
             return Outcome(ran=False, reason="no conversation has fallen silent")
