@@ -26,7 +26,7 @@ test-browser: .venv/.dev ## the page, in a real browser
 	bash .ci/need chromium
 	$(BIN)/python -m pytest -m browser
 
-test-demo: .venv/.dev ## the demo, as a newcomer sees it
+test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
 	$(BIN)/python -m pytest tests/soul -m slow
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software

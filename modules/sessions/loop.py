@@ -45,7 +45,8 @@ class SessionLoop:
                 continue
             outcome = await self.archivist.reset(session.key, reason="it had fallen silent", quiet_since=quiet_since)
             if outcome.status == "postponed":
-                break  # no model now, or no budget: the same would hold for all others
+                # NOTE(self): no model now, or no budget; the same would hold for all others.
+                break
             ended += outcome.status != "waiting"
         done, left = finished.count("done"), finished.count("waiting")
         if not (done or left or ended):

@@ -22,6 +22,8 @@ from common.files import write_atomic
 from tests.living import World
 from town.mind.faults import Fault as MindFault
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Ended:
