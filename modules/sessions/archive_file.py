@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from common.clock import parse_iso
 from modules.llm_gateway.types import Message
-from modules.sessions.rows import Fields, dump, from_fields, joined, to_fields
+from modules.sessions.rows import Fields, dump, from_fields, to_fields
 from modules.sessions.types import Role, Row
 
 CONTENT_TYPE = "application/gzip"
@@ -43,11 +43,6 @@ def unpack(data: bytes) -> list[Line]:
     if not data:
         raise ValueError("not an archive: it is empty")
     return [_line(json.loads(line)) for line in text.split("\n") if line]
-
-
-def messages(lines: Iterable[Line]) -> list[Message]:
-    """The messages that the lines of an archive hold."""
-    return joined((line.role, line.message) for line in lines)
 
 
 def epoch_ms(moment: str) -> int:

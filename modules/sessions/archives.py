@@ -15,7 +15,7 @@ from datetime import datetime
 from adapters.storage.keys import archive_key
 from common.clock import iso, parse_iso
 from modules.memory.types import NewMemory
-from modules.sessions import store
+from modules.sessions import endings, store
 from modules.sessions.archive_file import epoch_ms
 from modules.sessions.archived import Archive, Distilled
 from modules.sessions.rows import dump
@@ -72,7 +72,7 @@ def prepare(
         ),
     )
     if whole:
-        store.end(connection, session.id, now)
+        endings.end(connection, session, now)
     return archive
 
 

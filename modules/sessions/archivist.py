@@ -2,7 +2,8 @@
 
 The model is asked before anything is written. Then the intention is one row with all that is to be done; the bytes go
 into the store; the memories are kept, and the messages go away in one transaction that also lists the archive. What a
-crash or an unreachable store leaves in between, `finish_prepared` finishes: each step can be done again.
+crash or an unreachable store leaves in between, `finish_prepared` finishes: each step can be done again. So it is with
+what is cleared away after a conversation (`modules/sessions/endings.py`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from datetime import datetime
 
 from adapters.storage.store import Storage
 from common.clock import Clock, iso, parse_iso
-from common.errors import Fatal, SoulError
+from common.errors import Fatal, PolicyBlocked, SoulError, Transient
 from common.result import ApiResult, Err, Ok
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.memory.types import MemoryStore
-from modules.sessions import archives, store, story
-from modules.sessions.archive_file import CONTENT_TYPE, Line, pack, unpack
+from modules.sessions import archives, endings, store, story
+from modules.sessions.archive_file import CONTENT_TYPE, pack
 from modules.sessions.archived import Archive, Distilled, Outcome
 from modules.sessions.conversation import outgrown
 from modules.sessions.distiller import Distiller
+from modules.sessions.endings import REMNANTS, Remnant
 from modules.sessions.sessions import Sessions
 from modules.sessions.types import Row, Session
 
@@ -48,6 +50,8 @@ class Archivist:
         agent_id: whose archives they are.
         forget_media: deletes the media of a session key.
         on_kept: hears of the moment that memories of an archive carry, once they are kept.
+        on_end: hears of the session key of a conversation that is over, whether anything was said or not. After a crash
+            or where it raised `PolicyBlocked` or `Transient` it hears again, unless another goes on under that key.
         remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
             at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
 
@@ -66,6 +70,7 @@ class Archivist:
         agent_id: str,
         forget_media: Callable[[str], Awaitable[ApiResult[int]]],
         on_kept: Callable[[datetime], Awaitable[None]] | None = None,
+        on_end: Callable[[str], Awaitable[None]] | None = None,
         remember: archives.Remember | None = None,
     ) -> None:
         self._sessions = sessions
@@ -78,6 +83,7 @@ class Archivist:
         self._agent_id = agent_id
         self._forget_media = forget_media
         self._on_kept = on_kept
+        self._on_end = on_end
         self._remember = remember
         self._alone = asyncio.Lock()
 
@@ -128,14 +134,14 @@ class Archivist:
                     return outcome
             rows = await self._sessions.rows(session.id)
             if not rows:
-                now = self._clock.now()
-                await self._database.run(lambda connection: store.end(connection, session.id, now))
-                return Outcome("nothing", "nothing was said")
+                return await self._end_silent(session)
             return await self._archive(session, rows, reason, whole=True)
 
     async def finish_prepared(self) -> list[Outcome]:
         """Finish what was intended; call it at start, and now and then. What still has to wait, waits."""
         async with self._alone:
+            for remnant, session_key in await self._database.run(endings.due):
+                await self._clear_away(remnant, session_key)
             outcomes = []
             for archive in await self._database.run(archives.prepared):
                 outcome = await self._finish(archive, _LEFT_OVER)
@@ -144,24 +150,22 @@ class Archivist:
                 outcomes.append(outcome)
             return outcomes
 
-    async def listed(self, session_key: str | None = None, limit: int = 100) -> list[Archive]:
-        """Archives whose bytes lie in the store, newest first."""
-        return await self._database.run(lambda connection: archives.done(connection, session_key, limit))
-
-    async def read(self, archive: Archive) -> ApiResult[list[Line]]:
-        """The lines of an archive; `invalid` if its bytes are damaged."""
-        found = await self._storage.get(archive.key)
-        if isinstance(found, Err):
-            return found
-        try:
-            return Ok(await asyncio.to_thread(unpack, found.data.data))
-        except ValueError as error:
-            return Err(f"{archive.key}: {error}", "invalid")
-
     async def _archive(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
         outcome = await self._begin(session, rows, reason, whole=whole)
         await self._journal.record(story.told(session.key, outcome))
         return outcome
+
+    async def _end_silent(self, session: Session) -> Outcome:
+        now = self._clock.now()
+        if not await self._database.run(lambda connection: endings.end_silent(connection, session, now)):
+            return Outcome("postponed", _WENT_ON)
+        await self._ended(session.key)
+        return Outcome("nothing", "nothing was said")
+
+    async def _ended(self, session_key: str) -> None:
+        for remnant in REMNANTS:
+            if trouble := await self._clear_away(remnant, session_key):
+                await self._journal.record(story.left_behind(session_key, trouble))
 
     async def _left_over(self, session_id: str) -> list[Archive]:
         """What was intended for this session before, and is not done."""
@@ -180,7 +184,11 @@ class Archivist:
                 connection, session, rows, distilled, agent_id=self._agent_id, whole=whole, now=now
             )
         )
-        return await self._finish(archive, reason) if archive else Outcome("postponed", _WENT_ON)
+        if archive is None:
+            return Outcome("postponed", _WENT_ON)
+        if whole:
+            await self._ended(session.key)
+        return await self._finish(archive, reason)
 
     async def _distil(self, session: Session, rows: Sequence[Row], *, whole: bool) -> Distilled:
         provenance = await self._sessions.provenance(session.id)
@@ -200,9 +208,8 @@ class Archivist:
         )
         data = await asyncio.to_thread(pack, rows)
         stored = await self._storage.put(archive.key, data, content_type=CONTENT_TYPE, metadata=archive.metadata)
-        gone = stored if isinstance(stored, Err) else await self._forget(archive)
-        if isinstance(gone, Err):
-            return Outcome("waiting", gone.error, archive)
+        if isinstance(stored, Err):
+            return Outcome("waiting", stored.error, archive)
         distilled = archive.distilled
         if self._remember is None and distilled.memories:
             await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
@@ -216,9 +223,15 @@ class Archivist:
             await self._on_kept(parse_iso(distilled.remembered_at))
         return Outcome("done", reason, archive)
 
-    async def _forget(self, archive: Archive) -> ApiResult[int]:
-        """The media of a conversation that is over; where another goes on under its key, they go when that one ends."""
-        if archive.part is not None:
-            return Ok(0)
-        goes_on = await self._database.run(lambda connection: store.going_on(connection, archive.session_key))
-        return Ok(0) if goes_on else await self._forget_media(archive.session_key)
+    async def _clear_away(self, remnant: Remnant, session_key: str) -> str:
+        """After the end of a conversation; why it could not be done, "" if it was. Then it stays noted."""
+        try:
+            if remnant == "notes" and self._on_end:
+                await self._on_end(session_key)
+            gone = await self._forget_media(session_key) if remnant == "media" else Ok(0)
+        except (PolicyBlocked, Transient) as error:
+            return str(error)
+        if isinstance(gone, Err):
+            return gone.error
+        await self._database.run(lambda connection: endings.settled(connection, remnant, session_key))
+        return ""

@@ -1,13 +1,13 @@
 """A message as a row and as a line of an archive: the same JSON, with or without role and time. Pure.
 
-A message with several tool answers becomes several rows, one an answer, and they come back as one message. Whatever
-goes over the wire to a model is the same before and after; `normal` says in which form a message comes back.
+A message with several tool answers becomes several rows, one an answer. Whatever goes over the wire to a model is the
+same before and after.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,24 +31,6 @@ def parts(message: Message) -> list[tuple[Role, Message]]:
     words = tuple(block for block in message.content if not isinstance(block, ToolAnswer))
     rows: list[tuple[Role, Message]] = [("toolResult", Message("user", (answer,))) for answer in answers]
     return [*rows, ("user", Message("user", words))] if words or not answers else rows
-
-
-def joined(rows: Iterable[tuple[Role, Message]]) -> list[Message]:
-    """The messages that rows hold: the answers to one round of calls are one message again."""
-    messages: list[Message] = []
-    previous: Role | None = None
-    for role, message in rows:
-        if role == previous == "toolResult":
-            messages[-1] = Message("user", (*blocks(messages[-1]), *blocks(message)))
-        else:
-            messages.append(message)
-        previous = role
-    return messages
-
-
-def normal(message: Message) -> list[Message]:
-    """`message` as it comes back: answers apart from other words, and a single text as a plain string."""
-    return joined((role, Message(part.role, _plain(part.content))) for role, part in parts(message))
 
 
 def blocks(message: Message) -> tuple[Block, ...]:

@@ -134,11 +134,6 @@ def idle(connection: sqlite3.Connection, before: datetime) -> list[Session]:
     return _sessions(connection, "ended_at IS NULL AND last_active_at < ? ORDER BY last_active_at", iso(before))
 
 
-def ended(connection: sqlite3.Connection, limit: int) -> list[Session]:
-    """Conversations that have ended, the latest first."""
-    return _sessions(connection, "ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?", limit)
-
-
 def summary(connection: sqlite3.Connection, session_id: str) -> str:
     """The summary that stands at the beginning; "" if there is none."""
     query = "SELECT content FROM session_messages WHERE session_id = ? ORDER BY seq LIMIT 1"

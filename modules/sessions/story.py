@@ -24,6 +24,11 @@ def told(session_key: str, outcome: Outcome) -> Entry:
             return Entry("life", _LOOP, f"{session_key} is over", None, outcome.reason)
 
 
+def left_behind(session_key: str, reason: str) -> Entry:
+    """A conversation is over, and what was only for it is still there."""
+    return Entry("error", _LOOP, f"What belonged to {session_key} cannot be cleared away yet", "warn", reason)
+
+
 def _what(archive: Archive) -> str:
     return f"{archive.message_count} message{'s' if archive.message_count > 1 else ''}"
 

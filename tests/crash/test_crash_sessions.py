@@ -21,12 +21,13 @@ from common.result import Ok
 from modules.database import Database
 from modules.llm_gateway.types import Message, ToolAnswer, ToolCall
 from modules.schema import MIGRATIONS
-from modules.sessions.archive_file import messages
-from modules.sessions.rows import blocks, joined
+from modules.sessions.archive_reading import Archives
+from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
 from tests.crash.crash_rig import Nursery, kill
 from tests.crash.sessions_child import AGENT, Room, open_room
 from tests.living import KEY, Mind, call
+from tests.modules.sessions.session_values import joined
 from town.mind.service import model_app
 from town.mind.types import ChatRequest, Thought
 from town.serving import serve
@@ -120,16 +121,17 @@ async def look(room: Room, figures: Figures) -> None:
     """Finish what was left, as a start does; then everything is in its place exactly once."""
     figures.resumed += len(await room.archivist.finish_prepared())
     assert await room.archivist.finish_prepared() == []
-    listed = await room.archivist.listed(limit=10**6)
+    archives = Archives(room.database, room.storage)
+    listed = await archives.listed(limit=10**6)
     stored = await room.storage.list(f"agents/{AGENT}")
     assert isinstance(stored, Ok)
     assert {info.key for info in stored.data} == {archive.key for archive in listed}
     found: list[int] = []
     for archive in listed:
-        lines = await room.archivist.read(archive)
+        lines = await archives.read(archive)
         assert isinstance(lines, Ok)
         assert len(lines.data) == archive.message_count
-        found += _checked(messages(lines.data))
+        found += _checked(joined((line.role, line.message) for line in lines.data))
     going_on = await room.database.run(_sessions_with_rows)
     for session_id in going_on:
         found += _checked(await _kept(room.sessions, session_id))

@@ -14,6 +14,7 @@ from common.clock import iso
 from common.files import write_atomic
 from modules.home import Home
 from modules.memory.types import Kind, NewMemory
+from modules.sessions.archive_reading import Archives
 from modules.sessions.types import OWNER_SESSION
 from tests.living import Life, World, awake, call, replying
 from town.mind.types import ChatRequest, Thought
@@ -79,8 +80,9 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
             await life.app.owner.answer(line)
         outcome = await life.app.owner.start_afresh()
         assert outcome.status == "done"
-        (archive,) = await life.app.archivist.listed(OWNER_SESSION)
-        read = await life.app.archivist.read(archive)
+        archives = Archives(life.app.rails.database, knowledge.keeping.storage)
+        (archive,) = await archives.listed(OWNER_SESSION)
+        read = await archives.read(archive)
         assert read.success
         assert archive.message_count == 6
         found = [memory.body for memory in await knowledge.keeping.memories.listed()]
@@ -197,7 +199,8 @@ async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on
     async with awake(home) as life:
         for number in range(16):
             await life.app.owner.answer(f"Tell me about weir number {number}.")
-        parts = await life.app.archivist.listed(OWNER_SESSION)
+        rails = life.app.rails
+        parts = await Archives(rails.database, rails.knowledge.keeping.storage).listed(OWNER_SESSION)
     assert parts
     assert all(part.part is not None for part in parts)
     assert "They spoke at length about weirs." in told(world.mind.asked[-1])

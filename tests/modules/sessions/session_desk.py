@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +72,6 @@ class Desk:
     memories: SqliteMemories
     distiller: Distiller
     forgotten: list[str] = field(default_factory=list)
-
     ended: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -119,7 +118,13 @@ class Desk:
         self.forgotten.append(session_key)
         return await self.storage.delete_all(media_prefix(session_key))
 
-    def archivist_with(self, storage: Storage, *, one_transaction: bool = True) -> Archivist:
+    def archivist_with(
+        self,
+        storage: Storage,
+        *,
+        one_transaction: bool = True,
+        on_end: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Archivist:
         """Another archivist on the same ground."""
         return Archivist(
             sessions=self.sessions,
@@ -131,7 +136,7 @@ class Desk:
             clock=self.clock,
             agent_id=AGENT,
             forget_media=self.forget_media,
-            on_end=self.hear_of_the_end,
+            on_end=on_end or self.hear_of_the_end,
             remember=remember if one_transaction else None,
         )
 

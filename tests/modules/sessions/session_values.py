@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
 from modules.llm_gateway.types import Block, Image, Message, Text, ToolAnswer, ToolCall
-from modules.sessions.rows import parts, tokens_of
-from modules.sessions.types import Row
+from modules.sessions.rows import blocks, parts, tokens_of
+from modules.sessions.types import Role, Row
 from modules.tools.types import Provenance
 
 WORDS = st.text(max_size=12)
@@ -47,6 +47,28 @@ def rows_of(
         )
         for seq, (role, message) in enumerate(split, 1)
     ]
+
+
+def normal(message: Message) -> list[Message]:
+    """`message` as it comes back: answers apart from other words, and a single text as a plain string."""
+    return joined((role, Message(part.role, _plain(part.content))) for role, part in parts(message))
+
+
+def joined(rows: Iterable[tuple[Role, Message]]) -> list[Message]:
+    """The messages that rows hold: the answers to one round of calls are one message again."""
+    messages: list[Message] = []
+    previous: Role | None = None
+    for role, message in rows:
+        if role == previous == "toolResult":
+            messages[-1] = Message("user", (*blocks(messages[-1]), *blocks(message)))
+        else:
+            messages.append(message)
+        previous = role
+    return messages
+
+
+def _plain(content: str | tuple[Block, ...]) -> str | tuple[Block, ...]:
+    return content[0].text if len(content) == 1 and isinstance(content[0], Text) else content
 
 
 def asks(*names: str) -> Message:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from common.redact import MASK, Redactor
 from modules.llm_gateway.messages import convert_messages
 from modules.llm_gateway.types import Image, Message, Text, ToolAnswer, ToolCall
-from modules.sessions.archive_file import messages, pack, unpack
-from modules.sessions.rows import dump, from_fields, joined, normal, parts, redacted, to_fields, tokens_of
+from modules.sessions.archive_file import Line, pack, unpack
+from modules.sessions.rows import dump, from_fields, parts, redacted, to_fields, tokens_of
 from modules.sessions.types import Role
-from tests.modules.sessions.session_values import MESSAGES, answers, asks, rows_of
+from tests.modules.sessions.session_values import MESSAGES, answers, asks, joined, normal, rows_of
 
 SECRET = "correct-horse-battery"
 
@@ -42,7 +42,7 @@ def test_an_archive_holds_every_message_and_is_the_same_bytes_each_time(said: li
     lines = unpack(pack(rows))
     assert pack(rows) == pack(rows)
     assert len(lines) == len(rows)
-    assert convert_messages(messages(lines)) == convert_messages(said)
+    assert convert_messages(_messages(lines)) == convert_messages(said)
 
 
 def test_one_message_with_several_answers_is_several_rows_and_comes_back_as_one() -> None:
@@ -85,7 +85,7 @@ def test_a_picture_is_kept_as_a_reference_to_its_bytes() -> None:
 
 def test_half_a_surrogate_pair_and_a_zero_byte_survive() -> None:
     said = [Message("user", "half \ud83d of a pair, \x00, and a line\u2028break")]
-    assert messages(unpack(pack(rows_of(said)))) == said
+    assert _messages(unpack(pack(rows_of(said)))) == said
 
 
 @pytest.mark.parametrize(
@@ -144,3 +144,7 @@ def test_a_picture_weighs_more_than_its_words() -> None:
 
 def _text(data: bytes) -> str:
     return gzip.decompress(data).decode()
+
+
+def _messages(lines: list[Line]) -> list[Message]:
+    return joined((line.role, line.message) for line in lines)

@@ -11,10 +11,8 @@ from common.redact import MASK
 from modules.llm_gateway.types import Message, Usage
 from modules.sessions.types import OWNER_SESSION
 from modules.tools.types import Provenance
-from tests.modules.sessions.session_desk import SECRET, Desk, keeps
+from tests.modules.sessions.session_desk import SECRET, THREAD, Desk, keeps
 from tests.modules.sessions.session_values import answers, asks
-
-THREAD = "bluesky:thread:at://did:plc:x/app.bsky.feed.post/3k"
 
 
 async def test_a_conversation_goes_on_under_its_key_until_it_is_ended(desk: Desk) -> None:
@@ -25,7 +23,7 @@ async def test_a_conversation_goes_on_under_its_key_until_it_is_ended(desk: Desk
     await desk.archivist.reset(OWNER_SESSION)
     second = await desk.sessions.open(OWNER_SESSION)
     assert second.id != first.id
-    assert [session.id for session in await desk.sessions.ended()] == [first.id]
+    assert await desk.table("SELECT id FROM sessions WHERE ended_at IS NOT NULL") == [{"id": first.id}]
 
 
 async def test_conversations_that_begin_in_one_instant_have_ids_of_their_own(desk: Desk) -> None:
@@ -50,7 +48,7 @@ async def test_what_was_added_is_on_the_disk_with_role_time_weight_and_trust(des
     assert rows[0].created_at == "2026-01-05T12:00:00.000Z"
     assert rows[3].created_at == "2026-01-05T12:01:00.000Z"
     assert all(row.tokens > 4 for row in rows)
-    assert await desk.sessions.history(session_id) == [
+    assert await desk.history(session_id) == [
         Message("user", "look around"),
         asks("look", "post"),
         answers("look", "post"),
@@ -60,7 +58,7 @@ async def test_what_was_added_is_on_the_disk_with_role_time_weight_and_trust(des
 
 async def test_no_secret_is_written(desk: Desk) -> None:
     session_id = await desk.say(OWNER_SESSION, Message("user", f"my password is {SECRET}"))
-    assert await desk.sessions.history(session_id) == [Message("user", f"my password is {MASK}")]
+    assert await desk.history(session_id) == [Message("user", f"my password is {MASK}")]
     assert SECRET not in str(await desk.table("SELECT * FROM session_messages"))
 
 
