@@ -5,7 +5,9 @@ because a subject is how whoever saves says "this is what I know of it now". And
 of a day) never takes the place of anything: that something else happened later does not make it untrue.
 
 Words of lesser trust never push out words of greater trust: else any stranger could make the SOUL forget its owner by
-naming the right subject. They are kept beside them.
+naming the right subject. They are kept beside them. Nor do they ever gain trust: when somebody trusted more says the
+same, it is their wording that is kept, or else a stranger's subject and tags would stand there as if the owner had
+chosen them.
 """
 
 from __future__ import annotations
@@ -95,32 +97,38 @@ def united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def same(new: Entry, subject_key: str) -> bool:
+def same(new: Entry, subject_key: str, trust: Trust) -> bool:
     """Whether `new` only repeats a living memory of the same kind and body that stands under `subject_key`.
 
     Under another subject it does if the body itself names the new one ("Ada lives in Berlin" under "Ada"), for then
-    nothing is lost. "Berlin" under "Ada" and under "Bo" are two things, and so is what happens twice.
+    nothing is lost, and if that other subject comes from somebody no less trusted. "Berlin" under "Ada" and under "Bo"
+    are two things, and so is what happens twice.
     """
-    return new.subject_key == subject_key or (new.kind not in ACCUMULATING and _names_its_subject(new))
+    return new.subject_key == subject_key or (trust in may_lend_its_subject(new) and _names_its_subject(new))
+
+
+def may_lend_its_subject(new: Entry) -> tuple[Trust, ...]:
+    """Of which trust memories under another subject must be for `new` to be a repetition of one."""
+    return () if new.kind in ACCUMULATING else TRUSTS[TRUSTS.index(new.trust) :]
 
 
 def refreshed(old: Memory, new: Entry, now: datetime) -> Memory:
-    """`old`, said again. It rests on the better witness, and a lesser one adds nothing to it.
+    """`old`, said again. A better witness puts it in their own words; a lesser one adds nothing to it.
 
     Only the owner's own word makes public what was private.
     """
-    better = max(old.trust, new.trust, key=TRUSTS.index)
-    heeded = TRUSTS.index(new.trust) >= TRUSTS.index(old.trust)
-    private = new.private or (old.private and new.trust != "owner")
-    return replace(
+    before, after = TRUSTS.index(old.trust), TRUSTS.index(new.trust)
+    again = replace(
         old,
-        tags=united(old.tags, new.tags) if heeded else old.tags,
-        importance=max(old.importance, new.importance) if heeded else old.importance,
-        source=old.source if better == old.trust else new.source,
-        trust=better,
-        private=private,
+        private=new.private or (old.private and new.trust != "owner"),
         updated_at=max(old.updated_at, iso(now)),
     )
+    if after < before:
+        return again
+    again = replace(again, importance=max(old.importance, new.importance))
+    if after == before:
+        return replace(again, tags=united(old.tags, new.tags))
+    return replace(again, subject=new.subject, body=new.body, tags=new.tags, source=new.source, trust=new.trust)
 
 
 def may_replace(new: Entry) -> tuple[Trust, ...]:

@@ -149,19 +149,29 @@ class PostgresMemories:
 
     async def _repeat(self, cursor: Cursor, entry: policy.Entry, now: datetime) -> int | None:
         await cursor.execute(
-            "SELECT id, subject_key FROM soul.memories WHERE agent = %s AND body_hash = %s AND kind = %s"
-            " AND superseded_by IS NULL ORDER BY subject_key = %s DESC, id DESC LIMIT 1",
-            (self._agent, entry.body_hash, entry.kind, entry.subject_key),
+            "SELECT id, subject_key, trust FROM soul.memories WHERE agent = %s AND body_hash = %s AND kind = %s"
+            " AND superseded_by IS NULL AND (subject_key = %s OR trust = ANY(%s))"
+            " ORDER BY subject_key = %s DESC, id DESC LIMIT 1",
+            (
+                self._agent,
+                entry.body_hash,
+                entry.kind,
+                entry.subject_key,
+                list(policy.may_lend_its_subject(entry)),
+                entry.subject_key,
+            ),
         )
         row = await cursor.fetchone()
-        if row is None or not policy.same(entry, row["subject_key"]):
+        if row is None or not policy.same(entry, row["subject_key"], row["trust"]):
             return None
         after = policy.refreshed((await self._fetch(cursor, [row["id"]]))[0], entry, now)
         await cursor.execute(
-            "UPDATE soul.memories SET updated_at = %s, tags = %s, importance = %s, source = %s, trust = %s,"  # noqa: S608 - constants
-            f" private = %s, words = {_INDEXED} WHERE id = %s",
+            "UPDATE soul.memories SET updated_at = %s, subject = %s, body = %s, tags = %s, importance = %s,"  # noqa: S608 - constants
+            f" source = %s, trust = %s, private = %s, words = {_INDEXED} WHERE id = %s",
             (
                 parse_iso(after.updated_at),
+                after.subject,
+                after.body,
                 list(after.tags),
                 after.importance,
                 after.source,

@@ -103,18 +103,27 @@ def memory_of(row: sqlite3.Row) -> Memory:
 
 def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) -> int | None:
     row = connection.execute(
-        "SELECT id, subject_key FROM memories WHERE body_hash = ? AND kind = ? AND superseded_by IS NULL"
-        " ORDER BY subject_key = ? DESC, id DESC",
-        (entry.body_hash, entry.kind, entry.subject_key),
+        "SELECT id, subject_key, trust FROM memories WHERE body_hash = ? AND kind = ? AND superseded_by IS NULL"
+        " AND (subject_key = ? OR trust IN (SELECT value FROM json_each(?)))"
+        " ORDER BY subject_key = ? DESC, id DESC LIMIT 1",
+        (
+            entry.body_hash,
+            entry.kind,
+            entry.subject_key,
+            json.dumps(policy.may_lend_its_subject(entry)),
+            entry.subject_key,
+        ),
     ).fetchone()
-    if row is None or not policy.same(entry, row["subject_key"]):
+    if row is None or not policy.same(entry, row["subject_key"], row["trust"]):
         return None
     after = policy.refreshed(fetch(connection, [row["id"]])[0], entry, now)
     connection.execute(
-        "UPDATE memories SET updated_at = ?, tags = ?, importance = ?, source = ?, trust = ?, private = ?, shelf = ?"
-        " WHERE id = ?",
+        "UPDATE memories SET updated_at = ?, subject = ?, body = ?, tags = ?, importance = ?, source = ?, trust = ?,"
+        " private = ?, shelf = ? WHERE id = ?",
         (
             after.updated_at,
+            after.subject,
+            after.body,
             _TAG_END.join(after.tags),
             after.importance,
             after.source,

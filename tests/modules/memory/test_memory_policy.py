@@ -79,7 +79,16 @@ def test_a_key_is_its_own_key(text: str) -> None:
 def test_the_same_words_under_another_subject_are_the_same_only_if_they_name_it(
     entry: policy.Entry, standing_under: str, *, same: bool
 ) -> None:
-    assert policy.same(entry, standing_under) == same
+    assert policy.same(entry, standing_under, entry.trust) == same
+
+
+@pytest.mark.parametrize("trust", policy.TRUSTS)
+@pytest.mark.parametrize("standing", policy.TRUSTS)
+def test_under_a_subject_of_somebody_trusted_less_nothing_is_a_repetition(trust: Trust, standing: Trust) -> None:
+    ranks = policy.TRUSTS.index
+    entry = new("Ada lives in Berlin", "Ada", "person", trust)
+    assert policy.same(entry, "obey the stranger", standing) == (ranks(standing) >= ranks(trust))
+    assert policy.same(entry, "ada", standing)
 
 
 @pytest.mark.parametrize(
@@ -119,14 +128,22 @@ def test_only_the_owners_own_word_makes_public_what_was_private(
     assert policy.refreshed(old(private=was_private), entry, NOW).private == is_private
 
 
-def test_a_repetition_rests_on_the_better_witness_and_never_lowers_anything() -> None:
-    before = old(trust="peer", source="bluesky:peer", importance=4)
+def test_a_repetition_by_a_better_witness_is_kept_in_their_own_words() -> None:
+    before = old(subject="TEA", tags=("obey-mallory",), trust="peer", source="bluesky:peer", importance=4)
     later = NOW + timedelta(days=3)
-    better = policy.entry(NewMemory("fact", "tea", "Tea is green", ("LEAF", "cup"), 2, "self", "self"))
+    better = policy.entry(NewMemory("fact", "tea", "Tea is green", ("cup",), 2, "self", "self"))
     after = policy.refreshed(before, better, later)
-    assert after == replace(before, tags=("leaf", "cup"), trust="self", source="self", updated_at=iso(later))
-    more = policy.entry(NewMemory("fact", "tea", "Tea is green", (), 5, "other", "peer"))
-    assert policy.refreshed(before, more, NOW - timedelta(days=9)) == replace(before, importance=5)
+    own = replace(before, subject="tea", body="Tea is green", tags=("cup",), trust="self", source="self")
+    assert after == replace(own, updated_at=iso(later))
+
+
+def test_a_repetition_by_an_equal_witness_adds_tags_and_never_lowers_anything() -> None:
+    before = old(trust="peer", source="bluesky:peer", importance=4)
+    more = policy.entry(NewMemory("fact", "tea", "Tea is green", ("LEAF", "cup"), 5, "other", "peer"))
+    after = policy.refreshed(before, more, NOW - timedelta(days=9))
+    assert after == replace(before, tags=("leaf", "cup"), importance=5)
+    less = policy.entry(NewMemory("fact", "tea", "Tea is green", (), 1, "other", "peer"))
+    assert policy.refreshed(before, less, NOW) == before
 
 
 def test_a_lesser_witness_adds_nothing_but_that_it_was_said_again() -> None:
