@@ -110,6 +110,12 @@ def done(connection: sqlite3.Connection, session_key: str | None, limit: int) ->
     )
 
 
+def of_session(connection: sqlite3.Connection, session_id: str) -> list[Archive]:
+    """All of one conversation, in the order of what was said."""
+    where = "session_id = :id ORDER BY part IS NULL, part"
+    return _archives(connection, where, {"id": session_id})
+
+
 def _parts(connection: sqlite3.Connection, session_id: str) -> int:
     query = "SELECT count(*) FROM archives WHERE session_id = ? AND part IS NOT NULL"
     return int(connection.execute(query, (session_id,)).fetchone()[0])

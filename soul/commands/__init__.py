@@ -33,6 +33,13 @@ class DraftAction(StrEnum):
     REJECT = "reject"
 
 
+class TalkAction(StrEnum):
+    """What `soul talks` can do."""
+
+    LIST = "list"
+    SHOW = "show"
+
+
 class PromptAudience(StrEnum):
     """Who may read what comes of a turn, for `--for`."""
 
@@ -159,6 +166,21 @@ def drafts(
 
 
 @app.command()
+def talks(
+    action: Annotated[TalkAction, typer.Argument(help="What to do.")] = TalkAction.LIST,
+    talk_id: Annotated[str, typer.Argument(metavar="[ID]", help="An id, or its first characters.")] = "",
+    *,
+    limit: Annotated[int, typer.Option(help="List at most so many.", min=1)] = 20,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """Its conversations, those that go on and those that are archived; also while it runs."""
+    from soul.commands.talks import run_talks  # noqa: PLC0415 - only this command needs it
+
+    run_talks(home, action, talk_id, limit=limit, as_json=json)
+
+
+@app.command()
 def why(
     what: Annotated[str, typer.Argument(help="A link to a post, an at:// address, or an act's id.")],
     *,
@@ -191,13 +213,14 @@ def prompt(
         PromptAudience, typer.Option("--for", help="Who may read what comes of it.")
     ] = PromptAudience.OWNER,
     text: Annotated[bool, typer.Option("--text", help="The text itself.")] = False,
+    about: Annotated[str, typer.Option("--about", help="The words of the turn, to see what comes to mind.")] = "",
     home: Home = Path(),
     json: Json = False,
 ) -> None:
     """What the model is told before anything else: its parts, their sizes, and what had no room."""
     from soul.commands.prompt import run_prompt  # noqa: PLC0415 - only this command needs it
 
-    run_prompt(home, audience.value, as_json=json, text=text)
+    run_prompt(home, audience.value, as_json=json, text=text, about=about)
 
 
 @own.command("log")

@@ -21,6 +21,7 @@ from common.result import Ok
 from modules.database import Database
 from modules.llm_gateway.types import Message, ToolAnswer, ToolCall
 from modules.schema import MIGRATIONS
+from modules.sessions import endings
 from modules.sessions.archive_reading import Archives
 from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
@@ -121,6 +122,7 @@ async def look(room: Room, figures: Figures) -> None:
     """Finish what was left, as a start does; then everything is in its place exactly once."""
     figures.resumed += len(await room.archivist.finish_prepared())
     assert await room.archivist.finish_prepared() == []
+    assert await room.database.run(endings.due) == []
     archives = Archives(room.database, room.storage)
     listed = await archives.listed(limit=10**6)
     stored = await room.storage.list(f"agents/{AGENT}")

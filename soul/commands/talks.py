@@ -1,0 +1,188 @@
+"""`soul talks`: conversations that go on and those that are archived, for the owner to read; the SOUL may be awake."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from adapters.storage.store import Credentials, open_storage
+from common.clock import iso, local, parse_iso
+from common.errors import ConfigError, SoulError
+from common.result import Err
+from common.settings import Settings, load_settings
+from modules.database import Database
+from modules.home import Home
+from modules.llm_gateway.types import Block, Image, Text, ToolAnswer, ToolCall
+from modules.sessions import talks
+from modules.sessions.archive_file import Line
+from modules.sessions.archive_reading import Archives
+from modules.sessions.rows import blocks, to_fields, words_of
+from modules.sessions.talks import Stretch, Talk
+from modules.sessions.types import Session, is_main
+from soul.commands import TalkAction
+from soul.terminal.plain import printable, visible
+
+_DEADLINE_S = 20.0
+_SECOND_MS = 1000
+_STATES = {"goes on": "goes on", "archived": "archived", "waits": "waits for the store"}
+
+
+def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json: bool) -> None:
+    """Print them, or one of them whole. Raises `SoulError` where there is none, or where some of it cannot be read."""
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    if action is TalkAction.LIST:
+        listed = asyncio.run(_listed(home, limit))
+        if as_json:
+            _print_json([_facts(talk) for talk in listed])
+        else:
+            _say(*_list_lines(listed, settings))
+        return
+    if not given:
+        raise ConfigError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
+    session, found, troubles = asyncio.run(_read(settings, home, given))
+    if as_json:
+        _print_json({"session": session.id, "key": session.key, "stretches": [_whole(each) for each in found]})
+    else:
+        _say(f"{session.id}  {session.key}", *_show_lines(found, settings))
+    if troubles:
+        missing = sum(stretch.talk.messages for stretch in found if stretch.lines is None)
+        remedy = "Check STORAGE_URL and its credentials, and try again."
+        raise SoulError(f"{missing} messages cannot be read: {troubles[0]}", remedy=remedy)
+
+
+async def _listed(home: Home, limit: int) -> list[Talk]:
+    database = await Database.beside(home.database)
+    try:
+        return await database.run(lambda connection: talks.listed(connection, limit))
+    finally:
+        await database.close()
+
+
+async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, list[Stretch], list[str]]:
+    """The conversation, as much of it as can be read, and why the rest cannot."""
+    storage = open_storage(
+        settings.storage_url,
+        root=home.store,
+        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
+        deadline_s=_DEADLINE_S,
+    )
+    database = await Database.beside(home.database)
+    try:
+        session = await database.run(lambda connection: talks.find(connection, given))
+        found = await database.run(lambda connection: talks.stretches(connection, session))
+        return session, *(await _fetched(found, Archives(database, storage)))
+    finally:
+        await database.close()
+        await storage.aclose()
+
+
+async def _fetched(found: Sequence[Stretch], archives: Archives) -> tuple[list[Stretch], list[str]]:
+    whole, troubles = [], []
+    for stretch in found:
+        archive = stretch.talk.archive
+        if stretch.lines is not None or archive is None:
+            whole.append(stretch)
+            continue
+        read = await archives.read(archive)
+        if isinstance(read, Err):
+            troubles.append(read.error)
+            whole.append(stretch)
+        else:
+            whole.append(Stretch(stretch.talk, tuple(read.data)))
+    return whole, troubles
+
+
+def _list_lines(listed: Sequence[Talk], settings: Settings) -> Iterator[str]:
+    if not listed:
+        yield "Nothing was said yet"
+        return
+    for talk in listed:
+        tokens = f"{talk.tokens:>9} tokens" if talk.tokens is not None else " " * 16
+        what = f"{talk.session_key}, part {talk.part}" if talk.part else talk.session_key
+        when = _when(parse_iso(talk.at), settings)
+        yield f"{talk.session_id}  {when}  {_STATES[talk.state]:<19}  {talk.messages:>5} messages  {tokens}  {what}"
+    yield "`soul talks show ID` for what was said (the first characters of an ID will do)"
+
+
+def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
+    before = ""
+    for stretch in found:
+        talk = stretch.talk
+        yield ""
+        part = f"Part {talk.part}, " if talk.part else ""
+        yield f"{part}{talk.messages} messages, {_STATES[talk.state]} ({_when(parse_iso(talk.at), settings)})"
+        if stretch.lines is None:
+            yield "  cannot be read now"
+        for line in stretch.lines or ():
+            said = [words for block in blocks(line.message) for words in _told(block).splitlines()] or [""]
+            who = "SUMMARY" if before and "\n".join(said) == before else _who(line, talk)
+            yield f"  {_when(_moment(line), settings)}  {who}: {said[0]}"
+            yield from (f"    {words}" for words in said[1:])
+        before = "\n".join(talk.archive.distilled.message.splitlines()) if talk.archive else ""
+
+
+def _who(line: Line, talk: Talk) -> str:
+    match line.role, blocks(line.message):
+        case "assistant", _:
+            return "SOUL"
+        case "toolResult", (ToolAnswer(_, name), *_):
+            return f"TOOL {printable(name)}"
+    return "OWNER" if is_main(talk.session_key) else "THEM"
+
+
+def _told(block: Block) -> str:
+    match block:
+        case ToolCall():
+            return f"uses {words_of(block)}"
+        case Image(alt=alt):
+            return f"[picture: {alt}]" if alt else "[picture]"
+        case Text() | ToolAnswer():
+            return words_of(block)
+
+
+def _facts(talk: Talk) -> dict[str, Any]:
+    return {
+        "session": talk.session_id,
+        "key": talk.session_key,
+        "state": talk.state,
+        "at": talk.at,
+        "messages": talk.messages,
+        "tokens": talk.tokens,
+        "part": talk.part,
+        "archive": talk.archive.key if talk.archive else None,
+    }
+
+
+def _whole(stretch: Stretch) -> dict[str, Any]:
+    """With what was said; that is null where it cannot be read."""
+    said = None
+    if stretch.lines is not None:
+        said = [
+            {"role": line.role, "at": iso(_moment(line)), **to_fields(line.role, line.message)}
+            for line in stretch.lines
+        ]
+    return {**_facts(stretch.talk), "said": said}
+
+
+def _moment(line: Line) -> datetime:
+    return datetime.fromtimestamp(line.timestamp / _SECOND_MS, UTC)
+
+
+def _when(moment: datetime, settings: Settings) -> str:
+    return f"{local(moment, settings.soul_timezone):%Y-%m-%d %H:%M}"
+
+
+def _print_json(value: object) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it comes back the same.
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
