@@ -1,7 +1,8 @@
 """The way to a PostgreSQL server: one connection, opened when it is needed, and a deadline on everything.
 
-A transaction that did not end is rolled back by the server, whatever happens here. A broken connection is let go of;
-the next transaction opens another.
+A transaction that did not end is rolled back by the server, whatever happens here. After every fault of the server the
+connection is let go of, and the next transaction opens another, which after a failover leads to the new server. Nothing
+that a server does ends a life: it may be mended while the SOUL goes on without.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from common.errors import ConfigError, SoulError, StorageError, Transient
+from common.errors import ConfigError, Transient
 from modules.memory.postgres_schema import MIGRATIONS
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ _SCHEMA_LOCK = 0x50554C
 
 
 class Link:
-    """One connection to `url`, for one transaction at a time."""
+    """One connection to `url`, for one transaction at a time.
+
+    Raises:
+        ConfigError: psycopg is not installed, or `url` is no address of a server.
+
+    """
 
     def __init__(self, url: str, deadline_s: float = DEADLINE_S) -> None:
         try:
@@ -41,6 +47,14 @@ class Link:
                 "DATABASE_URL names a PostgreSQL server, and psycopg is not installed",
                 remedy="Install it: pip install 'psycopg[binary]'",
             ) from error
+        try:
+            psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            # NOTE(self): what psycopg says here quotes the address, and with it the password.
+            raise ConfigError(
+                "DATABASE_URL is no address of a PostgreSQL server",
+                remedy="Write it as postgresql://user:password@host:5432/database.",
+            ) from None
         self._psycopg = psycopg
         self._url = url
         self._deadline_s = deadline_s
@@ -52,9 +66,8 @@ class Link:
         """A cursor inside one transaction, which is committed if the block ends well.
 
         Raises:
-            ConfigError: a newer version made the tables.
-            StorageError: the server's disk is full, or we may not write there.
-            Transient: the server cannot be reached, lets nobody in, or was too slow.
+            Transient: the server cannot be reached, lets nobody in, was too slow, only reads, has no room or no right
+                for us, or a newer version made its tables.
 
         """
         async with self._turn:
@@ -65,13 +78,15 @@ class Link:
                         yield cursor
             except TimeoutError as error:
                 await self._let_go()
-                raise Transient(f"PostgreSQL did not answer within {self._deadline_s:g} s") from error
+                raise Transient(
+                    f"PostgreSQL did not answer within {self._deadline_s:g} s",
+                    remedy="If this goes on, look after the server of DATABASE_URL.",
+                ) from error
             except self._psycopg.Error as error:
-                if self._connection is not None and (self._connection.broken or self._connection.closed):
-                    await self._let_go()
                 known = self._explain(error)
                 if known is None:
                     raise
+                await self._let_go()
                 raise known from error
 
     async def aclose(self) -> None:
@@ -104,11 +119,14 @@ class Link:
         if connection is not None:
             await connection.close()
 
-    def _explain(self, error: psycopg.Error) -> SoulError | None:
+    def _explain(self, error: psycopg.Error) -> Transient | None:
+        """None for what is no fault of the server's."""
         kinds, said = self._psycopg.errors, str(error).strip().splitlines()[:1]
         words = f"PostgreSQL: {said[0] if said else type(error).__name__}"
-        if isinstance(error, kinds.DiskFull | kinds.InsufficientPrivilege | kinds.ReadOnlySqlTransaction):
-            return StorageError(words, remedy="Ask whoever keeps the server of DATABASE_URL.")
+        if isinstance(error, kinds.InsufficientPrivilege | kinds.InvalidSchemaName | kinds.UndefinedTable):
+            return Transient(words, remedy="Ask whoever keeps the server of DATABASE_URL for what is missing there.")
+        if isinstance(error, kinds.DiskFull | self._psycopg.InternalError):
+            return Transient(words, remedy="If this goes on, ask whoever keeps the server of DATABASE_URL.")
         if isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             # NOTE(self): who is refused at the door is told so in words only; a server that starts refuses everybody.
             return Transient(words, remedy="If this goes on, check DATABASE_URL and the server behind it.")
@@ -126,7 +144,7 @@ async def _migrate(cursor: Cursor) -> None:
     await cursor.execute("SELECT version FROM soul.version")
     version = _one(await cursor.fetchone())["version"]
     if version > len(MIGRATIONS):
-        raise ConfigError(
+        raise Transient(
             f"A newer version made the tables in PostgreSQL (schema {version}; this one knows {len(MIGRATIONS)})",
             remedy="Install the newer version again.",
         )

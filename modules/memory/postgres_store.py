@@ -34,7 +34,7 @@ class PostgresMemories:
     """A `MemoryStore` of one `agent` on the server at `url`, which is asked for the first time when it is needed.
 
     Raises:
-        ConfigError: psycopg is not installed.
+        ConfigError: psycopg is not installed, or `url` is no address of a server.
 
     """
 

@@ -1,7 +1,8 @@
 """What of memory a turn is shown: whole entries that fit its message, in their words, and counted as shown.
 
 Outside the owner's own sessions only what may be told to others is looked at. Words that rest on other people are
-framed as theirs, and the turn learns whose words came in. The counters are committed before the text is handed out.
+framed as theirs, and the turn learns whose words came in. The counters are committed before the text is handed out; a
+store that only reads for now costs the counters, and not the text.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from common.clock import Clock, local, parse_iso
+from common.errors import Transient
 from modules.foreign_text import Framer
 from modules.memory.types import Memory, MemoryStore, Query, Trust
 from modules.skills import Skills
@@ -69,11 +71,15 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What came to mind: `text` for the prompt ("" for nothing), and whose words it brings in, if they are not ours."""
+    """What came to mind: `text` for the prompt ("" for nothing), and whose words it brings in, if they are not ours.
+
+    `uncounted` says why it was not counted as shown; "" when it was.
+    """
 
     text: str = ""
     memories: tuple[Memory, ...] = ()
     provenance: Provenance | None = None
+    uncounted: str = ""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -97,8 +103,9 @@ class Recall:
         least: Provenance = Provenance.STRANGER,
         max_entries: int = RECALL_ENTRIES,
         max_tokens: int = RECALL_TOKENS,
+        counted: bool = True,
     ) -> Recalled:
-        """The best entries for `text` that fit, whole; their counters are raised.
+        """The best entries for `text` that fit, whole; their counters are raised if it is `counted`.
 
         Args:
             text: the new message of the turn.
@@ -107,6 +114,7 @@ class Recall:
             least: leave out what rests on words less trusted than these, so that the turn does not sink.
             max_entries: at most so many.
             max_tokens: at most so much, by `estimate`, the introduction included.
+            counted: False for a look that no model sees.
 
         """
         now = self._clock.now()
@@ -122,5 +130,10 @@ class Recall:
                 text = longer
         if not shown:
             return Recalled()
-        await self._store.recalled([memory.id for memory in shown], now)
-        return Recalled(page.replace(_PLACE, text), tuple(shown), words_of(shown))
+        if counted:
+            uncounted = ""
+        try:
+            await self._store.recalled([memory.id for memory in shown], now)
+        except Transient as error:
+            uncounted = str(error)
+        return Recalled(page.replace(_PLACE, text), tuple(shown), words_of(shown), uncounted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,9 +12,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from common.errors import ConfigError, StorageError, Transient
+from common.clock import FakeClock
+from common.errors import ConfigError, Transient
+from modules.foreign_text import Framer
 from modules.memory.postgres_store import PostgresMemories
+from modules.memory.recall import Recall, Telling
 from modules.memory.types import NewMemory, Query
+from tests.modules.memory.memory_desk import SKILLS
 from tests.modules.memory.memory_places import postgres_place
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -95,14 +100,99 @@ async def test_a_server_that_does_not_know_us_is_told_with_its_remedy(postgres_u
         assert "DATABASE_URL" in caught.value.remedy
 
 
-async def test_a_server_where_we_may_not_write_is_told_with_its_remedy(postgres_url: str) -> None:
+def _as(role: str, url: str) -> str:
+    return url.replace(f"://{url.split('://')[1].split('@', maxsplit=1)[0]}@", f"://{role}@")
+
+
+async def _house_of(url: str, name: str, role: str) -> str:
+    """A database with tables, in which `role` may read and write; the address for that role."""
+    own = await _own_database(url, name)
+    async with postgres_place(own) as store:
+        await store.count()
+    await _execute(
+        own,
+        f"CREATE ROLE {role} LOGIN",
+        f"GRANT USAGE ON SCHEMA soul TO {role}",
+        f"GRANT ALL ON ALL TABLES IN SCHEMA soul TO {role}",
+    )
+    return _as(role, own)
+
+
+async def test_a_server_where_we_may_not_write_is_a_passing_trouble_with_its_remedy(postgres_url: str) -> None:
     url = await _own_database(postgres_url, "closed_house")
     await _execute(url, "CREATE ROLE guest LOGIN")
-    user = url.split("://")[1].split("@", maxsplit=1)[0]
-    async with postgres_place(url.replace(f"://{user}@", "://guest@")) as store:
-        with pytest.raises(StorageError, match="permission denied") as caught:
+    async with postgres_place(_as("guest", url)) as store:
+        with pytest.raises(Transient, match="permission denied") as caught:
             await store.count()
-        assert caught.value.remedy
+        assert "DATABASE_URL" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "breaks", "mends", "said"),
+    [
+        (
+            "standby",
+            "ALTER ROLE standby SET default_transaction_read_only = on",
+            "ALTER ROLE standby SET default_transaction_read_only = off",
+            "read-only transaction",
+        ),
+        (
+            "revoked",
+            "REVOKE INSERT ON soul.memories FROM revoked",
+            "GRANT INSERT ON soul.memories TO revoked",
+            "permission denied",
+        ),
+        ("crowded", "ALTER ROLE crowded CONNECTION LIMIT 0", "ALTER ROLE crowded CONNECTION LIMIT -1", "too many"),
+        (
+            "full_disk",
+            """
+            CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+                $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END$$;
+            CREATE TRIGGER full_disk BEFORE INSERT ON soul.memories EXECUTE FUNCTION full_disk()
+            """,
+            "DROP TRIGGER full_disk ON soul.memories",
+            "could not extend file",
+        ),
+        ("renamed", "ALTER SCHEMA soul RENAME TO gone", "ALTER SCHEMA gone RENAME TO soul", "permission denied"),
+    ],
+)
+async def test_a_fault_of_the_server_passes_when_it_is_mended(
+    postgres_url: str, name: str, breaks: str, mends: str, said: str
+) -> None:
+    url = await _house_of(postgres_url, name, name)
+    admin = postgres_url.replace("/postgres?", f"/{name}?")
+    await _execute(admin, breaks)
+    async with postgres_place(url) as store:
+        for _ in range(2):
+            with pytest.raises(Transient, match=said) as caught:
+                await store.save(TEA, NOW)
+            assert "DATABASE_URL" in caught.value.remedy
+        await _execute(admin, mends)
+        await store.save(TEA, NOW)
+        assert await store.count() == 1
+
+
+async def test_tables_that_go_while_we_are_connected_are_a_passing_trouble(postgres_url: str) -> None:
+    url = await _own_database(postgres_url, "fire")
+    async with postgres_place(url) as store:
+        await store.save(TEA, NOW)
+        await _execute(url, "DROP SCHEMA soul CASCADE")
+        with pytest.raises(Transient, match=r"soul\.memories"):
+            await store.count()
+        assert await store.count() == 0
+
+
+async def test_a_recall_is_not_lost_where_it_cannot_be_counted(postgres_url: str) -> None:
+    url = await _house_of(postgres_url, "reading_room", "reader")
+    async with postgres_place(url, "recalls") as store:
+        await store.save(TEA, NOW)
+        await _execute(
+            postgres_url.replace("/postgres?", "/reading_room?"), "REVOKE UPDATE ON soul.memories FROM reader"
+        )
+        telling = Telling(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
+        recalled = await Recall(store, FakeClock(NOW), len).recall("tea", telling, public_only=False)
+        assert "tea is green" in recalled.text
+        assert "permission denied" in recalled.uncounted
 
 
 async def test_tables_of_a_newer_version_are_left_alone(postgres_url: str) -> None:
@@ -111,8 +201,16 @@ async def test_tables_of_a_newer_version_are_left_alone(postgres_url: str) -> No
         await store.save(TEA, NOW)
     await _execute(url, "UPDATE soul.version SET version = 99")
     async with postgres_place(url) as store:
-        with pytest.raises(ConfigError, match="newer version"):
+        with pytest.raises(Transient, match="newer version") as caught:
             await store.count()
+        assert caught.value.remedy == "Install the newer version again."
+
+
+@pytest.mark.parametrize("url", ["mysql://me:made-up@host/x", "postgresql://me:made-up@host/x?no=1", "made-up"])
+def test_what_is_no_address_of_a_server_is_a_wrong_setting_and_its_password_is_not_told(url: str) -> None:
+    with pytest.raises(ConfigError, match="DATABASE_URL") as caught:
+        PostgresMemories(url, "agent")
+    assert "made-up" not in f"{caught.value} {caught.value.remedy} {caught.value.__cause__}"
 
 
 async def test_what_takes_too_long_is_given_up_and_leaves_the_way_free(postgres_url: str) -> None:
