@@ -101,6 +101,23 @@ class Database:
         """
         return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, fn)
 
+    async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `fn` in a thread and on a connection of its own, which only reads one unchanging view.
+
+        For what takes long: no transaction waits for it.
+
+        Raises:
+            StorageError: the file is damaged or cannot be read.
+            Transient: another process holds the file for longer than the busy time-out.
+
+        """
+
+        def look() -> T:
+            with reading(self._path) as connection:
+                return fn(connection)
+
+        return await asyncio.to_thread(look)
+
     async def close(self) -> None:
         """Close the file; what was handed in before is finished first."""
         await asyncio.get_running_loop().run_in_executor(self._writer, self._connection.close)
@@ -143,6 +160,30 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise _explain(path, error) or error from error
     finally:
         connection.close()
+
+
+def copy(path: Path, target: Path) -> None:
+    """Write one unchanging view of the SOUL's database to the new file `target`; `path` and all beside it stay as is.
+
+    Raises:
+        ConfigError: there is no database yet, or another version wrote it.
+        StorageError: it is damaged or cannot be read.
+        Transient: it is in use for longer than the busy time-out.
+
+    """
+    # NOTE(self): who only reads leaves files behind that it had to make; who may write removes them at the end.
+    alone = not path.with_name(f"{path.name}-wal").exists()
+    source = _open_existing(path, "rw" if alone else "ro")
+    try:
+        into = sqlite3.connect(target)
+        try:
+            source.backup(into)
+        finally:
+            into.close()
+    except sqlite3.Error as error:
+        raise _explain(path, error) or error from error
+    finally:
+        source.close()
 
 
 def _open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
@@ -205,6 +246,7 @@ def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA foreign_keys = ON")
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":

@@ -30,7 +30,7 @@ from modules.memory.export import Restored, Snapshots
 
 KEPT = 7
 
-_MARK, _DAY = "recovery", "snapshot_day"
+_MARK, _DAY, _STATE = "recovery", "snapshot_day", "snapshot_state"
 _LOOP = "recovery"
 _OUT_OF_REACH = "What was remembered cannot be brought back yet: the store is out of reach"
 _LATER = {"transient", "auth"}
@@ -101,13 +101,19 @@ class Recovery:
             await self.write()
 
     async def write(self) -> bool:
-        """A snapshot of now, in place of an earlier one of today; whether it was kept. What fails is told."""
+        """A snapshot of now, in place of an earlier one of today; whether it was kept. What fails is told.
+
+        Where nothing has changed since today's, that one is as good.
+        """
         if not await self._mark(_MARK):
             return False
+        day = self._today()
+        state = f"{day} {await self._snapshots.state()}"
+        if await self._mark(_STATE) == state:
+            return True
         lines = await self._snapshots.snapshot_lines()
         if len(lines) < _LEAST_LINES:
             return False
-        day = self._today()
         packed = await asyncio.to_thread(_pack, lines)
         kept = await self._storage.put(
             f"{self._folder}memories-{day}.jsonl.gz",
@@ -120,6 +126,7 @@ class Recovery:
             await self._tell("warn", "The snapshot of what is remembered was not kept", kept.error)
             return False
         await self._set(_DAY, day)
+        await self._set(_STATE, state)
         await self._forget_old()
         return True
 

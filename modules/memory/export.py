@@ -2,13 +2,17 @@
 
 Everything is in it, what was replaced included, with its times and counters. Restoring is one transaction, and doing
 it twice is doing it once: what is there already stays as it is, and of two under one subject the newer one holds.
+Reading all of it may take seconds, on a connection of its own: nobody who saves meanwhile waits for it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -18,12 +22,27 @@ from common.errors import SoulError
 from modules.database import Database
 from modules.memory import policy
 from modules.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
-from modules.memory.sqlite_rows import COLUMNS, memory_of, remember
-from modules.memory.types import OWNER_SOURCE, PRIVATE_KINDS, Kind, NewMemory, Trust
+from modules.memory.sqlite_rows import COLUMNS, remember, tags_of
+from modules.memory.types import KINDS, OWNER_SOURCE, PRIVATE_KINDS, Kind, NewMemory, Trust
 
 VERSION = 1
 MARKS = ("commissioned_at",)
 """The marks that travel along: what was settled once and for all."""
+
+_PAGE = 200
+_BREATH_S = 0.0005
+_STATE = (
+    "SELECT coalesce(max(id), 0) FROM memories",
+    "SELECT count(*) FROM memories WHERE superseded_by IS NULL",
+    *(
+        f"SELECT coalesce(max(updated_at), '') FROM memories"  # noqa: S608 - constants
+        f" WHERE superseded_by IS NULL AND kind = '{kind}' AND private = {private}"
+        for kind in KINDS
+        for private in (0, 1)
+    ),
+)
+_FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"
+_KEPT_MARKS = "SELECT name, value FROM marks WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
 
 _Line = TypeVar("_Line", bound=BaseModel)
 
@@ -122,7 +141,14 @@ class Snapshots:
 
     async def snapshot_lines(self) -> list[str]:
         """All of it, as of one moment."""
-        return await self._database.run(snapshot_lines)
+        return await self._database.read(lambda connection: list(snapshot_lines(connection)))
+
+    async def state(self) -> str:
+        """A digest that is another one once something was saved, said again, retired or restored.
+
+        It is found at a glance, and so knows nothing of the counters of what was recalled.
+        """
+        return await self._database.read(_state)
 
     async def restore(self, lines: Iterable[str]) -> Restored:
         """Take all of it in, or none. Raises `SoulError` naming the line that is wrong."""
@@ -130,16 +156,33 @@ class Snapshots:
         return await self._database.run(lambda connection: restore(connection, read))
 
 
-def snapshot_lines(connection: sqlite3.Connection) -> list[str]:
+def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
     """One line of JSON each, without line ends, oldest first."""
-    lines: list[BaseModel] = [HeadLine(version=VERSION)]
+    yield _json({"record": "export", "version": VERSION})
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories ORDER BY created_at, id")  # noqa: S608 - our own names
-    lines += [MemoryLine(**asdict(memory) | {"tags": list(memory.tags)}) for memory in map(memory_of, rows)]
-    rows = connection.execute("SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid")
-    lines += [ProfileLine(**dict(row)) for row in rows]
-    rows = connection.execute("SELECT name, value FROM marks ORDER BY name")
-    lines += [MarkLine(**dict(row)) for row in rows if row["name"] in MARKS]
-    return [line.model_dump_json() for line in lines]
+    while page := rows.fetchmany(_PAGE):
+        for row in page:
+            memory = dict(row)
+            memory |= {"tags": tags_of(row), "private": bool(row["private"])}
+            yield _json({"record": "memory"} | memory)
+        # NOTE(self): a thread that only computes is slow to let the others have their turn.
+        time.sleep(_BREATH_S)
+    yield from (_json({"record": "profile", **dict(row)}) for row in connection.execute(_FIELDS))
+    yield from (_json({"record": "mark", **dict(row)}) for row in _marks(connection))
+
+
+def _json(line: Mapping[str, object]) -> str:
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def _marks(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    return connection.execute(_KEPT_MARKS, (json.dumps(MARKS),))
+
+
+def _state(connection: sqlite3.Connection) -> str:
+    known = [connection.execute(question).fetchone()[0] for question in _STATE]
+    rest = [list(row) for row in (*connection.execute(_FIELDS), *_marks(connection))]
+    return hashlib.sha256(_json({"memories": known, "rest": rest}).encode()).hexdigest()
 
 
 def parse_lines(lines: Iterable[str]) -> list[Line]:

@@ -97,8 +97,12 @@ def shelves(kinds: Iterable[Kind], *, public_only: bool) -> list[str]:
 def memory_of(row: sqlite3.Row) -> Memory:
     """A row as a value."""
     fields: dict[str, Any] = dict(row)
-    tags = tuple(filter(None, fields["tags"].split(_TAG_END)))
-    return Memory(**{**fields, "tags": tags, "private": bool(fields["private"])})
+    return Memory(**{**fields, "tags": tags_of(row), "private": bool(fields["private"])})
+
+
+def tags_of(row: sqlite3.Row) -> tuple[str, ...]:
+    """The tags in a row."""
+    return tuple(filter(None, row["tags"].split(_TAG_END)))
 
 
 def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) -> int | None:

@@ -77,7 +77,7 @@ def run_memory_export(root: Path, file: Path | None) -> None:
     settings, home = _at(root)
     _own_database(settings)
     with reading(home.database) as connection:
-        lines = snapshot_lines(connection)
+        lines = list(snapshot_lines(connection))
     text = "".join(f"{line}\n" for line in lines)
     if file is None or file == _STDOUT:
         sys.stdout.write(text)

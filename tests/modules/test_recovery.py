@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -255,12 +255,51 @@ async def test_one_a_day_by_the_souls_own_calendar_and_one_more_at_a_clean_stop(
 async def test_the_same_memories_make_the_same_bytes(tmp_path: Path) -> None:
     async with life(tmp_path) as now:
         await now.remember("slate")
-        path = tmp_path / "store" / FOLDER / "memories-2026-01-05.jsonl.gz"
-        await now.recovery.write()
-        first = path.read_bytes()
-        await now.clock.advance(60)
-        await now.recovery.write()
-        assert path.read_bytes() == first
+        for _ in range(2):
+            await now.recovery.write_daily()
+            await now.clock.advance(DAY_S)
+        packed = [(tmp_path / "store" / FOLDER / name).read_bytes() for name in await now.keys()]
+        assert len(packed) == 2
+        assert len(set(packed)) == 1
+
+
+async def save_more(now: Life) -> None:
+    await now.remember("tin")
+
+
+async def say_it_again(now: Life) -> None:
+    await now.clock.advance(1)
+    await now.remember("slate")
+
+
+async def retire_one(now: Life) -> None:
+    assert await now.memories.retire((await now.memories.listed())[0].id, now.clock.now())
+
+
+async def set_a_field(now: Life) -> None:
+    await now.profiles.initialise({"name": "rowan"}, {"name": "Ana"}, "commissioning")
+
+
+async def commission(now: Life) -> None:
+    await now.database.run(lambda rows: rows.execute("INSERT INTO marks VALUES ('commissioned_at', '2026')").rowcount)
+
+
+@pytest.mark.parametrize("change", [save_more, say_it_again, retire_one, set_a_field, commission])
+async def test_a_clean_stop_writes_again_only_what_has_changed_since_todays_snapshot(
+    tmp_path: Path, change: Callable[[Life], Awaitable[None]]
+) -> None:
+    path = tmp_path / "store" / FOLDER / "memories-2026-01-05.jsonl.gz"
+    async with life(tmp_path) as now:
+        await now.remember("slate")
+        await now.recovery.write_daily()
+        path.unlink()
+    async with life(tmp_path) as now:
+        await now.database.run(lambda rows: rows.execute("INSERT INTO marks VALUES ('any', 'thing')").rowcount)
+        assert await now.recovery.write()
+        assert not path.exists()
+        await change(now)
+        assert await now.recovery.write()
+        assert path.exists()
 
 
 async def test_who_remembers_nothing_keeps_no_snapshot(tmp_path: Path) -> None:

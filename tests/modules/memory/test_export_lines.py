@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import SoulError
-from modules.memory.export import Restored, Snapshots, parse_lines
+from modules.memory.export import Restored, Snapshots, parse_lines, snapshot_lines
 from modules.memory.profiles import Profile, Profiles
 from modules.memory.types import KINDS, Kind, Memory, NewMemory, Query, Trust
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
@@ -203,3 +207,42 @@ async def test_whatever_was_remembered_comes_back_as_it_was(
         assert state(await new.store.listed()) == state(await old.store.listed())
         again = await Snapshots(new.database).restore(lines)
         assert (again.memories, await new.store.count()) == (0, await old.store.count())
+
+
+async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(desks: tuple[Desk, Desk]) -> None:
+    old, _ = desks
+    now, count = old.clock.now(), 3000
+    await old.store.save_all([NewMemory("episode", "", f"day {number}") for number in range(count)], now)
+    begun, saved = threading.Event(), threading.Event()
+
+    def take(rows: sqlite3.Connection) -> list[str]:
+        lines = snapshot_lines(rows)
+        taken = list(islice(lines, count // 2))
+        begun.set()
+        assert saved.wait(10), "the one who saves is kept waiting"
+        return [*taken, *lines]
+
+    taking = asyncio.create_task(old.database.read(take))
+    await asyncio.to_thread(begun.wait, 10)
+    await old.store.save(NewMemory("episode", "", "meanwhile"), now)
+    saved.set()
+    assert len(await taking) == count + 1
+    assert len(await Snapshots(old.database).snapshot_lines()) == count + 2
+
+
+async def test_a_snapshot_waits_for_nobody_who_saves(desks: tuple[Desk, Desk]) -> None:
+    old, _ = desks
+    await old.save("fact", "Tides", "High at noon.")
+    holding, taken = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> bool:
+        holding.set()
+        return taken.wait(10)
+
+    held = asyncio.create_task(old.database.run(hold))
+    await asyncio.to_thread(holding.wait, 10)
+    snapshots = Snapshots(old.database)
+    assert len(await snapshots.snapshot_lines()) == 2
+    assert await snapshots.state()
+    taken.set()
+    assert await held
