@@ -130,10 +130,10 @@ class Recall:
                 text = longer
         if not shown:
             return Recalled()
+        uncounted = ""
         if counted:
-            uncounted = ""
-        try:
-            await self._store.recalled([memory.id for memory in shown], now)
-        except Transient as error:
-            uncounted = str(error)
+            try:
+                await self._store.recalled([memory.id for memory in shown], now)
+            except Transient as error:
+                uncounted = str(error)
         return Recalled(page.replace(_PLACE, text), tuple(shown), words_of(shown), uncounted)
