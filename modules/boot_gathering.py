@@ -62,7 +62,9 @@ class BootGathering:
 
     async def gather(self) -> BootState:
         """How things stand now."""
-        before = await self.database.run(past)
+        newest = await self.memories.listed(limit=1)
+        learned_at = newest[0].updated_at if newest else ""
+        before = await self.database.run(lambda connection: past(connection, learned_at))
         protocols = await self._listed("protocol", limit=_PROTOCOLS)
         people = await self._listed("person", limit=_LOOKED_AT)
         episodes = await self._listed("episode", limit=_LOOKED_AT)

@@ -14,8 +14,8 @@ _STARTED = "SELECT max(at) FROM journal WHERE kind = 'life' AND loop = 'start' A
 _NEWEST = """
 SELECT max(at) FROM (
     SELECT max(sent_at) AS at FROM intents WHERE state = 'done'
-    UNION ALL SELECT max(updated_at) FROM memories WHERE superseded_by IS NULL
     UNION ALL SELECT max(prepared_at) FROM archives WHERE state = 'done'
+    UNION ALL SELECT ?
 )
 """
 _DONE = "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? GROUP BY kind ORDER BY kind"
@@ -55,9 +55,9 @@ class Past:
     milestones: tuple[tuple[str, str], ...]
 
 
-def past(connection: sqlite3.Connection) -> Past:
-    """All of it, in one transaction."""
-    newest = _one(connection, _NEWEST)
+def past(connection: sqlite3.Connection, learned_at: str = "") -> Past:
+    """All of it, in one transaction; memories may lie elsewhere: `learned_at` is when the newest was learned."""
+    newest = _one(connection, _NEWEST, learned_at)
     began = _one(connection, _STARTED, newest) or newest
     done = connection.execute(_DONE, (began,)).fetchall() if began else []
     talks = connection.execute(_OVER, (_TALKS,)).fetchall()

@@ -208,6 +208,20 @@ async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_o
     )
 
 
+async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(house: House) -> None:
+    elsewhere = await Database.open(house.home.memory / "elsewhere.db", MIGRATIONS)
+    house.memories = SqliteMemories(elsewhere)
+    await house.wake()
+    await house.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
+    await house.clock.advance(DAY_S)
+    await house.wake()
+    await house.remember("fact", "Tin", "It sings.")
+    state = await house.gather()
+    assert (state.last.at, state.last.outcomes) == ("2026-01-06", ("Tin: It sings.",))
+    assert state.older == (OlderSession("2026-01-05", "owner:terminal: We spoke of slate."),)
+    await elsewhere.close()
+
+
 async def test_milestones_and_relationships_are_what_changed_the_course_and_who_matters(house: House) -> None:
     await house.outbox.submit(Draft("post", "", {"text": "Hello."}, text="Hello."))
     await house.outbox.deliver_due()
