@@ -116,7 +116,8 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
         talk = stretch.talk
         yield ""
         part = f"Part {talk.part}, " if talk.part else ""
-        yield f"{part}{talk.messages} messages, {_STATES[talk.state]} ({_when(parse_iso(talk.at), settings)})"
+        messages = "1 message" if talk.messages == 1 else f"{talk.messages} messages"
+        yield f"{part}{messages}, {_STATES[talk.state]} ({_when(parse_iso(talk.at), settings)})"
         if stretch.lines is None:
             yield "  cannot be read now"
         for line in stretch.lines or ():
