@@ -117,11 +117,6 @@ class Profiles:
         self._database = database
         self._clock = clock
 
-    async def initialise(self, agent: Mapping[str, str], user: Mapping[str, str], by: str) -> None:
-        """At commissioning: set what was told. Raises `StorageError`."""
-        now = self._clock.now()
-        await self._database.run(lambda connection: initialise(connection, agent, user, by, now))
-
     async def get(self) -> Profile:
         """Both profiles as they stand."""
         return await self._database.run(profile_of)

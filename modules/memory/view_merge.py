@@ -46,10 +46,6 @@ class Merge:
     retired: tuple[Memory, ...] = ()
     kept: tuple[tuple[Section, Memory], ...] = field(default=())
 
-    @property
-    def changes(self) -> bool:
-        return bool(self.saved or self.retired)
-
 
 def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[Section, Memory]]) -> Merge:
     """What the hand that wrote `written` wants of what is remembered (`living`)."""

@@ -22,6 +22,7 @@ from modules.sessions.types import OWNER_SESSION
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from modules.tools.types import Provenance, ToolResult, Turn
+from tests.acquaintance import introduce
 from tests.modules.memory.memory_desk import SKILLS, Desk, open_memory_desk
 
 THREAD = "bluesky:thread:at://did:plc:kit/app.bsky.feed.post/3l"
@@ -70,7 +71,7 @@ async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
             return not completed
 
         async def complete(agent: Mapping[str, str], user: Mapping[str, str]) -> None:
-            await profiles.initialise(agent, user, "owner")
+            await introduce(desk.database, desk.clock, agent, user, "owner")
             completed.append((agent, user))
 
         tools = MemoryTools(

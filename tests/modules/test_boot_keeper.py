@@ -23,7 +23,6 @@ from modules.database import Database
 from modules.home import Home
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
-from modules.memory.profiles import Profiles
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import NewMemory
 from modules.outbox.outbox import Outbox
@@ -32,6 +31,7 @@ from modules.schema import MIGRATIONS
 from modules.self_document import extract_from_self
 from modules.sessions.archived import Distilled
 from modules.tools.types import Provenance
+from tests.acquaintance import introduce
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"
 HOUR_S = 3600
@@ -135,7 +135,7 @@ async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(house: House) 
 
 
 async def test_what_the_profile_says_of_the_role_is_nearer_than_selfmd(house: House) -> None:
-    await Profiles(house.database, house.clock).initialise({"role": "roofer"}, {}, "commissioning")
+    await introduce(house.database, house.clock, {"role": "roofer"}, {})
     assert (await house.gather()).role == "roofer"
 
 

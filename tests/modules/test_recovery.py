@@ -26,6 +26,7 @@ from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import NewMemory
 from modules.recovery import KEPT, Recovery
 from modules.schema import MIGRATIONS
+from tests.acquaintance import introduce
 
 FOLDER = "agents/rowan/exports/"
 DAY_S = 86_400
@@ -104,7 +105,7 @@ async def test_pages_overwritten_the_next_start_remembers_what_the_snapshot_hold
     async with life(tmp_path) as before:
         await before.remember("slate")
         await before.remember("tin")
-        await before.profiles.initialise({"name": "rowan"}, {"name": "Ana"}, "commissioning")
+        await introduce(before.database, before.clock, {"name": "rowan"}, {"name": "Ana"})
         assert await before.recovery.write()
     damage(tmp_path)
     async with life(tmp_path, day=1) as after:
@@ -277,7 +278,7 @@ async def retire_one(now: Life) -> None:
 
 
 async def set_a_field(now: Life) -> None:
-    await now.profiles.initialise({"name": "rowan"}, {"name": "Ana"}, "commissioning")
+    await introduce(now.database, now.clock, {"name": "rowan"}, {"name": "Ana"}, "commissioning")
 
 
 async def commission(now: Life) -> None:

@@ -17,7 +17,6 @@ from common.clock import FakeClock
 from common.errors import ConfigError, SoulError
 from modules.database import Database, reading
 from modules.home import Home
-from modules.memory.profiles import Profiles
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import KINDS, NewMemory
 from modules.schema import MIGRATIONS
@@ -29,6 +28,7 @@ from soul.commands.memory import (
     run_memory_search,
     run_memory_show,
 )
+from tests.acquaintance import introduce
 from tests.living import write_home
 
 FIRST = NewMemory("lesson", "clocks", "Oil the pivots,\nnever the teeth.", ("repair",), source="owner:terminal")
@@ -55,7 +55,7 @@ def remember(home: Home, *memories: NewMemory) -> None:
         for memory in memories:
             await SqliteMemories(database).save(memory, clock.now())
             await clock.advance(24 * 3600)
-        await Profiles(database, clock).initialise({"name": "Rowan"}, {"name": "Ana"}, "owner")
+        await introduce(database, clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
 
     asyncio.run(live(home, save))
 

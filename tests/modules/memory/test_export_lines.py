@@ -21,6 +21,7 @@ from common.errors import SoulError
 from modules.memory.export import Restored, Snapshots, parse_lines, snapshot_lines
 from modules.memory.profiles import Profile, Profiles
 from modules.memory.types import KINDS, Kind, Memory, NewMemory, Query, Trust
+from tests.acquaintance import introduce
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 
 TIME = "2026-01-05T12:00:00.000Z"
@@ -62,7 +63,7 @@ async def fill(desk: Desk) -> None:
     for kind in KINDS:
         await desk.save(kind, "Each", f"One {kind}.", trust="owner")
     await desk.store.recalled([memory.id for memory in await desk.store.listed(limit=3)], desk.clock.now())
-    await Profiles(desk.database, desk.clock).initialise({"name": "Rowan"}, {"name": "Ana"}, "owner")
+    await introduce(desk.database, desk.clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
     await desk.database.run(
         lambda rows: rows.execute("INSERT INTO marks VALUES ('commissioned_at', '2026'), ('other', 'x')").rowcount
     )
@@ -138,9 +139,9 @@ async def test_what_was_replaced_elsewhere_replaces_nothing_here(desks: tuple[De
 
 async def test_a_newer_field_of_a_profile_stays(desks: tuple[Desk, Desk]) -> None:
     old, new = desks
-    await Profiles(old.database, old.clock).initialise({"name": "Rowan"}, {}, "owner")
+    await introduce(old.database, old.clock, {"name": "Rowan"}, {}, "owner")
     await new.clock.advance(60)
-    await Profiles(new.database, new.clock).initialise({"name": "Reed"}, {}, "owner")
+    await introduce(new.database, new.clock, {"name": "Reed"}, {}, "owner")
     restored = await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
     assert restored == Restored(0, 0, 1)
     assert (await Profiles(new.database, new.clock).get()).agent == {"name": "Reed"}

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modules.memory.profiles import BLOCK_TOKENS, Profile, Profiles, field_name, profile_block, unfounded
+from tests.acquaintance import introduce
 from tests.modules.memory.memory_desk import SKILLS, Desk, open_memory_desk
 
 SAID = ("Good morning.", "Please call me\n  Ana from now on, and I live in Porto.", "私はアナと申します")
@@ -30,14 +31,18 @@ def profiles(desk: Desk) -> Profiles:
     return Profiles(desk.database, desk.clock)
 
 
-async def test_what_was_said_at_the_first_talk_is_kept(profiles: Profiles) -> None:
-    await profiles.initialise({"name": "Rowan", "Role ": "looks after\nroofs", "": "x"}, {"name": " "}, "owner")
+async def test_what_was_said_at_the_first_talk_is_kept(desk: Desk, profiles: Profiles) -> None:
+    await introduce(
+        desk.database, desk.clock, {"name": "Rowan", "Role ": "looks after\nroofs", "": "x"}, {"name": " "}, "owner"
+    )
     assert await profiles.get() == Profile({"name": "Rowan", "role": "looks after roofs"}, {})
 
 
 @pytest.mark.parametrize("evidence", ["call me Ana", "  call me\nAna ", "I live in Porto", SAID[2]])
-async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(profiles: Profiles, evidence: str) -> None:
-    await profiles.initialise({}, {"name": "Anna"}, "owner")
+async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(
+    desk: Desk, profiles: Profiles, evidence: str
+) -> None:
+    await introduce(desk.database, desk.clock, {}, {"name": "Anna"}, "owner")
     change = await profiles.update("user", "Name", "Ana", evidence=evidence, owner_words=SAID, by="owner")
     assert (change.accepted, change.before) == (True, "Anna")
     assert (await profiles.get()).user == {"name": "Ana"}
@@ -55,8 +60,10 @@ async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(profiles
         (" . , - !", "too short"),
     ],
 )
-async def test_a_change_without_the_owners_own_words_is_refused(profiles: Profiles, evidence: str, why: str) -> None:
-    await profiles.initialise({}, {"name": "Anna"}, "owner")
+async def test_a_change_without_the_owners_own_words_is_refused(
+    desk: Desk, profiles: Profiles, evidence: str, why: str
+) -> None:
+    await introduce(desk.database, desk.clock, {}, {"name": "Anna"}, "owner")
     change = await profiles.update("user", "name", "Eve", evidence=evidence, owner_words=SAID, by="owner")
     assert (change.accepted, why in change.reason) == (False, True)
     assert (await profiles.get()).user == {"name": "Anna"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from common.errors import PolicyBlocked
 from modules.memory.types import KINDS
 from modules.memory.view_merge import Rendered, merge, rendered
-from modules.memory.view_sync import Synced
+from modules.memory.view_sync import MemoryFile, Synced
 from modules.memory.views import PREAMBLE, parse_view, render_view
+from modules.workspace import LocalWorkspace
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 
 
@@ -223,6 +225,76 @@ async def test_nothing_but_curated_memories_reach_the_file_and_none_of_them_is_p
     assert not [memory for memory in await desk.store.listed(public_only=True) if memory.kind == "curated"]
 
 
+STUBBORN = """
+CREATE TRIGGER stubborn AFTER INSERT ON memories WHEN new.subject LIKE 'Stubborn%' BEGIN
+    UPDATE memories SET superseded_by = new.id WHERE id = new.id;
+END
+"""
+
+
+async def test_what_cannot_be_kept_is_told_once_until_it_is_something_else(desk: Desk) -> None:
+    await desk.database.run(lambda rows: rows.execute(STUBBORN).rowcount)
+    view = desk.view
+    one, two = "## Stubborn\n\nMule.\n", "## Stubborn\n\nMule.\n\n## Stubborn too\n\nGoat.\n"
+    told = []
+    for written in (one, one, two, two, "## Tides\n\nHigh.\n", one):
+        desk.file.write_text(written)
+        synced = await view.sync()
+        told.append(synced.unkept)
+        assert desk.file.read_text() == synced.text == written
+    assert told == [("Stubborn",), (), ("Stubborn", "Stubborn too"), (), (), ("Stubborn",)]
+
+
+@dataclass
+class Watched:
+    """The files of a desk, and how often the view was read; a hand may write `edit` after the first reading."""
+
+    files: LocalWorkspace
+    hand: Path
+    edit: str = ""
+    reads: int = 0
+
+    async def read(self, name: str) -> str | None:
+        text = await self.files.read(name)
+        self.reads += 1
+        if self.edit:
+            self.hand.write_text(self.edit)
+            self.edit = ""
+        return text
+
+    async def write(self, name: str, text: str) -> None:
+        await self.files.write(name, text)
+
+    async def update(self, name: str, change: Callable[[str | None], str]) -> None:
+        await self.files.update(name, change)
+
+
+def watched_view(desk: Desk, edit: str = "") -> tuple[MemoryFile, Watched]:
+    files = Watched(desk.files, desk.file, edit)
+    return MemoryFile(store=desk.store, database=desk.database, files=files, clock=desk.clock), files
+
+
+async def test_the_file_is_read_once_and_its_text_handed_on(desk: Desk) -> None:
+    view, files = watched_view(desk)
+    assert (await view.sync()).text == ""
+    await desk.save("curated", "Tides", "High at noon.")
+    for calls in (2, 3):
+        assert (await view.sync()).text == desk.file.read_text() == "## Tides\n\nHigh at noon.\n"
+        assert files.reads == calls
+
+
+@pytest.mark.parametrize("first", ["", "## Kit\n\nMends clocks.\n"])
+async def test_what_a_hand_writes_after_the_reading_is_not_overwritten(desk: Desk, first: str) -> None:
+    if first:
+        desk.file.write_text(first)
+        await desk.view.sync()
+    await desk.save("curated", "Tides", "High at noon.")
+    view, files = watched_view(desk, edit="## Ana\n\nPaints.\n")
+    synced = await view.sync()
+    assert synced.text == desk.file.read_text() == "## Ana\n\nPaints.\n\n## Tides\n\nHigh at noon.\n"
+    assert (synced.taken_in, files.reads) == (("Ana",), 2)
+
+
 WORDS = st.sampled_from(["## A", "## B", "## a", "```", "x", "", "\\## A", "## A (2)", "TODO"])
 
 
@@ -238,7 +310,8 @@ async def test_what_rests_on_others_words_never_stands_in_the_file_which_is_not_
 def test_a_file_that_says_what_was_last_rendered_wants_nothing(one: list[str], other: list[str]) -> None:
     sections = parse_view("\n".join(one))
     before = rendered(render_view(sections), sections)
-    assert not merge(before, sections, ()).changes
+    untouched = merge(before, sections, ())
+    assert (untouched.saved, untouched.retired) == ((), ())
     wanted = parse_view("\n".join(other))
     assert {section for section, _ in merge(before, wanted, ()).saved} == set(wanted) - set(sections)
     assert Rendered.from_json(before.as_json()) == before

@@ -1,0 +1,17 @@
+"""SOUL and owner who know each other already: their profiles, as the first talk sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from common.clock import Clock
+from modules.database import Database
+from modules.memory.profiles import initialise
+
+
+async def introduce(
+    database: Database, clock: Clock, agent: Mapping[str, str], user: Mapping[str, str], by: str = "commissioning"
+) -> None:
+    """Set what was told of the two."""
+    now = clock.now()
+    await database.run(lambda connection: initialise(connection, agent, user, by, now))
