@@ -14,12 +14,12 @@ from common.errors import ConfigError, IdentityError
 from common.files import write_atomic
 from modules.database import Database
 from modules.home import Home
-from modules.memory.profiles import Profiles
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import NewMemory
 from modules.prompt.types import Audience
 from modules.schema import MIGRATIONS
 from soul.commands.prompt import run_prompt
+from tests.acquaintance import introduce
 from tests.living import write_home
 
 DAY = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
@@ -38,7 +38,7 @@ def remember(home: Home) -> None:
     async def live() -> None:
         clock = SystemClock()
         database = await Database.open(home.database, MIGRATIONS)
-        await Profiles(database, clock).initialise({"role": "keeps time"}, {"name": "Ana"}, "commissioning")
+        await introduce(database, clock, {"role": "keeps time"}, {"name": "Ana"})
         store = SqliteMemories(database)
         await store.save(NewMemory("fact", "moon", "The moon pulls the quay clock."), clock.now())
         await store.save(NewMemory("preference", "tea", "Ana takes tea at four."), clock.now())
