@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Protocol
 
@@ -43,17 +43,27 @@ class Files(Protocol):
         """Make it so. Raises `PolicyBlocked`, `StorageError` or `Transient`."""
         ...
 
+    async def update(self, name: str, change: Callable[[str | None], str]) -> None:
+        """Make of the text that is there what `change` says, which may be asked again. Raises what `write` does."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Synced:
     """What a hand had changed: sections taken in, subjects taken out, and sections that could not be kept as they are.
 
-    While `unkept` is not empty the file stays as the hand left it.
+    While sections cannot be kept the file stays as the hand left it; `unkept` names them once, and again only when they
+    are others. `text` is the file as it is now: nobody has to read it again.
     """
 
     taken_in: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
     unkept: tuple[str, ...] = ()
+    text: str = field(default="", compare=False)
+
+
+class _Edited(Exception):
+    """A hand was faster: the file is no more as it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class MemoryFile:
         self._files = files
         self._clock = clock
         self._alone = asyncio.Lock()
+        self._unkept: tuple[str, ...] = ()
 
     async def sync(self) -> Synced:
         """Take in what a hand changed, then render.
@@ -96,17 +107,24 @@ class MemoryFile:
                     order = tuple(section.title for section in parse_view(text))
                     synced = await self._take_in(before, text)
                     if synced.unkept:
-                        return synced
+                        return self._told_once(synced, text)
                 shown = [section for section, _ in await self._living(order)]
                 new = render_view(shown)
-                if await self._files.read(VIEW) == text:
+                if new == (text or ""):
                     break
-            if new != (text or ""):
-                await self._files.write(VIEW, new)
+                try:
+                    await self._files.update(VIEW, _instead_of(text, new))
+                    break
+                except _Edited:
+                    continue
             after = rendered(new, shown)
             if after != before:
                 await self._database.run(lambda connection: _remember(connection, after))
-            return synced
+            return self._told_once(synced, new)
+
+    def _told_once(self, synced: Synced, text: str) -> Synced:
+        told, self._unkept = self._unkept, synced.unkept
+        return replace(synced, unkept=() if synced.unkept == told else synced.unkept, text=text)
 
     async def _take_in(self, before: Rendered, text: str) -> Synced:
         merged = merge(before, parse_view(text), await self._living(before.order))
@@ -195,6 +213,15 @@ def _new(section: Section, old: Memory | None, *, plain: bool) -> NewMemory:
     if old is None:
         return NewMemory("curated", section.title, body, source=FILE_SOURCE, trust="owner")
     return NewMemory("curated", section.title, body, old.tags, old.importance, FILE_SOURCE, "owner")
+
+
+def _instead_of(text: str | None, new: str) -> Callable[[str | None], str]:
+    def change(there: str | None) -> str:
+        if there not in {text, new}:
+            raise _Edited
+        return new
+
+    return change
 
 
 def _before(connection: sqlite3.Connection) -> Rendered:

@@ -226,8 +226,8 @@ async def test_nothing_but_curated_memories_reach_the_file_and_none_of_them_is_p
 
 
 STUBBORN = """
-CREATE TRIGGER stubborn AFTER INSERT ON memories WHEN new.subject LIKE 'Stubborn%' BEGIN
-    UPDATE memories SET superseded_by = new.id WHERE id = new.id;
+CREATE TRIGGER stubborn BEFORE INSERT ON memories WHEN new.subject LIKE 'Stubborn%' BEGIN
+    SELECT raise(IGNORE);
 END
 """
 
