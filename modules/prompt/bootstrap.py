@@ -5,14 +5,15 @@ Same input, same bytes: a provider finds the beginning of a prompt again only if
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from common.constants import LLM_MAX_OUTPUT_TOKENS
 from common.errors import PolicyBlocked
 from common.text.tokens import estimate_roughly
 from modules.prompt.markdown import is_meaningful, split_sections
 from modules.prompt.types import GROUPS, BootstrapResult, PromptFile, PromptPart, Truncated
 
-__all__ = ["HEARTBEAT", "assemble", "history_budget", "is_meaningful", "truncate_sections"]
+__all__ = ["HEARTBEAT", "assemble", "history_budget", "is_meaningful", "room_beside", "truncate_sections"]
 
 Estimate = Callable[[str], int]
 CutNote = Callable[[int], str]
@@ -116,6 +117,17 @@ def history_budget(
         + ", ".join(f"{name} ({tokens})" for tokens, name in largest if tokens),
         remedy="Shorten what is named, lower BOOTSTRAP_MAX_TOKENS, or choose a model with a larger context "
         "(AI_GATEWAY_MODEL, CONTEXT_TOKENS).",
+    )
+
+
+def room_beside(parts: Sequence[PromptPart], *, context_tokens: int, tool_tokens: int) -> int:
+    """The same for a prompt of these parts and an answer of the usual length. Raises what `history_budget` raises."""
+    return history_budget(
+        context_tokens=context_tokens,
+        bootstrap_tokens=sum(part.tokens for part in parts),
+        tool_tokens=tool_tokens,
+        max_output_tokens=LLM_MAX_OUTPUT_TOKENS,
+        parts=parts,
     )
 
 

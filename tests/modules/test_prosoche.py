@@ -45,10 +45,9 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
 
 def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) -> None:
     attention = Attention(blocked=(Blocked("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
-    assert render_prosoche(attention, skills).splitlines()[1:] == [
-        "- Waits for your owner's yes: reply 3fa9c1 (addressed to a stranger: kit.test). "
-        "Leave it to them; do not say it another way meanwhile."
-    ]
+    (line,) = render_prosoche(attention, skills).splitlines()[1:]
+    assert line.startswith("- Waits for your owner's yes: reply 3fa9c1 (addressed to a stranger: kit.test). ")
+    assert line.endswith("Leave it to them; do not say it another way meanwhile.")
 
 
 def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
