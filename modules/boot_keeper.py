@@ -23,6 +23,11 @@ BUDGET_TOKENS = 4000
 _LOOP = "boot"
 
 
+def page(path: Path, *, main: bool) -> Path:
+    """Where the page for the owner's session lies, or the one for all others."""
+    return path if main else path.with_suffix(f".public{path.suffix}")
+
+
 class BootContext:
     """Writes it, and gives what it read at start to the first turns."""
 
@@ -37,7 +42,7 @@ class BootContext:
         estimate: Estimate = estimate_roughly,
     ) -> None:
         self._path = path
-        self._public = path.with_suffix(f".public{path.suffix}")
+        self._public = page(path, main=False)
         self._gather = gather
         self._journal = journal
         self._export = export

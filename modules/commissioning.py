@@ -100,7 +100,7 @@ class Commissioning:
         now = self._clock.now()
 
         def settle(connection: sqlite3.Connection) -> tuple[None, Entry]:
-            if COMMISSIONED_AT in _marks(connection):
+            if held(connection):
                 raise PolicyBlocked("The first talk was held already", remedy="Change one field with profile_update.")
             initialise(connection, agent, user, _BY, now)
             _mark(connection, {COMMISSIONED_AT: iso(now), _COMPLETED_HASH: self._found})
@@ -120,6 +120,11 @@ class Commissioning:
         except SoulError as error:
             summary = f"workspace/{BOOTSTRAP_FILE} could not be renamed to {BOOTSTRAP_DONE}"
             await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=str(error)))
+
+
+def held(connection: sqlite3.Connection) -> bool:
+    """Whether the first talk was held already."""
+    return COMMISSIONED_AT in _marks(connection)
 
 
 def _marks(connection: sqlite3.Connection) -> dict[str, str]:

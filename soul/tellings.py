@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
+import random
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
+from common.settings import Settings
 from common.version import __version__
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.skill_tools import skill_tools
@@ -12,21 +15,27 @@ from modules.boot_gathering import BootGathering
 from modules.boot_keeper import BootContext
 from modules.console import LineKind
 from modules.foreign_text import Framer
+from modules.home import Home, SoulDocument
 from modules.journal.types import Entry
 from modules.memory.profiles import profile_block
 from modules.memory.recall import Recalled, Telling
 from modules.memory.view_sync import DayText
 from modules.memory.views import VIEW
+from modules.outbox.story import SHORT_ID_CHARS
+from modules.outbox.types import Intent
 from modules.prompt.changes import Changes
 from modules.prompt.core import Core
 from modules.prompt.prompter import Notice, Prompter
 from modules.prompt.sources import SkillLine, Sources
 from modules.prompt.tools_file import ToolsFile
 from modules.prompt.words import Runtime
-from modules.prosoche import Attention, Prosoche
+from modules.prosoche import Attention, Blocked, Prosoche
 from modules.sessions.types import OWNER_SESSION, is_main
+from modules.skills import Skills
 from modules.tools.registry import Registry
 from modules.tools.types import Provenance, Tool, Turn
+from modules.workspace import Workspace
+from soul.knowledge import Knowledge
 from soul.rails import Rails
 from soul.resources import SKILLS
 
@@ -60,16 +69,34 @@ def tools_to_know(rails: Rails) -> Sequence[Tool]:
 
 def build_prosoche(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> Prosoche:
     """What asks for attention; `waiting` is how many posts wait to be met."""
+    return attention_to(
+        rails.settings, rails.skills, rails.knowledge.keeping.workspace, waiting=waiting, drafts=rails.outbox.held
+    )
+
+
+def attention_to(
+    settings: Settings,
+    skills: Skills,
+    files: Workspace,
+    *,
+    waiting: Callable[[], Awaitable[int]],
+    drafts: Callable[[], Awaitable[Sequence[Intent]]],
+) -> Prosoche:
+    """The same from what is given: `drafts` are the acts that wait for the owner's yes."""
 
     async def mentions() -> Attention:
         return Attention(mentions=await waiting())
 
-    return Prosoche(
-        sources=(mentions,),
-        skills=rails.skills,
-        files=rails.knowledge.keeping.workspace,
-        timezone=rails.settings.soul_timezone,
-    )
+    async def held() -> Attention:
+        # NOTE(self): a draft may repeat what strangers said, so a turn of the owner's is told of it without its words.
+        return Attention(
+            blocked=tuple(
+                Blocked(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
+                for draft in await drafts()
+            )
+        )
+
+    return Prosoche(sources=(mentions, held), skills=skills, files=files, timezone=settings.soul_timezone)
 
 
 def build_boot_context(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> BootContext:
@@ -89,7 +116,7 @@ def build_boot_context(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> B
         timezone=settings.soul_timezone,
     )
     return BootContext(
-        rails.home.memory / "boot-context.md",
+        boot_file(rails.home),
         gather=gathering.gather,
         journal=rails.journal,
         export=settings.boot_context_export,
@@ -98,74 +125,143 @@ def build_boot_context(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> B
     )
 
 
+def boot_file(home: Home) -> Path:
+    """Where what is read at waking lies."""
+    return home.memory / "boot-context.md"
+
+
 def build_prompter(rails: Rails, registry: Registry, prosoche: Prosoche, boot_context: BootContext) -> Prompter:
     """The prompter of all lives."""
-    settings, knowledge, skills = rails.settings, rails.knowledge, rails.skills
-    keeping = knowledge.keeping
-
-    def telling() -> Telling:
-        return Telling(skills, Framer(skills, rails.rng), settings.soul_timezone)
-
-    async def profile(*, public: bool) -> str:
-        known = await knowledge.profiles.get()
-        return profile_block(known, skills, keeping.estimator.estimate, public_only=public)
+    knowledge, skills, status = rails.knowledge, rails.skills, rails.home.memory / "status"
 
     async def memory_md() -> str:
         await knowledge.sync_memory_file()
-        return await keeping.workspace.read(VIEW) or ""
-
-    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
-        return await knowledge.day_files.told(telling(), public_only=public, least=least)
-
-    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:
-        return await knowledge.recall.recall(query, telling(), public_only=public, least=least)
-
-    async def degraded() -> str:
-        return keeping.health.text()
+        return await knowledge.keeping.workspace.read(VIEW) or ""
 
     async def woken_with(session_key: str) -> str:
         return boot_context.unread(main=is_main(session_key))
-
-    async def skills_listing() -> Sequence[SkillLine]:
-        return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]
 
     async def tell(notice: Notice) -> None:
         line: LineKind = "error" if notice.level == "error" else "warn"
         await rails.journal.record(Entry("error", "prompt", notice.summary, line=line, reason=notice.reason))
 
-    return Prompter(
-        home=rails.home,
-        soul=rails.soul,
-        core=Core(SKILLS, skills),
-        skills=skills,
-        sources=Sources(
-            workspace=keeping.workspace,
-            profile=profile,
+    return prompter_over(
+        rails.settings,
+        rails.home,
+        rails.soul,
+        skills,
+        build_sources(
+            rails.settings,
+            skills,
+            rails.rng,
+            knowledge,
             memory_md=memory_md,
-            daily=daily,
-            recall=recall,
-            degraded=degraded,
-            prosoche=prosoche.text,
+            tools_md=ToolsFile(knowledge.keeping.workspace, registry, skills).text,
+            prosoche=prosoche,
             boot_context=woken_with,
-            skills_listing=skills_listing,
-            tools_md=ToolsFile(keeping.workspace, registry, skills).text,
             commissioning=knowledge.commissioning.due,
         ),
+        estimate=knowledge.keeping.estimator.estimate,
+        mode=lambda: rails.attention.mode,
+        tell=tell,
+        changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", rails.clock),
+    )
+
+
+def build_sources(
+    settings: Settings,
+    skills: Skills,
+    rng: random.Random,
+    knowledge: Knowledge,
+    *,
+    memory_md: Callable[[], Awaitable[str]],
+    tools_md: Callable[[], Awaitable[str]],
+    prosoche: Prosoche,
+    boot_context: Callable[[str], Awaitable[str]],
+    commissioning: Callable[[], bool],
+    counted: bool = True,
+) -> Sources:
+    """Where the parts of a prompt come from; but for what is given, nothing is written as long as it is not `counted`.
+
+    Args:
+        settings: have the time zone.
+        skills: have the words.
+        rng: draws the marks around others' words.
+        knowledge: what the SOUL knows.
+        memory_md: MEMORY.md.
+        tools_md: TOOLS.md.
+        prosoche: what asks for attention.
+        boot_context: what is left to read after waking, for a session's key.
+        commissioning: whether the first talk is due.
+        counted: whether what comes to mind is remembered as having come to mind.
+
+    """
+    keeping = knowledge.keeping
+
+    def telling() -> Telling:
+        return Telling(skills, Framer(skills, rng), settings.soul_timezone)
+
+    async def profile(*, public: bool) -> str:
+        known = await knowledge.profiles.get()
+        return profile_block(known, skills, keeping.estimator.estimate, public_only=public)
+
+    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
+        return await knowledge.day_files.told(telling(), public_only=public, least=least)
+
+    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:
+        return await knowledge.recall.recall(query, telling(), public_only=public, least=least, counted=counted)
+
+    async def degraded() -> str:
+        return keeping.health.text()
+
+    async def skills_listing() -> Sequence[SkillLine]:
+        return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]
+
+    return Sources(
+        workspace=keeping.workspace,
+        profile=profile,
+        memory_md=memory_md,
+        daily=daily,
+        recall=recall,
+        degraded=degraded,
+        prosoche=prosoche.text,
+        boot_context=boot_context,
+        skills_listing=skills_listing,
+        tools_md=tools_md,
+        commissioning=commissioning,
+    )
+
+
+def prompter_over(
+    settings: Settings,
+    home: Home,
+    soul: SoulDocument,
+    skills: Skills,
+    sources: Sources,
+    *,
+    estimate: Callable[[str], int],
+    mode: Callable[[], str],
+    tell: Callable[[Notice], Awaitable[None]],
+    changes: Changes | None = None,
+) -> Prompter:
+    """A prompter over `sources`; without `changes` it writes nothing."""
+    return Prompter(
+        home=home,
+        soul=soul,
+        core=Core(SKILLS, skills),
+        skills=skills,
+        sources=sources,
         runtime=Runtime(
             agent_name=settings.agent_name,
             host=platform.node(),
             version=__version__,
-            mode=lambda: rails.attention.mode,
+            mode=mode,
             model=lambda: settings.ai_gateway_model,
         ),
         budget=settings.bootstrap_max_tokens,
-        estimate=keeping.estimator.estimate,
+        estimate=estimate,
         tell=tell,
-        changes=Changes(
-            rails.home.memory / "status" / "bootstrap-changes.jsonl",
-            rails.home.memory / "status" / "bootstrap-hashes.json",
-            rails.clock,
-        ),
+        changes=changes,
         timezone=settings.soul_timezone,
     )
 

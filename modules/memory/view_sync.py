@@ -126,6 +126,17 @@ class MemoryFile:
         told, self._unkept = self._unkept, synced.unkept
         return replace(synced, unkept=() if synced.unkept == told else synced.unkept, text=text)
 
+    async def seen(self) -> tuple[str, bool]:
+        """What a `sync` would make of the file, without making it; and whether a hand changed it since the last one.
+
+        What a hand changed is not taken in: the file is then told as it lies. Errors are those of `sync`.
+        """
+        before = await self._database.run(_before)
+        text = await self._files.read(VIEW)
+        if text is not None and _sha256(text) != before.sha256:
+            return text, True
+        return render_view(section for section, _ in await self._living(before.order)), False
+
     async def _take_in(self, before: Rendered, text: str) -> Synced:
         merged = merge(before, parse_view(text), await self._living(before.order))
         for memory in merged.retired:

@@ -136,7 +136,7 @@ class Prompter:
         """The system prompt of one turn.
 
         Args:
-            skill: whose "System Prompt" section is the task.
+            skill: whose "System Prompt" section is the task; "" for none.
             variables: what that section takes.
             audience: who may read what comes of the turn; decides what may be told in it.
             session_key: the conversation.
@@ -151,7 +151,7 @@ class Prompter:
             SkillError: the skill lacks its section, or a variable.
 
         """
-        task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip()
+        task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
         asked = Asked(audience, session_key, query, now, self._timezone, least)
         wanted = rows.BARE if bare else rows_for(audience, commissioning=self._sources.commissioning())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)

@@ -65,7 +65,7 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
     assert lines[0].endswith(" of 40000 tokens")
     assert [line.split()[-1] for line in lines[1:6]] == ["skills/core", "SOUL.md", "USER.md", "IDENTITY.md", "SELF.md"]
     assert [line.split()[0] for line in lines[1:6]] == ["static"] * 4 + ["semi-static"]
-    assert lines[-1].startswith("  room for about 19")
+    assert any(line.startswith("  room for about 19") for line in lines)
     assert files(home) == before
 
 
@@ -73,7 +73,7 @@ def test_the_text_is_what_the_model_reads(home: Home, capsys: pytest.CaptureFixt
     run_prompt(home.root, "owner", as_json=False, text=True)
     text = capsys.readouterr().out
     assert "# Your owner, in their own words (USER.md)\n\nI am Ana, and I repair clocks.\n" in text
-    assert "asleep, with the model test-mind." in text
+    assert "owner, with the model test-mind." in text
 
 
 def test_what_the_database_knows_is_told_and_what_is_the_owners_only_to_the_owner(
@@ -89,7 +89,7 @@ def test_what_the_database_knows_is_told_and_what_is_the_owners_only_to_the_owne
     for words in ("name: Ana", "tea at four", "I repair clocks"):
         assert words in mine
         assert words not in theirs
-    assert files(home) - before <= {Path(".memory/soul.db-wal"), Path(".memory/soul.db-shm")}
+    assert files(home) == before
 
 
 def test_what_was_cut_and_left_out_is_named_and_so_is_a_file_that_cannot_be_read(

@@ -1,0 +1,301 @@
+"""A prompt as the next turn would get it, looked at from outside: by the same hands as a life's, and writing nothing.
+
+What `soul.db` knows is read from a copy of it that lasts as long as the look; files, store and server are only read.
+What nobody but the living SOUL can know is named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from common.clock import Clock, local, spoken
+from common.errors import PolicyBlocked, Transient
+from common.redact import Redactor
+from common.settings import Settings
+from modules import commissioning
+from modules.bluesky.state import PendingPosts
+from modules.boot_keeper import page
+from modules.console import LineKind
+from modules.database import Database, copy
+from modules.home import Home, SoulDocument, lock_holder
+from modules.journal.journal import Journal
+from modules.outbox import approval
+from modules.outbox.types import Intent
+from modules.prompt import rows
+from modules.prompt.bootstrap import room_beside
+from modules.prompt.prompter import Notice, TurnPrompt
+from modules.prompt.rows import rows_for
+from modules.prompt.sources import Sources
+from modules.prompt.tools_file import parse_tools_file
+from modules.prompt.types import Audience
+from modules.scheduler.attention import IDLE
+from modules.schema import MIGRATIONS
+from modules.service_health import ServiceHealth
+from modules.sessions.types import OWNER_SESSION, is_main
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import SYSTEM_SECTION, Skills
+from modules.tools.types import Provenance
+from modules.workspace import Workspace
+from soul.knowledge import Knowledge, gather_knowledge, open_keeping
+from soul.resources import SKILLS
+from soul.tellings import attention_to, boot_file, build_sources, prompter_over
+
+_UNKNOWN = "…"
+_RATIOS = "token-ratios.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The turns of an audience: what they are about, whose, in which conversation and mode, and what is assumed."""
+
+    skill: str
+    least: Provenance
+    session_key: str
+    mode: str
+    assumed: str
+
+
+_KINDS: Mapping[Audience, _Kind] = {
+    "owner": _Kind(
+        "owner-communication", Provenance.OWNER, OWNER_SESSION, "owner", "The conversation is taken to begin anew"
+    ),
+    "bluesky": _Kind(
+        "bluesky-response", Provenance.STRANGER, "bluesky:", "awareness", "It is taken to meet a stranger's post"
+    ),
+    "space": _Kind(
+        "", Provenance.STRANGER, "space:", IDLE, "There is no space yet: these are the parts around a task, without one"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A prompt as it would be now.
+
+    Attributes:
+        audience: who may read what comes of it.
+        prompt: the prompt.
+        budget: how many tokens it may have.
+        tool_tokens: what the definitions of all tools take.
+        history: how many tokens of conversation fit; None where none do, and `problem` says why.
+        problem: "" where there is none.
+        unknown: what only a turn knows, a line each.
+        notices: what the owner should know.
+
+    """
+
+    audience: Audience
+    prompt: TurnPrompt
+    budget: int
+    tool_tokens: int
+    history: int | None
+    problem: str
+    unknown: tuple[str, ...]
+    notices: tuple[Notice, ...]
+
+
+class _Heard:
+    """A console that makes notices of what it is told."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+
+    def line(self, kind: LineKind, message: str, detail: str = "") -> None:
+        self.notices.append(Notice("error" if kind == "error" else "warn", message, detail))
+
+    async def tell(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+
+async def look(settings: Settings, home: Home, audience: Audience, about: str, clock: Clock) -> Preview:
+    """The prompt of a turn that is about the words `about`, "" for words that nobody knows yet.
+
+    Raises:
+        IdentityError: there is no SOUL.md.
+        ConfigError: the database is of another version.
+
+    """
+    async with AsyncExitStack() as stack:
+        scratch = Home(home.root, Path(stack.enter_context(TemporaryDirectory(prefix="soul-prompt-"))))
+        await asyncio.to_thread(_fill, home, scratch)
+        database = await Database.open(scratch.database, MIGRATIONS)
+        stack.push_async_callback(database.close)
+        return await _Look(settings, home, clock, scratch, database).at(audience, about, stack)
+
+
+class _Look:
+    """One look. `scratch` is the home with a copy of its memory; `awake`: somebody lives in it now."""
+
+    def __init__(self, settings: Settings, home: Home, clock: Clock, scratch: Home, database: Database) -> None:
+        self._settings = settings
+        self._home = home
+        self._clock = clock
+        self._scratch = scratch
+        self._database = database
+        self._awake = lock_holder(home) is not None
+        self._heard = _Heard()
+        self._skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+        self._by_hand = False
+
+    async def at(self, audience: Audience, about: str, stack: AsyncExitStack) -> Preview:
+        knowledge, kind, settings = self._knowledge(stack), _KINDS[audience], self._settings
+        first = await self._first_talk_due(knowledge.keeping.workspace)
+        skill = commissioning.SKILL if first and audience == "owner" else kind.skill
+        prompter = prompter_over(
+            settings,
+            self._home,
+            SoulDocument(self._home.soul),
+            self._skills,
+            self._sources(knowledge, first=first),
+            estimate=knowledge.keeping.estimator.estimate,
+            mode=lambda: kind.mode,
+            tell=self._heard.tell,
+        )
+        prompt = await prompter.prompt(
+            skill=skill,
+            variables=self._variables(skill),
+            audience=audience,
+            session_key=kind.session_key,
+            query=about,
+            now=self._clock.now(),
+            least=kind.least,
+        )
+        wanted = rows_for(audience, commissioning=first)
+        unknown = [kind.assumed, *self._unknown(wanted, skill, about)]
+        if prompt.provenance is not None:
+            unknown.append("The marks around others' words are drawn anew for each turn")
+        tools = knowledge.keeping.estimator.estimate("x" * parse_tools_file(await self._tools(knowledge))[1])
+        room, problem = _room(settings, prompt, tools)
+        notices = tuple(self._heard.notices)
+        return Preview(audience, prompt, settings.bootstrap_max_tokens, tools, room, problem, tuple(unknown), notices)
+
+    def _knowledge(self, stack: AsyncExitStack) -> Knowledge:
+        """As a life has it."""
+        settings, database, clock = self._settings, self._database, self._clock
+        health = ServiceHealth(clock, skills=self._skills, console=self._heard, timezone=settings.soul_timezone)
+        keeping = open_keeping(
+            settings, self._scratch, database=database, health=health, console=self._heard, clock=clock, stack=stack
+        )
+        redactor = Redactor(settings.secrets)
+        return gather_knowledge(
+            settings,
+            self._scratch,
+            keeping,
+            database=database,
+            skills=self._skills,
+            journal=Journal(database, self._heard, clock, redactor),
+            console=self._heard,
+            redactor=redactor,
+            clock=clock,
+        )
+
+    def _sources(self, knowledge: Knowledge, *, first: bool) -> Sources:
+        async def memory_md() -> str:
+            text, self._by_hand = await knowledge.memory_file.seen()
+            return text
+
+        async def tools_md() -> str:
+            return parse_tools_file(await self._tools(knowledge))[0]
+
+        async def drafts() -> Sequence[Intent]:
+            return await self._database.run(approval.held)
+
+        async def woken_with(session_key: str) -> str:
+            left = page(boot_file(self._home), main=is_main(session_key))
+            return "" if self._awake or not left.exists() else await asyncio.to_thread(_text, left)
+
+        prosoche = attention_to(
+            self._settings,
+            self._skills,
+            knowledge.keeping.workspace,
+            waiting=PendingPosts(self._database, self._clock).count,
+            drafts=drafts,
+        )
+        return build_sources(
+            self._settings,
+            self._skills,
+            random.Random(),
+            knowledge,
+            memory_md=memory_md,
+            tools_md=tools_md,
+            prosoche=prosoche,
+            boot_context=woken_with,
+            commissioning=lambda: first,
+            counted=False,
+        )
+
+    async def _first_talk_due(self, workspace: Workspace) -> bool:
+        """Whether it would be, for a SOUL that wakes now."""
+        try:
+            there = await workspace.read(commissioning.BOOTSTRAP_FILE) is not None
+        except Transient as error:
+            self._heard.notices.append(Notice("warn", f"{commissioning.BOOTSTRAP_FILE} cannot be seen now", str(error)))
+            return False
+        return there and not await self._database.run(commissioning.held)
+
+    async def _tools(self, knowledge: Knowledge) -> str:
+        return await knowledge.keeping.workspace.read(rows.TOOLS) or ""
+
+    def _variables(self, skill: str) -> dict[str, str]:
+        """What the task takes, as far as it is known outside a turn."""
+        if not skill:
+            return {}
+        settings = self._settings
+        known = {
+            "bluesky_username": settings.agent_bluesky_username,
+            "owner_handle": settings.owner_bluesky_social_handle,
+            "today": spoken(local(self._clock.now(), settings.soul_timezone)),
+        }
+        return {name: known.get(name, _UNKNOWN) for name in SKILL_CONTRACTS[skill][SYSTEM_SECTION]}
+
+    def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
+        """What only a turn of the living SOUL knows of these parts."""
+        for name, value in sorted(self._variables(skill).items()):
+            if value == _UNKNOWN:
+                yield f"{rows.TASK} {skill}: {_UNKNOWN} stands for the {name}, which each turn knows"
+        for name, unknown, what in (
+            (
+                rows.BOOTSTRAP,
+                self._awake,
+                "whether you put the first talk off until the next start, only the living SOUL knows",
+            ),
+            (rows.SELF, not self._home.self_md.exists(), "it is made when the SOUL first wakes"),
+            (rows.TOOLS, not self._awake, "it is written anew at a start with other tools than it tells of"),
+            (rows.MEMORY, self._by_hand, "as a hand left it; the next turn takes that in"),
+            (rows.DEGRADED, True, "which ones ail, only the living SOUL knows"),
+            (rows.BOOT, self._awake, "whether it is still to be told, only the living SOUL knows"),
+            (rows.RECALLED, not about.strip(), "they come to mind by the words of a turn (--about WORDS)"),
+            (rows.RUNTIME, True, "the time is that of this look"),
+        ):
+            if unknown and name in wanted:
+                yield f"{name}: {what}"
+
+
+def _fill(home: Home, scratch: Home) -> None:
+    """Put a copy of what a prompt needs of the memory into the scratch home; the store is only read, and stays."""
+    if home.database.exists():
+        copy(home.database, scratch.database)
+    if (learned := home.memory / _RATIOS).exists():
+        shutil.copyfile(learned, scratch.memory / _RATIOS)
+    scratch.store.symlink_to(home.store, target_is_directory=True)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Transient(f"{path.name} cannot be read") from error
+
+
+def _room(settings: Settings, prompt: TurnPrompt, tools: int) -> tuple[int | None, str]:
+    try:
+        return room_beside(prompt.parts, context_tokens=settings.context_tokens, tool_tokens=tools), ""
+    except PolicyBlocked as error:
+        return None, str(error)
