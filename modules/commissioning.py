@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Mapping
-from typing import Protocol
 
 from common.clock import Clock, iso
 from common.errors import PolicyBlocked, SoulError, Transient
@@ -18,6 +17,7 @@ from modules.database import Database
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.memory.profiles import initialise
+from modules.workspace import Workspace
 
 SKILL = "commissioning"
 TOOL = "complete_commissioning"
@@ -31,22 +31,10 @@ _BY = "commissioning"
 _LOOP = "commissioning"
 
 
-class Files(Protocol):
-    """What is needed of the workspace."""
-
-    async def read(self, name: str) -> str | None:
-        """The text of a file; None when there is nothing to read."""
-        ...
-
-    async def rename(self, name: str, new: str) -> None:
-        """Give it another name."""
-        ...
-
-
 class Commissioning:
     """Knows whether the first talk is due, and ends it. `wake` is called once, at start."""
 
-    def __init__(self, *, database: Database, files: Files, journal: Journal, clock: Clock) -> None:
+    def __init__(self, *, database: Database, files: Workspace, journal: Journal, clock: Clock) -> None:
         self._database = database
         self._files = files
         self._journal = journal

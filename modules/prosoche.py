@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from common.clock import local
 from modules.foreign_text import one_line
 from modules.skills import Skills
+from modules.workspace import Workspace
 
 FILE = "PROSOCHE.md"
 
@@ -97,18 +97,6 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
     return "\n".join([line("Opening"), *lines]) if lines else ""
 
 
-class Files(Protocol):
-    """What is needed of the workspace."""
-
-    async def read(self, name: str) -> str | None:
-        """The text of a file; None when there is nothing to read."""
-        ...
-
-    async def write(self, name: str, text: str) -> None:
-        """Put this text there."""
-        ...
-
-
 class Prosoche:
     """Asks every source, and renders.
 
@@ -125,7 +113,7 @@ class Prosoche:
         *,
         sources: tuple[Source, ...],
         skills: Skills,
-        files: Files,
+        files: Workspace,
         timezone: str = "",
     ) -> None:
         self._sources = sources

@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import Protocol
 
 from common.clock import Clock, local
 from modules.database import Database
@@ -23,6 +22,7 @@ from modules.memory.types import Kind, Memory, MemoryStore, NewMemory
 from modules.memory.view_merge import Rendered, merge, missing, rendered
 from modules.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
 from modules.tools.types import Provenance
+from modules.workspace import Workspace
 
 FILE_SOURCE = f"file:{VIEW}"
 
@@ -30,22 +30,6 @@ _MARK = "memory_view"
 _ALL = 1_000_000
 _CURATED: tuple[Kind, ...] = ("curated",)
 _PASSES = 3
-
-
-class Files(Protocol):
-    """Where the views lie."""
-
-    async def read(self, name: str) -> str | None:
-        """The text of a file; None if there is none to read."""
-        ...
-
-    async def write(self, name: str, text: str) -> None:
-        """Make it so. Raises `PolicyBlocked`, `StorageError` or `Transient`."""
-        ...
-
-    async def update(self, name: str, change: Callable[[str | None], str]) -> None:
-        """Make of the text that is there what `change` says, which may be asked again. Raises what `write` does."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +62,7 @@ class DayText:
 class MemoryFile:
     """MEMORY.md."""
 
-    def __init__(self, *, store: MemoryStore, database: Database, files: Files, clock: Clock) -> None:
+    def __init__(self, *, store: MemoryStore, database: Database, files: Workspace, clock: Clock) -> None:
         self._store = store
         self._database = database
         self._files = files
@@ -175,7 +159,7 @@ class MemoryFile:
 class DayFiles:
     """`memory/YYYY-MM-DD.md`, in the days of one time zone; "" is the machine's own."""
 
-    def __init__(self, *, store: MemoryStore, files: Files, clock: Clock, timezone: str = "") -> None:
+    def __init__(self, *, store: MemoryStore, files: Workspace, clock: Clock, timezone: str = "") -> None:
         self._store = store
         self._files = files
         self._clock = clock

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -245,32 +244,26 @@ async def test_what_cannot_be_kept_is_told_once_until_it_is_something_else(desk:
     assert told == [("Stubborn",), (), ("Stubborn", "Stubborn too"), (), (), ("Stubborn",)]
 
 
-@dataclass
-class Watched:
-    """The files of a desk, and how often the view was read; a hand may write `edit` after the first reading."""
+class Watched(LocalWorkspace):
+    """The files of a desk, and how often one was read; a hand may write `edit` after the first reading."""
 
-    files: LocalWorkspace
-    hand: Path
-    edit: str = ""
-    reads: int = 0
+    def __init__(self, desk: Desk, edit: str) -> None:
+        super().__init__(desk.home, desk.warnings.append)
+        self._hand = desk.file
+        self._edit = edit
+        self.reads = 0
 
     async def read(self, name: str) -> str | None:
-        text = await self.files.read(name)
+        text = await super().read(name)
         self.reads += 1
-        if self.edit:
-            self.hand.write_text(self.edit)
-            self.edit = ""
+        if self._edit:
+            self._hand.write_text(self._edit)
+            self._edit = ""
         return text
-
-    async def write(self, name: str, text: str) -> None:
-        await self.files.write(name, text)
-
-    async def update(self, name: str, change: Callable[[str | None], str]) -> None:
-        await self.files.update(name, change)
 
 
 def watched_view(desk: Desk, edit: str = "") -> tuple[MemoryFile, Watched]:
-    files = Watched(desk.files, desk.file, edit)
+    files = Watched(desk, edit)
     return MemoryFile(store=desk.store, database=desk.database, files=files, clock=desk.clock), files
 
 
