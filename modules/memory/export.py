@@ -13,21 +13,13 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-
-from common.clock import iso, parse_iso
-from common.errors import SoulError
+from common.clock import parse_iso
 from modules.database import Database
 from modules.memory import policy
-from modules.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
+from modules.memory.export_lines import MARKS, VERSION, Line, MarkLine, MemoryLine, ProfileLine, of, parse_lines
 from modules.memory.sqlite_rows import COLUMNS, remember, tags_of
-from modules.memory.types import KINDS, OWNER_SOURCE, PRIVATE_KINDS, Kind, NewMemory, Trust
-
-VERSION = 1
-MARKS = ("commissioned_at",)
-"""The marks that travel along: what was settled once and for all."""
+from modules.memory.types import KINDS
 
 _PAGE = 200
 _BREATH_S = 0.0005
@@ -43,85 +35,6 @@ _STATE = (
 )
 _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"
 _KEPT_MARKS = "SELECT name, value FROM marks WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
-
-_Line = TypeVar("_Line", bound=BaseModel)
-
-
-def _moment(text: str) -> str:
-    return iso(parse_iso(text))
-
-
-Moment: TypeAlias = Annotated[str, AfterValidator(_moment)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class HeadLine(_Strict):
-    """The first line: in which form the others are."""
-
-    record: Literal["export"] = "export"
-    version: int = Field(le=VERSION)
-
-
-class MemoryLine(_Strict):
-    """One memory, living or replaced; `superseded_by` is an `id` of the same export."""
-
-    record: Literal["memory"] = "memory"
-    id: int
-    created_at: Moment
-    updated_at: Moment
-    kind: Kind
-    subject: str
-    body: str
-    tags: list[str] = []
-    source: str = "self"
-    trust: Trust = "self"
-    private: bool = True
-    importance: int = Field(default=3, ge=1, le=5)
-    last_recalled_at: Moment | None = None
-    recall_count: int = Field(default=0, ge=0)
-    superseded_by: int | None = None
-
-    @property
-    def new(self) -> NewMemory:
-        """As it was when it was new. What is private stays so, wherever it comes from."""
-        as_told = not self.private or self.kind in PRIVATE_KINDS or self.source.startswith(OWNER_SOURCE)
-        return NewMemory(
-            self.kind,
-            self.subject,
-            self.body,
-            tuple(self.tags),
-            self.importance,
-            self.source if as_told else f"{OWNER_SOURCE}{self.source}",
-            self.trust,
-            shareable=not self.private,
-        )
-
-
-class ProfileLine(_Strict):
-    """One field of a profile."""
-
-    record: Literal["profile"] = "profile"
-    subject: Subject
-    field: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=FIELD_LENGTH)
-    value: str = Field(min_length=1, max_length=VALUE_LENGTH)
-    updated_at: Moment
-    updated_by: str
-
-
-class MarkLine(_Strict):
-    """Something that was settled once."""
-
-    record: Literal["mark"] = "mark"
-    name: Literal["commissioned_at"]
-    value: str
-
-
-Line: TypeAlias = HeadLine | MemoryLine | ProfileLine | MarkLine
-
-_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="record")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,33 +98,9 @@ def _state(connection: sqlite3.Connection) -> str:
     return hashlib.sha256(_json({"memories": known, "rest": rest}).encode()).hexdigest()
 
 
-def parse_lines(lines: Iterable[str]) -> list[Line]:
-    """Every line read and checked. Raises `SoulError` naming the first that is wrong."""
-    read: list[Line] = []
-    numbers: dict[int, int] = {}
-    for number, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
-        try:
-            line = _LINE.validate_json(text)
-        except ValidationError as error:
-            raise _wrong(number, _problem(error)) from None
-        if isinstance(line, MemoryLine):
-            if not policy.key(policy.clean(line.body)):
-                raise _wrong(number, "body: there is nothing in it")
-            if line.id in numbers:
-                raise _wrong(number, f"id {line.id} stands on line {numbers[line.id]} already")
-            numbers[line.id] = number
-        read.append(line)
-    for line in _of(read, MemoryLine):
-        if line.superseded_by is not None and line.superseded_by not in numbers:
-            raise _wrong(numbers[line.id], f"superseded_by {line.superseded_by} is the id of no line")
-    return read
-
-
 def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
     """Take in what `parse_lines` read, inside a transaction of the caller's."""
-    memories = sorted(_of(lines, MemoryLine), key=lambda line: (line.created_at, line.id))
+    memories = sorted(of(lines, MemoryLine), key=lambda line: (line.created_at, line.id))
     ids: dict[int, int] = {}
     newcomers: set[int] = set()
     overruled: dict[int, int] = {}
@@ -224,9 +113,9 @@ def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
         if ids[line.id] in newcomers:
             successor = None if line.superseded_by is None else ids[line.superseded_by]
             _settle(connection, line, ids[line.id], overruled.get(ids[line.id], successor))
-    profiles = _of(lines, ProfileLine)
+    profiles = of(lines, ProfileLine)
     fields = sum(_set_field(connection, line) for line in profiles)
-    for mark in _of(lines, MarkLine):
+    for mark in of(lines, MarkLine):
         connection.execute("INSERT OR IGNORE INTO marks (name, value) VALUES (?, ?)", (mark.name, mark.value))
     return Restored(len(newcomers), fields, len(memories) - len(newcomers) + len(profiles) - fields)
 
@@ -278,18 +167,3 @@ def _set_field(connection: sqlite3.Connection, line: ProfileLine) -> bool:
         (line.subject, line.field, line.value, line.updated_at, line.updated_by),
     )
     return changed.rowcount > 0
-
-
-def _of(lines: Iterable[Line], kind: type[_Line]) -> list[_Line]:
-    return [line for line in lines if isinstance(line, kind)]
-
-
-def _wrong(number: int, problem: str) -> SoulError:
-    return SoulError(f"Line {number}: {problem}", remedy="Nothing was taken in; mend that line and try again.")
-
-
-def _problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"][1:])
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {said}" if where else said

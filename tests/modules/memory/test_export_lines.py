@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import SoulError
-from modules.memory.export import Restored, Snapshots, parse_lines, snapshot_lines
+from modules.memory.export import Restored, Snapshots, snapshot_lines
+from modules.memory.export_lines import parse_lines
 from modules.memory.profiles import Profile, Profiles
 from modules.memory.types import KINDS, Kind, Memory, NewMemory, Query, Trust
 from tests.acquaintance import introduce
