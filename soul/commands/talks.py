@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -59,7 +60,7 @@ def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json
 async def _listed(home: Home, limit: int) -> list[Talk]:
     database = await Database.beside(home.database)
     try:
-        return await database.run(lambda connection: talks.listed(connection, limit))
+        return await database.read(lambda connection: talks.listed(connection, limit))
     finally:
         await database.close()
 
@@ -74,12 +75,16 @@ async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, li
     )
     database = await Database.beside(home.database)
     try:
-        session = await database.run(lambda connection: talks.find(connection, given))
-        found = await database.run(lambda connection: talks.stretches(connection, session))
+        session, found = await database.read(lambda connection: _found(connection, given))
         return session, *(await _fetched(found, Archives(database, storage)))
     finally:
         await database.close()
         await storage.aclose()
+
+
+def _found(connection: sqlite3.Connection, given: str) -> tuple[Session, list[Stretch]]:
+    session = talks.find(connection, given)
+    return session, talks.stretches(connection, session)
 
 
 async def _fetched(found: Sequence[Stretch], archives: Archives) -> tuple[list[Stretch], list[str]]:
