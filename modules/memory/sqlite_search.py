@@ -21,6 +21,8 @@ from modules.memory.types import PRIVATE_KINDS, Memory, Query
 
 _SAMPLE = 400
 _PREFIX_MIN = 2
+_SURE = 50
+"""So many of the newest are enough where whatever the index finds may be shown: more than twice what is asked for."""
 
 
 def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = ranking.FAR) -> list[Memory]:
@@ -42,6 +44,7 @@ class _Search:
         self._query = query
         self._now = now
         self._far = far
+        self._enough = ranking.NEWEST if query.since else _SURE
         # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
         self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
 
@@ -105,9 +108,16 @@ class _Search:
         # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
         small = bool(shelf) and self._count(" AND ".join(shelf)) <= ranking.FEW
         near = 0 if small else max(0, self._total - self._far)
-        having = self._having(ranking.together(common), shelf, near)
+        groups = ranking.together(common)
+        having = self._having((group for group in groups if len(group) == 1), shelf, near)
         if near and not having:
             having = self._having([common[:1]], shelf, 0)
+        # NOTE(self): most memories stand on a large shelf: words that seldom meet are sought faster without it.
+        several = self._having(
+            (group for group in groups if len(group) > 1), shelf, near, shelf_first=small or not shelf
+        )
+        for number, terms in several.items():
+            having.setdefault(number, set()).update(terms)
         where, values = self._filters()
         rows = self._rows.execute(
             "SELECT m.id, m.importance, m.updated_at FROM memories AS m"  # noqa: S608 - constants
@@ -116,17 +126,29 @@ class _Search:
         )
         return [Candidate(row[0], self._worth(having[row[0]]), row[1], row[2]) for row in rows]
 
-    def _having(self, groups: Iterable[tuple[Term, ...]], shelf: list[str], after: int) -> dict[int, set[Term]]:
-        """The newest that have all words of a group, each with the words that it is known to have."""
+    def _having(
+        self, groups: Iterable[tuple[Term, ...]], shelf: list[str], after: int, *, shelf_first: bool = True
+    ) -> dict[int, set[Term]]:
+        """The newest that have all words of a group, each with the words that it is known to have.
+
+        Without `shelf_first`, where all that have the words are only a few, some may not stand on the shelf.
+        """
         having: dict[int, set[Term]] = {}
         for group in groups:
-            match = " AND ".join([*(term.match for term in group), *shelf])
-            for row in self._rows.execute(
-                "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? ORDER BY rowid DESC LIMIT ?",
-                (match, after, ranking.NEWEST),
-            ):
-                having.setdefault(row[0], set()).update(group)
+            match = [term.match for term in group]
+            found = [] if shelf_first else self._newest(match, after, ranking.NEWEST)
+            if shelf_first or len(found) == ranking.NEWEST:
+                found = self._newest([*match, *shelf], after, self._enough)
+            for number in found:
+                having.setdefault(number, set()).update(group)
         return having
+
+    def _newest(self, match: Iterable[str], after: int, limit: int) -> list[int]:
+        rows = self._rows.execute(
+            "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? ORDER BY rowid DESC LIMIT ?",
+            (" AND ".join(match), after, limit),
+        )
+        return [row[0] for row in rows]
 
     def _worth(self, terms: Iterable[Term]) -> float:
         return sum(ranking.rarity(term.count, self._total) for term in terms)

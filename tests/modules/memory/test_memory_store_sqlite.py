@@ -134,6 +134,25 @@ def test_common_words_are_sought_in_the_distance_only_if_none_is_near(asked: str
         assert [memory.body.split()[-1] for memory in found] == expected
 
 
+@pytest.mark.parametrize("others", [10, 3 * ranking.NEWEST])
+@pytest.mark.parametrize("public_only", [False, True])
+def test_the_few_of_a_common_kind_that_have_both_words_are_found_behind_others(
+    others: int,
+    public_only: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    with closing(in_memory()) as rows:
+        rows.execute("BEGIN")
+        for number in range(3):
+            remember(rows, NewMemory("lesson", "", f"rain boat {number}"), NOW)
+        for number in range(2 * ranking.FEW):
+            remember(rows, NewMemory("lesson", "", f"{'rain' if number % 2 else 'boat'} alone {number}"), NOW)
+        for number in range(others):
+            remember(rows, NewMemory("episode", "", f"boat rain {number}"), NOW)
+        rows.execute("COMMIT")
+        found = search(rows, Query("rain boat", kinds=["lesson"], public_only=public_only, limit=4), NOW)
+        assert [memory.body for memory in found] == ["rain boat 2", "rain boat 1", "rain boat 0", "rain alone 799"]
+
+
 @pytest.mark.parametrize(
     "statement",
     [
