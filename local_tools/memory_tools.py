@@ -29,6 +29,8 @@ from modules.sessions.types import is_main
 from modules.skills import Skills
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
 
+_LINES_BEFORE_THE_END = 2
+
 Complete = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[None]]
 
 
@@ -137,6 +139,8 @@ class MemoryTools:
     async def complete_commissioning(self, args: CommissioningInput, turn: Turn) -> ToolResult:
         if not await self._commissioning_due():
             return _error("this was done once and for all; profile_update changes a field")
+        if len(await self._owner_words()) < _LINES_BEFORE_THE_END:
+            return _error("tell your owner first, in words, what you understood, and ask whether it is right")
         if not args.agent and not args.user:
             return _error("nothing was said yet; ask your owner first")
         await self._complete(args.agent, args.user)

@@ -87,12 +87,12 @@ class LocalSkills:
 
     async def _own_names(self) -> Sequence[str]:
         try:
-            names = await self._workspace.names()
+            names = await self._workspace.names(SKILLS)
         except SoulError as error:
             self._tell("own skills", str(error))
             return ()
         self._tell("own skills", "")
-        return self._names_in([name.removeprefix(SKILLS) for name in names if name.startswith(SKILLS)])
+        return self._names_in([name.removeprefix(SKILLS) for name in names])
 
     async def _own_page(self, name: str) -> _Page | None:
         where = f"{SKILLS}{name}/{SKILL_FILE}"

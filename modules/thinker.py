@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from common.clock import Clock, iso
-from common.constants import LLM_MAX_OUTPUT_TOKENS, MAX_TOOL_ROUNDS
+from common.constants import MAX_TOOL_ROUNDS
 from common.errors import SoulError
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, Text, ToolCall, ToolChoice
-from modules.prompt.bootstrap import history_budget
+from modules.prompt.bootstrap import room_beside
 from modules.prompt.estimate import tool_tokens
 from modules.prompt.placing import placed
 from modules.prompt.prompter import TurnPrompt
@@ -69,13 +69,8 @@ class Thinker:
             PolicyBlocked: fewer than none.
 
         """
-        return history_budget(
-            context_tokens=self.context_tokens,
-            bootstrap_tokens=sum(part.tokens for part in system.parts),
-            tool_tokens=tool_tokens(self.executor.registry.specs(turn, only), self.estimate),
-            max_output_tokens=LLM_MAX_OUTPUT_TOKENS,
-            parts=system.parts,
-        )
+        tools = tool_tokens(self.executor.registry.specs(turn, only), self.estimate)
+        return room_beside(system.parts, context_tokens=self.context_tokens, tool_tokens=tools)
 
     async def think(
         self,

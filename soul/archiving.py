@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from common.clock import local
 from common.errors import PolicyBlocked, Transient
 from modules.journal.types import Entry
 from modules.memory.sqlite_rows import remember
 from modules.prompt.prompter import Prompter
-from modules.prompt.rows import CONTEXT
 from modules.prompt.types import PromptBlock
 from modules.sessions.archivist import Archivist
 from modules.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.sessions.notes import forget_notes
 from modules.sessions.types import Session, is_main
 from soul.rails import Rails
 
@@ -40,17 +41,8 @@ def build_archivist(rails: Rails, prompter: Prompter) -> Archivist:
         try:
             await knowledge.day_files.write(local(moment, zone).date())
         except (PolicyBlocked, Transient) as error:
-            await _tell(f"The notes of {local(moment, zone):%Y-%m-%d} could not be written", error)
-
-    async def clear_context(session_key: str) -> None:
-        try:
-            if is_main(session_key) and await keeping.workspace.read(CONTEXT) is not None:
-                await keeping.workspace.write(CONTEXT, "")
-        except (PolicyBlocked, Transient) as error:
-            await _tell(f"{CONTEXT} could not be emptied", error)
-
-    async def _tell(summary: str, error: Exception) -> None:
-        await rails.journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
+            summary = f"The notes of {local(moment, zone):%Y-%m-%d} could not be written"
+            await rails.journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
 
     return Archivist(
         sessions=knowledge.sessions,
@@ -72,6 +64,6 @@ def build_archivist(rails: Rails, prompter: Prompter) -> Archivist:
         agent_id=settings.agent_name,
         forget_media=keeping.media.forget,
         on_kept=write_day,
-        on_end=clear_context,
+        on_end=partial(forget_notes, keeping.workspace),
         remember=remember if keeping.in_database else None,
     )

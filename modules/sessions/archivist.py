@@ -212,7 +212,10 @@ class Archivist:
             return Outcome("waiting", stored.error, archive)
         distilled = archive.distilled
         if self._remember is None and distilled.memories:
-            await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
+            try:
+                await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
+            except Transient as error:
+                return Outcome("waiting", str(error), archive)
         summary = (
             self._sessions.summary_row(distilled.message, distilled.provenance)
             if distilled.message and archive.part is not None

@@ -45,7 +45,7 @@ class SessionLoop:
                 continue
             outcome = await self.archivist.reset(session.key, reason="it had fallen silent", quiet_since=quiet_since)
             if outcome.status == "postponed":
-                # NOTE(self): no model now, or no budget; the same would hold for all others.
+                # NOTE(self): no model now, or no budget, and so for all others; at worst they wait for the next look.
                 break
             ended += outcome.status != "waiting"
         done, left = finished.count("done"), finished.count("waiting")

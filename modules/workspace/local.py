@@ -57,8 +57,9 @@ class LocalWorkspace:
                     raise PolicyBlocked(f"{place} {problem}")
             await asyncio.to_thread(_move, source, target)
 
-    async def names(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(self._names)
+    async def names(self, folder: str = "") -> tuple[str, ...]:
+        names = await asyncio.to_thread(self._names)
+        return tuple(name for name in names if name.startswith(folder))
 
     def _path(self, name: str) -> Path:
         return (self._home.root if name in IDENTITY else self._home.workspace) / name

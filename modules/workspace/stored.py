@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from adapters.storage.keys import agent_prefix, workspace_key
 from adapters.storage.store import Storage
-from common.errors import SoulError, StorageError, Transient
+from common.errors import Transient
 from common.result import Err, Ok
 from modules.workspace.rules import Found, Once, changed, checked_name, decoded, is_name, no_such, writable
 from modules.workspace.types import Change, Warn
@@ -66,9 +66,9 @@ class StoredWorkspace:
             if isinstance(result, Err):
                 raise _error(result)
 
-    async def names(self) -> tuple[str, ...]:
+    async def names(self, folder: str = "") -> tuple[str, ...]:
         prefix = agent_prefix(self._agent_id)
-        listed = await self._storage.list(prefix)
+        listed = await self._storage.list(prefix + folder)
         if isinstance(listed, Err):
             raise _error(listed)
         names = (info.key.removeprefix(prefix) for info in listed.data)
@@ -86,7 +86,7 @@ class StoredWorkspace:
         raise _error(found)
 
 
-def _error(err: Err) -> SoulError:
-    if err.kind in {"transient", "unknown_outcome", "conflict"}:
-        return Transient(err.error, retry_after=err.retry_after)
-    return StorageError(err.error, remedy="Check STORAGE_URL and its credentials, and the room that is left there.")
+def _error(err: Err) -> Transient:
+    """What a service far away refuses today costs a turn its part of it; it never ends a life, nor the next start."""
+    remedy = "Check STORAGE_URL and its credentials, and the room that is left there."
+    return Transient(err.error, remedy=remedy, retry_after=err.retry_after)

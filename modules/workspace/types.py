@@ -14,8 +14,8 @@ class Workspace(Protocol):
 
     Raises:
         PolicyBlocked: what is asked for is no such name, may not be written, or would overwrite what is no text.
-        StorageError: the disk or the store refuses for good.
-        Transient: the store cannot be reached now.
+        StorageError: the disk of this machine is full or refuses.
+        Transient: the store cannot be reached now, or refuses.
 
     """
 
@@ -35,6 +35,6 @@ class Workspace(Protocol):
         """Give a file a new name; what had that name is replaced."""
         ...
 
-    async def names(self) -> tuple[str, ...]:
-        """All that can be read, in order."""
+    async def names(self, folder: str = "") -> tuple[str, ...]:
+        """All that can be read, in order; with a `folder`, such as `skills/`, what lies there."""
         ...

@@ -118,6 +118,8 @@ class OwnerCommands:
 
     async def new(self, _: str) -> Sequence[str]:
         outcome = await self._owner.start_afresh()
+        if outcome.status == "waiting":
+            return [f"This conversation is over; its archive waits: {outcome.reason}"]
         return [] if outcome.status == "done" else [f"No conversation was ended: {outcome.reason}"]
 
     async def later(self, _: str) -> Sequence[str]:

@@ -27,7 +27,7 @@ from tests.modules.memory.memory_desk import SKILLS, Desk, open_memory_desk
 
 THREAD = "bluesky:thread:at://did:plc:kit/app.bsky.feed.post/3l"
 OWNER = Provenance.OWNER
-SAID = ["Call me Ana from now on."]
+SAID = ["Call me Ana from now on.", "Yes, that is right."]
 
 
 @dataclass
@@ -259,6 +259,16 @@ async def test_a_change_without_evidence_is_refused_and_the_journal_tells_it(han
     (told,) = await hands.journal.recent(5)
     assert (told.entry.summary, told.entry.line) == ("The profile of the SOUL was not changed: role", "warn")
     assert "not what the owner wrote" in told.entry.reason
+
+
+async def test_the_first_talk_does_not_end_before_the_owner_could_say_yes(hands: Hands) -> None:
+    yes = SAID.pop()
+    try:
+        early = await hands.use("complete_commissioning", OWNERS, user_name="Ana", role="looks after roofs")
+    finally:
+        SAID.append(yes)
+    assert (early.is_error, hands.completed) == (True, [])
+    assert "ask whether it is right" in early.content
 
 
 async def test_the_first_talk_ends_once(hands: Hands) -> None:

@@ -19,7 +19,7 @@ from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_
 from tests.ways import to_loopback
 
 START_DEADLINE_S = 120
-CONTEXT_TOKENS = 4096
+CONTEXT_TOKENS = 12_288
 MODEL = os.environ.get("SOUL_TEST_MODEL") or DEFAULT_MODEL
 
 

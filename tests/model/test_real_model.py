@@ -136,7 +136,7 @@ async def test_plain_talk_is_prose_with_its_tokens_counted(gateway: LLMGateway) 
 
 async def test_a_prompt_longer_than_the_context_is_named_as_such(gateway: LLMGateway) -> None:
     with pytest.raises(PolicyBlocked, match="too long"):
-        await gateway.chat([Message("user", "wave " * 6000)])
+        await gateway.chat([Message("user", "wave " * 16_000)])
 
 
 async def test_a_call_that_the_limit_cuts_is_asked_again_and_comes_whole_or_is_said_to_be_cut(

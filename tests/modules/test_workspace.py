@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from adapters.storage.store import Storage, open_storage
-from common.errors import PolicyBlocked, StorageError, Transient
+from common.errors import PolicyBlocked, Transient
 from modules.home import Home
 from modules.workspace import LocalWorkspace, StoredWorkspace, Workspace
 from tests.adapters.storage.storage_house import KINDS, S3, WHO, open_kind, serving_s3
@@ -224,9 +224,9 @@ async def test_a_store_that_cannot_be_reached_is_said_so_and_is_no_empty_workspa
             await ask
 
 
-async def test_a_bucket_that_is_not_there_is_for_the_owner_to_mend(tmp_path: Path, s3: S3) -> None:
+async def test_a_bucket_that_is_not_there_is_for_the_owner_to_mend_and_ends_no_life(tmp_path: Path, s3: S3) -> None:
     storage = open_storage(s3.url("nowhere"), root=tmp_path, credentials=WHO)
-    with pytest.raises(StorageError, match="no such bucket") as caught:
+    with pytest.raises(Transient, match="no such bucket") as caught:
         await StoredWorkspace(storage, "rowan", pytest.fail).read("GOALS.md")
     assert caught.value.remedy
 

@@ -1,0 +1,90 @@
+"""Proves that the pages about knowing and remembering work with a real model of the smallest useful kind.
+
+`pytest -rP` shows what the model did.
+"""
+
+# ruff: noqa: T201 - what a real model does is worth reading, and pytest captures it
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from common.files import write_atomic
+from modules.commissioning import BOOTSTRAP_FILE
+from modules.home import Home
+from modules.sessions.types import OWNER_SESSION
+from soul.resources import template
+from tests.living import Life, World, awake
+from tests.model.conftest import CONTEXT_TOKENS, MODEL
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+
+BEES = (
+    "I keep two hives of bees on the roof, since April.",
+    "My neighbour Ines is allergic, so please never post where the roof is.",
+    "We decided to harvest on the last Sunday of August.",
+)
+
+
+@pytest.fixture
+def home(world: World, real_model: str) -> Home:
+    return world.make_home(
+        "rowan",
+        AI_GATEWAY_BASE_URL=real_model,
+        AI_GATEWAY_MODEL=MODEL,
+        CONTEXT_TOKENS=str(CONTEXT_TOKENS),
+        AI_GATEWAY_VISION="off",
+    )
+
+
+@pytest.fixture
+async def life(home: Home) -> AsyncIterator[Life]:
+    async with awake(home) as lived:
+        yield lived
+
+
+async def test_the_owner_is_answered_in_words_also_when_what_changes_stands_in_the_message(life: Life) -> None:
+    for line in ("Hello Rowan! My favourite tree is the hornbeam.", "Which tree did I say I like?"):
+        said = await life.app.owner.answer(line)
+        print(f"{line}\n  -> {said}")
+        assert said
+    assert "hornbeam" in said.lower()
+
+
+async def test_of_a_conversation_that_ends_something_true_is_remembered(life: Life) -> None:
+    for line in BEES:
+        print(f"{line}\n  -> {await life.app.owner.answer(line)}")
+    outcome = await life.app.owner.start_afresh()
+    memories = await life.app.rails.knowledge.keeping.memories.listed()
+    for memory in memories:
+        print(f"{memory.kind}: {memory.subject}: {memory.body} (private: {memory.private})")
+    assert outcome.status == "done"
+    assert outcome.archive
+    print(outcome.archive.distilled.summary)
+    assert memories or outcome.archive.distilled.summary
+    told = " ".join([outcome.archive.distilled.summary, *(memory.body for memory in memories)]).lower()
+    assert any(word in told for word in ("bee", "hive", "ines", "harvest", "august"))
+    assert all(memory.private for memory in memories)
+    assert (await life.app.rails.knowledge.sessions.open(OWNER_SESSION)).id != outcome.archive.session_id
+
+
+async def test_the_first_talk_is_led_to_its_end(home: Home) -> None:
+    write_atomic(home.workspace / BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
+    async with awake(home) as life:
+        owner, knowledge = life.app.owner, life.app.rails.knowledge
+        print(await owner.open())
+        for line in (
+            "I'm Ana, I live in Porto. You look after roofs, and you are plain and a little funny.",
+            "That is all you need to know.",
+            "Yes, that is right. Please note it down now.",
+            "Yes. Call the tool and finish.",
+        ):
+            print(f"{line}\n  -> {await owner.answer(line)}")
+            if not knowledge.commissioning.due():
+                break
+        profile = await knowledge.profiles.get()
+        print(profile)
+        assert not knowledge.commissioning.due()
+        assert "roof" in " ".join([*profile.agent.values(), *profile.user.values()]).lower()
