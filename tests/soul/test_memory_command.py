@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -153,13 +154,11 @@ def test_a_copy_comes_back_in_another_home_and_once(
     assert told[0] == "Took in 3 memories and 2 fields of profiles"
 
 
-def test_a_copy_can_come_by_standard_input(
-    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_can_come_by_standard_input(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     run_memory_export(home.root, Path("-"))
-    monkeypatch.setattr("sys.stdin", io.StringIO(capsys.readouterr().out))
-    run_memory_import(home.root, Path("-"))
-    assert capsys.readouterr().out.startswith("Took in 0 memories")
+    command = [sys.executable, "-m", "soul.cli", "memory", "import", "-", "--home", str(home.root)]
+    taken = subprocess.run(command, input=capsys.readouterr().out, capture_output=True, text=True, check=True)
+    assert taken.stdout.startswith("Took in 0 memories")
 
 
 def test_a_wrong_line_is_named_and_nothing_comes_in(home: Home, tmp_path: Path) -> None:

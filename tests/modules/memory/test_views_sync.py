@@ -138,7 +138,7 @@ async def test_a_heading_that_was_renamed_keeps_its_text(desk: Desk) -> None:
         "## tides\n\nHigh at noon.\n",
         "## Tides\n\n    High   at noon.\n",
         "## Tides\n",
-        "## A\n\nTODO\n\n## B\n\nTODO\n\n## Todo\n\nTODO\n",
+        "## A\n\nLATER\n\n## B\n\nLATER\n\n## Later\n\nLATER\n",
         "## A\n\nB and A\n\n## B\n\nB and A\n",
         "## A\n\n## B\n\n## C\n",
         "## A\n\n\\## A\nx\n",
@@ -288,7 +288,7 @@ async def test_what_a_hand_writes_after_the_reading_is_not_overwritten(desk: Des
     assert (synced.taken_in, files.reads) == (("Ana",), 2)
 
 
-WORDS = st.sampled_from(["## A", "## B", "## a", "```", "x", "", "\\## A", "## A (2)", "TODO"])
+WORDS = st.sampled_from(["## A", "## B", "## a", "```", "x", "", "\\## A", "## A (2)", "LATER"])
 
 
 async def test_what_rests_on_others_words_never_stands_in_the_file_which_is_not_framed(desk: Desk) -> None:
