@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,17 @@ from PIL import Image as Drawing
 
 from adapters.atproto.richtext import build_facets
 from common.clock import iso
+from common.errors import SoulError
 from common.files import write_atomic
 from modules.home import Home
+from modules.llm_gateway.types import ToolCall
 from modules.memory.types import Kind, NewMemory
 from modules.sessions.archive_reading import Archives
 from modules.sessions.types import OWNER_SESSION
+from modules.tools.types import Provenance, Turn
 from tests.living import Life, World, awake, call, replying
 from town.mind.types import ChatRequest, Thought
+from town.mind.wire import BadRequest
 
 PRIVATE = "canary-heron-lake"
 CURATED: tuple[Kind, ...] = ("curated",)
@@ -29,6 +34,10 @@ def told(request: ChatRequest) -> str:
 
 def system(request: ChatRequest) -> str:
     return "\n".join(message.text for message in request.messages if message.role == "system")
+
+
+def refusing(_: ChatRequest) -> Thought:
+    raise BadRequest("the content filter says no")
 
 
 async def remember(life: Life, new: NewMemory) -> int:
@@ -246,3 +255,59 @@ async def test_the_journal_names_the_memories_that_came_to_mind(world: World) ->
         (entry,) = await life.app.rails.journal.recent(1, kinds=["model"])
         assert entry.entry.data["memories"] == [number]
         assert json.dumps(entry.entry.data)
+
+
+async def test_what_belongs_to_one_conversation_is_gone_when_it_ends(world: World) -> None:
+    home = world.make_home("rowan")
+    write_atomic(home.workspace / "CONTEXT.md", "We are planning the harvest.")
+    world.mind.answer = lambda _: Thought(text="Yes.")
+    async with awake(home) as life:
+        await life.app.owner.answer("Shall we go on?")
+        assert "planning the harvest" in told(world.mind.asked[-1])
+        await life.app.owner.start_afresh()
+        await life.app.owner.answer("And now?")
+        assert "planning the harvest" not in told(world.mind.asked[-1])
+
+
+async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
+        await life.app._leave_notes()
+    async with awake(home) as life:
+        world.mind.answer = refusing
+        with pytest.raises(SoulError):
+            await life.app.owner.answer("Good morning.")
+        world.mind.answer = lambda _: Thought(text="Awake.")
+        await life.app.owner.answer("Are you there?")
+        assert "## How We Work" in told(world.mind.asked[-1])
+        assert "Good morning." in told(world.mind.asked[-1]), "what was asked before is not lost"
+
+
+async def test_a_post_that_is_met_again_after_a_failure_is_kept_once(world: World) -> None:
+    home = world.make_home("rowan")
+    world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
+    answer = world.mind.answer
+    async with awake(home) as life:
+        for mind in (refusing, refusing, answer):
+            world.mind.answer = mind
+            await life.look()
+        rails = life.app.rails
+        (session,) = await rails.knowledge.sessions.idle(rails.clock.now() + timedelta(days=1))
+        rows = await rails.knowledge.sessions.rows(session.id)
+        assert session.key.startswith("bluesky:thread:at://")
+    assert [row.role for row in rows].count("user") == 1
+    assert [row.role for row in rows] == ["user", "assistant", "toolResult"]
+
+
+async def test_a_talk_with_the_owner_in_public_is_shown_nothing_private_by_any_tool(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        await remember(life, NewMemory("preference", "tea", f"Likes tea from {PRIVATE}", trust="owner"))
+        in_public = Turn("awareness", Provenance.OWNER, cause_id="at://did:plc:owner/app.bsky.feed.post/3k")
+        execute = life.app.thinker.executor.execute
+        found = await execute(ToolCall("1", "memory_search", {"query": "tea"}), in_public)
+        assert PRIVATE not in found.content
+        changed = {"subject": "user", "field": "name", "value": "Eve", "evidence": "call me Eve"}
+        assert (await execute(ToolCall("2", "profile_update", changed), in_public)).is_error
+        own = Turn("owner", Provenance.OWNER, cause_id="owner")
+        assert PRIVATE in (await execute(ToolCall("3", "memory_search", {"query": "tea"}), own)).content
