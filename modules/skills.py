@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jinja2 import StrictUndefined, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -128,9 +129,15 @@ def parse_subsections(text: str) -> dict[str, str]:
 def interpolate(template: str, variables: Mapping[str, object]) -> str:
     """`template` with its variables filled in, once. Raises `SkillError` for one that was not given."""
     try:
-        return _environment().from_string(template).render(variables)
+        return _compiled(template).render(variables)
     except TemplateError as error:
         raise SkillError(f"Skill text: {error}", remedy=_REMEDY) from None
+
+
+@lru_cache(maxsize=512)
+def _compiled(template: str) -> Template:
+    """Templates are pages of ours, few and always the same; to compile one takes longer than to fill it."""
+    return _environment().from_string(template)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
