@@ -7,13 +7,13 @@ import contextlib
 import os
 import random
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from common.clock import SystemClock
+from tests.children import child_of
 from town.atproto.faults import Fault, FaultKind, Faults
 from town.atproto.limits import Limit, Limits
 from town.atproto.network import Network
@@ -172,20 +172,8 @@ class Nursery:
 
 @contextlib.asynccontextmanager
 async def nursing(*args: str) -> AsyncIterator[Nursery]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.crash.crash_child",
-        *args,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
+    async with child_of("tests.crash.crash_child", *args) as process:
         yield Nursery(process)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
 
 
 def kill(pid: int) -> None:

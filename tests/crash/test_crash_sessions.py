@@ -25,6 +25,7 @@ from modules.sessions import endings
 from modules.sessions.archive_reading import Archives
 from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
+from tests.children import child_of
 from tests.crash.crash_rig import Nursery, kill
 from tests.crash.sessions_child import AGENT, Room, open_room
 from tests.living import KEY, Mind, call
@@ -177,17 +178,5 @@ def _checked(said: Iterable[Message]) -> list[int]:
 
 @asynccontextmanager
 async def nursing(*args: str) -> AsyncIterator[Nursery]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.crash.sessions_child",
-        *args,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
+    async with child_of("tests.crash.sessions_child", *args) as process:
         yield Nursery(process)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()

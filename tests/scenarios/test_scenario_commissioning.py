@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import pytest
 
@@ -12,7 +11,7 @@ from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.home import Home
 from soul.resources import template
 from tests.living import World, awake, call
-from tests.soul.test_bad_input import until
+from tests.program import started, until
 from town.mind.types import ChatRequest, Thought
 
 GREETING = "I'm rowan, and I have just woken up. What should I call you?"
@@ -141,19 +140,8 @@ async def test_a_home_without_the_file_is_not_spoken_to_first(world: World) -> N
 
 
 async def test_at_the_terminal_the_first_words_are_the_souls(world: World, home: Home) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "soul.cli",
-        "run",
-        "--home",
-        str(home.root),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdin is not None
-    try:
+    async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
+        assert process.stdin is not None
         assert GREETING in await until(process, "rowan: ")
         for typed, answer in (("Ana. You look after roofs.", SUMMARY), ("yes", FAREWELL)):
             process.stdin.write(f"{typed}\n".encode())
@@ -162,8 +150,4 @@ async def test_at_the_terminal_the_first_words_are_the_souls(world: World, home:
         process.stdin.write(b"exit\n")
         await process.stdin.drain()
         assert await asyncio.wait_for(process.wait(), 10) == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
     assert files(home) == [BOOTSTRAP_DONE]

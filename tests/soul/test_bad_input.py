@@ -7,10 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,79 +16,16 @@ from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
 from tests.living import World
+from tests.program import Ended, one_clear_line, soul, started, until
 from town.mind.faults import Fault as MindFault
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass
-class Ended:
-    """How a command ended."""
-
-    code: int
-    output: str
-
-    @property
-    def complaints(self) -> list[str]:
-        return [line for line in self.output.splitlines() if line.startswith("✗")]
-
-    @property
-    def remedies(self) -> list[str]:
-        return [line for line in self.output.splitlines() if line.startswith("  →")]
-
-
-async def soul(*arguments: str, seconds: float = 30) -> Ended:
-    """Run the program to its end."""
-    async with started(*arguments) as process:
-        output, _ = await asyncio.wait_for(process.communicate(), seconds)
-        return Ended(process.returncode or 0, output.decode())
-
-
-@asynccontextmanager
-async def started(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "soul.cli",
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def until(process: asyncio.subprocess.Process, words: str, seconds: float = 20) -> str:
-    """Read the output until a line with `words`."""
-    assert process.stdout is not None
-    seen = ""
-    async with asyncio.timeout(seconds):
-        while line := (await process.stdout.readline()).decode():
-            seen += line
-            if words in line:
-                return seen
-    raise AssertionError(f"never said {words!r}:\n{seen}")
 
 
 async def command(*words: str) -> None:
     """Run a command of the system, which must succeed."""
     process = await asyncio.create_subprocess_exec(*words)
     assert await asyncio.wait_for(process.wait(), 10) == 0
-
-
-def one_clear_line(ended: Ended, *words: str) -> None:
-    """The program ended with code 1, one complaint with these words, one remedy, and no traceback."""
-    assert ended.code == 1, ended.output
-    assert len(ended.complaints) == 1, ended.output
-    assert len(ended.remedies) == 1, ended.output
-    assert "Traceback" not in ended.output
-    for word in words:
-        assert word in ended.complaints[0] + ended.remedies[0]
 
 
 async def test_without_settings_it_names_what_is_missing_and_how_to_begin(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from soul.resources import template
 from tests.living import KEY, PASSWORD, World, settings_of
-from tests.soul.test_bad_input import soul, started, until
+from tests.program import soul, started, until
 from town.mind.faults import Fault as MindFault
 
 SOUL = Path(sys.executable).with_name("soul")
@@ -163,23 +163,13 @@ async def test_secrets_reach_neither_terminal_nor_log_nor_journal(world: World) 
 
 async def test_the_owner_is_answered_on_standard_input_and_exit_ends_it(world: World) -> None:
     home = world.make_home("rowan")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "soul.cli",
-        "run",
-        "--home",
-        str(home.root),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdin is not None
-    await until(process, "♥")
-    process.stdin.write(b"which roof do you like?\n")
-    await process.stdin.drain()
-    told = await until(process, "rowan:")
-    assert "Slate, because it remembers the rain" in told
-    process.stdin.write(b"exit\n")
-    await process.stdin.drain()
-    assert await asyncio.wait_for(process.wait(), 10) == 0
+    async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
+        assert process.stdin is not None
+        await until(process, "♥")
+        process.stdin.write(b"which roof do you like?\n")
+        await process.stdin.drain()
+        told = await until(process, "rowan:")
+        assert "Slate, because it remembers the rain" in told
+        process.stdin.write(b"exit\n")
+        await process.stdin.drain()
+        assert await asyncio.wait_for(process.wait(), 10) == 0

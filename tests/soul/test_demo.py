@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.living import World, call
-from tests.soul.test_bad_input import until
+from tests.program import until
 from town.mind.types import ChatRequest, Thought
 from town.residents import RESIDENTS
 

@@ -20,7 +20,7 @@ from modules.home import Home
 from modules.schema import MIGRATIONS
 from soul.commands.doctor_security import examine
 from tests.living import KEY, write_home
-from tests.soul.test_bad_input import soul
+from tests.program import soul
 
 APP_PASSWORD = "abcd-efgh-2345-mnop"
 SAFE = {

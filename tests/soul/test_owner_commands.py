@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from modules.schema import MIGRATIONS
 from soul.terminal.commands import Command, Commands
 from soul.terminal.owner_commands import OwnerCommands
 from tests.living import Life, World, awake, write_home
-from tests.soul.test_bad_input import one_clear_line, soul, until
+from tests.program import one_clear_line, soul, started, until
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
 
@@ -212,24 +211,9 @@ async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(world: W
 
 @asynccontextmanager
 async def at_the_terminal(home: Home) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "soul.cli",
-        "run",
-        "--home",
-        str(home.root),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
+    async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
         await until(process, "On Bluesky as")
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 async def test_the_owner_types_commands_that_need_no_model(world: World) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.living import World, awake
-from tests.soul.test_bad_input import soul
+from tests.program import soul
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 

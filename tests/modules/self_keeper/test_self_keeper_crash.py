@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from modules.home import Home
+from tests.children import child_of
 from tests.modules.self_keeper.self_keeper_child import number_in, thought
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
@@ -50,19 +51,8 @@ class Nursery:
 
 @pytest.fixture
 async def nursery() -> AsyncIterator[Nursery]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.modules.self_keeper.self_keeper_child",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
+    async with child_of("tests.modules.self_keeper.self_keeper_child") as process:
         yield Nursery(process)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
 
 
 async def test_killed_before_any_step_of_a_change_the_next_life_finds_all_in_order(

@@ -1,0 +1,30 @@
+"""Children of a test: programs of its own, each in a process group of its own, that never outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+
+@contextlib.asynccontextmanager
+async def child_of(module: str, *args: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`python -m module args`, with pipes to its input and output; killed in the end, with whatever it started."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        *args,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()

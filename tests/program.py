@@ -1,0 +1,77 @@
+"""The program itself, started as its owner would, and read line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    code: int
+    output: str
+
+    @property
+    def complaints(self) -> list[str]:
+        return [line for line in self.output.splitlines() if line.startswith("✗")]
+
+    @property
+    def remedies(self) -> list[str]:
+        return [line for line in self.output.splitlines() if line.startswith("  →")]
+
+
+async def soul(*arguments: str, seconds: float = 30) -> Ended:
+    """Run the program to its end."""
+    async with started(*arguments) as process:
+        output, _ = await asyncio.wait_for(process.communicate(), seconds)
+        return Ended(process.returncode or 0, output.decode())
+
+
+@asynccontextmanager
+async def started(
+    *arguments: str, stdin: int = asyncio.subprocess.DEVNULL
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The program, running; killed in the end if it still lives."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "soul.cli",
+        *arguments,
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def until(process: Process, words: str, seconds: float = 20) -> str:
+    """Read the output until a line with `words`."""
+    assert process.stdout is not None
+    seen = ""
+    async with asyncio.timeout(seconds):
+        while line := (await process.stdout.readline()).decode():
+            seen += line
+            if words in line:
+                return seen
+    raise AssertionError(f"never said {words!r}:\n{seen}")
+
+
+def one_clear_line(ended: Ended, *words: str) -> None:
+    """The program ended with code 1, one complaint with these words, one remedy, and no traceback."""
+    assert ended.code == 1, ended.output
+    assert len(ended.complaints) == 1, ended.output
+    assert len(ended.remedies) == 1, ended.output
+    assert "Traceback" not in ended.output
+    for word in words:
+        assert word in ended.complaints[0] + ended.remedies[0]
