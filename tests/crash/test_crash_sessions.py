@@ -75,7 +75,7 @@ async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twic
     ):
         while figures.kills.total() < KILLS:
             await live_and_die(nursery, rng, figures)
-            if figures.kills.total() % LOOK_EVERY == 0:
+            if figures.kills.total() % LOOK_EVERY == 0 or figures.kills.total() >= KILLS:
                 database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
                 async with open_room(tmp_path, database, model_url, KEY) as room:
                     await look(room, figures)
