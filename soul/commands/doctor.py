@@ -28,6 +28,7 @@ from modules.llm_gateway.types import Message
 from modules.llm_gateway.wall import NoWall, Wall
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
+from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.findings import Finding, report
 from soul.resources import SKILLS
 from soul.wall import open_budget
@@ -52,6 +53,7 @@ async def examine(root: Path) -> list[Finding]:
     home = Home.at(root, settings.memory_dir)
     findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
     findings += [_env_file(home), _soul(home), _self(home), _skills(), _memory(home), _lock(home)]
+    findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings)
     findings.append(await _model(settings, home))
     redactor = Redactor(settings.secrets)
