@@ -85,12 +85,13 @@ class Knowledge:
         finally:
             await self.day_files.sync()
 
-    async def sync_memory_file(self) -> None:
-        """Take in what a hand wrote into MEMORY.md, and say what could not be kept as it stands."""
+    async def sync_memory_file(self) -> str:
+        """Take in what a hand wrote into MEMORY.md, and say what could not be kept; the file as it is now."""
         synced = await self.memory_file.sync()
         if synced.unkept:
             summary = f"MEMORY.md stays as you wrote it; not taken in: {', '.join(synced.unkept)}"
             await self.journal.record(Entry("error", "memory", summary, line="warn", reason="name the sections anew"))
+        return synced.text
 
 
 def open_keeping(

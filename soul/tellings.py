@@ -20,7 +20,6 @@ from modules.journal.types import Entry
 from modules.memory.profiles import profile_block
 from modules.memory.recall import Recalled, Telling
 from modules.memory.view_sync import DayText
-from modules.memory.views import VIEW
 from modules.outbox.story import SHORT_ID_CHARS
 from modules.outbox.types import Intent
 from modules.prompt.changes import Changes
@@ -134,10 +133,6 @@ def build_prompter(rails: Rails, registry: Registry, prosoche: Prosoche, boot_co
     """The prompter of all lives."""
     knowledge, skills, status = rails.knowledge, rails.skills, rails.home.memory / "status"
 
-    async def memory_md() -> str:
-        await knowledge.sync_memory_file()
-        return await knowledge.keeping.workspace.read(VIEW) or ""
-
     async def woken_with(session_key: str) -> str:
         return boot_context.unread(main=is_main(session_key))
 
@@ -155,7 +150,7 @@ def build_prompter(rails: Rails, registry: Registry, prosoche: Prosoche, boot_co
             skills,
             rails.rng,
             knowledge,
-            memory_md=memory_md,
+            memory_md=knowledge.sync_memory_file,
             tools_md=ToolsFile(knowledge.keeping.workspace, registry, skills).text,
             prosoche=prosoche,
             boot_context=woken_with,
