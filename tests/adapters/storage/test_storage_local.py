@@ -10,6 +10,7 @@ import resource
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -145,22 +146,25 @@ async def test_empty_folders_go_with_their_last_object(storage: Storage, tmp_pat
     assert [path.name for path in (tmp_path / "store").iterdir()] == [".lock"]
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may grow beyond 4 KiB: the nearest thing to a full disk that a process can make for itself."""
+    """No file may grow beyond 4 KiB: the nearest thing to a full disk that a process can make for itself.
+
+    It holds for every file of this process, what the tests print included: only for one write, then.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-async def test_when_the_disk_takes_no_more_the_old_content_stays(
-    storage: Storage, file: Path, request: pytest.FixtureRequest
-) -> None:
+async def test_when_the_disk_takes_no_more_the_old_content_stays(storage: Storage, file: Path) -> None:
     await storage.put(KEY, b"old", metadata={"n": "1"})
     old = await got(storage)
-    request.getfixturevalue("full_disk")
-    result = await storage.put(KEY, b"x" * 8192, metadata={"n": "2"})
+    with full_disk():
+        result = await storage.put(KEY, b"x" * 8192, metadata={"n": "2"})
     assert isinstance(result, Err)
     assert (result.kind, "Cannot write" in result.error) == ("fatal", True)
     assert await got(storage) == old
