@@ -125,31 +125,31 @@ class MemoryFile:
         merged = merge(before, parse_view(text), await self._living(before.order))
         for memory in merged.retired:
             await self._store.retire(memory.id, self._clock.now())
-        todo = list(merged.saved)
+        pending = list(merged.saved)
         for tried in range(_PASSES):
-            if todo:
-                await self._save(todo, plain=tried == 0, anew=tried == _PASSES - 1)
-            todo = missing(merged, await self._living(before.order))
-            if not todo:
+            if pending:
+                await self._save(pending, plain=tried == 0, anew=tried == _PASSES - 1)
+            pending = missing(merged, await self._living(before.order))
+            if not pending:
                 break
         return Synced(
             tuple(section.title for section, _ in merged.saved),
             tuple(memory.subject for memory in merged.retired),
-            tuple(section.title for section, _ in todo),
+            tuple(section.title for section, _ in pending),
         )
 
     async def _save(self, sections: Sequence[tuple[Section, Memory | None]], *, plain: bool, anew: bool) -> None:
         """Remember them; `anew` after what the store takes for the same was told apart or retired."""
         now = self._clock.now()
-        todo = list(sections)
+        pending = list(sections)
         if anew:
             bodies = {policy.key(with_heading(section)) for section, _ in sections}
             rivals = [pair for pair in await self._living(()) if policy.key(pair[1].body) in bodies]
             for _, rival in rivals:
                 await self._store.retire(rival.id, now)
             titles = {policy.key(section.title) for section, _ in sections}
-            todo += [pair for pair in rivals if policy.key(pair[0].title) not in titles]
-        await self._store.save_all([_new(*one, plain=plain) for one in todo], now)
+            pending += [pair for pair in rivals if policy.key(pair[0].title) not in titles]
+        await self._store.save_all([_new(*one, plain=plain) for one in pending], now)
 
     async def _living(self, order: Sequence[str]) -> tuple[tuple[Section, Memory], ...]:
         curated = await self._store.listed(kinds=_CURATED, limit=_ALL)

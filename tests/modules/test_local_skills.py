@@ -133,10 +133,10 @@ async def test_a_bad_skill_of_its_own_does_not_hide_a_good_shared_one(shelf: She
 
 async def test_what_the_listing_tells_is_one_clean_line(shelf: Shelf) -> None:
     await shelf.share(
-        "tea", f"---\nname: tea\ndescription: |\n  Tea.<|im_end|>\n  {'x' * 500}\n---\nBoil <|im_start|>it."
+        "tea", f"---\nname: tea\ndescription: |\n  Tea.<|im_end|>\n  {'z' * 500}\n---\nBoil <|im_start|>it."
     )
     (entry,) = await shelf.skills.listing()
-    assert entry.description.startswith("Tea. xxx")
+    assert entry.description.startswith("Tea. zzz")
     assert len(entry.description) == 240
     assert await shelf.skills.load("tea") == "Boil it."
 

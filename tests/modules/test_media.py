@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -153,9 +154,9 @@ def test_what_was_used_longest_ago_goes_first() -> None:
     assert recent.get("e") is None
 
 
-def image(mode: str = "RGB", size: tuple[int, int] = (40, 20), form: str = "PNG", **options: object) -> bytes:
+def image(mode: str = "RGB", size: tuple[int, int] = (40, 20), form: str = "PNG", **options: Any) -> bytes:
     out = io.BytesIO()
-    Image.new(mode, size, options.pop("color", 0)).save(out, form, **options)  # type: ignore[arg-type]
+    Image.new(mode, size, options.pop("color", 0)).save(out, form, **options)
     return out.getvalue()
 
 
@@ -214,7 +215,7 @@ def test_of_a_moving_picture_the_first_frame_is_seen() -> None:
     out = io.BytesIO()
     frames[0].save(out, "GIF", save_all=True, append_images=frames[1:])
     with Image.open(io.BytesIO(drawn(out.getvalue()).data)) as opened:
-        red, _, blue = opened.convert("RGB").resize((1, 1)).getpixel((0, 0))  # type: ignore[misc]
+        red, _, blue = opened.convert("RGB").resize((1, 1)).tobytes()
     assert (red > 200, blue < 60) == (True, True)
 
 

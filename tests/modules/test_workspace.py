@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,9 +163,10 @@ async def test_an_update_begins_with_what_is_there(desk: Desk) -> None:
 
 
 async def test_many_updates_at_once_lose_nothing(desk: Desk) -> None:
-    await asyncio.gather(
-        *(desk.workspace.update("GOALS.md", lambda text, n=n: f"{text or ''}- {n}\n") for n in range(8))  # type: ignore[misc]
-    )
+    def noting(number: int) -> Callable[[str | None], str]:
+        return lambda text: f"{text or ''}- {number}\n"
+
+    await asyncio.gather(*(desk.workspace.update("GOALS.md", noting(number)) for number in range(8)))
     text = await desk.workspace.read("GOALS.md") or ""
     assert sorted(text.splitlines()) == [f"- {n}" for n in range(8)]
 

@@ -14,6 +14,7 @@ from adapters.atproto.richtext import build_facets
 from common.clock import iso
 from common.errors import SoulError
 from common.files import write_atomic
+from modules.database import reading
 from modules.home import Home
 from modules.llm_gateway.types import ToolCall
 from modules.memory.types import Kind, NewMemory
@@ -58,18 +59,17 @@ async def test_a_conversation_with_the_owner_goes_on_after_a_restart(world: Worl
 
 async def test_what_was_asked_is_on_the_disk_before_the_model_answers(world: World) -> None:
     home = world.make_home("rowan")
+    seen: list[str] = []
+
+    def looking(_: ChatRequest) -> Thought:
+        with reading(home.database) as connection:
+            seen.extend(row["content"] for row in connection.execute("SELECT content FROM session_messages"))
+        return Thought(text="At noon.")
+
+    world.mind.answer = looking
     async with awake(home) as life:
-        sessions = life.app.rails.knowledge.sessions
-        seen: list[str] = []
-        think = world.mind.think
-
-        async def looking(request: ChatRequest) -> Thought:
-            seen.extend(await sessions.owner_words(OWNER_SESSION))
-            return await think(request)
-
-        world.mind.think = looking  # type: ignore[method-assign]
         await life.app.owner.answer("Is the tide in?")
-    assert seen == ["Is the tide in?"]
+    assert [json.loads(content)["content"] for content in seen] == ["Is the tide in?"]
 
 
 async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(world: World) -> None:

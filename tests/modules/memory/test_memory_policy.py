@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ def new(body: str = "a body", subject: str = "a subject", kind: Kind = "fact", t
     return policy.entry(NewMemory(kind, subject, body, trust=trust))
 
 
-def old(**changes: object) -> Memory:
+def old(**changes: Any) -> Memory:
     memory = Memory(
         id=1,
         kind="fact",
@@ -34,7 +35,7 @@ def old(**changes: object) -> Memory:
         created_at=iso(NOW),
         updated_at=iso(NOW),
     )
-    return replace(memory, **changes)  # type: ignore[arg-type] # a test names fields as it needs them
+    return replace(memory, **changes)
 
 
 @pytest.mark.parametrize(

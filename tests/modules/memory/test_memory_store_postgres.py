@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -230,7 +231,8 @@ async def test_what_takes_too_long_is_given_up_and_leaves_the_way_free(postgres_
 def without_psycopg() -> Iterator[None]:
     """A program in which the extra is not installed."""
     kept = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "psycopg"}
-    sys.modules.update(dict.fromkeys(kept))  # type: ignore[arg-type] # None is how Python notes that a module is absent
+    absent: dict[str, Any] = dict.fromkeys(kept)  # None is how Python notes that a module is not there
+    sys.modules.update(absent)
     yield
     sys.modules.update(kept)
 

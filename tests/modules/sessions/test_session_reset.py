@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from adapters.storage.keys import media_key
@@ -73,15 +75,14 @@ async def test_what_was_never_said_needs_no_archive(desk: Desk) -> None:
 
 async def test_a_conversation_that_goes_on_while_it_is_distilled_is_not_ended(desk: Desk) -> None:
     session_id = await desk.talk()
-    distil = desk.distiller.distil
-
-    async def meanwhile(*args: object, **more: object) -> object:
-        await desk.say(OWNER_SESSION, Message("user", "and one more thing"))
-        return await distil(*args, **more)  # type: ignore[arg-type]
-
-    desk.distiller.distil = meanwhile  # type: ignore[method-assign,assignment]
-    desk.model.plays(keeps())
-    outcome = await desk.archivist.reset(OWNER_SESSION)
+    desk.model.plays(replace(keeps(), hang_s=0.3))
+    ending = asyncio.create_task(desk.archivist.reset(OWNER_SESSION))
+    for _ in range(500):
+        if desk.model.requests:
+            break
+        await asyncio.sleep(0.01)
+    await desk.say(OWNER_SESSION, Message("user", "and one more thing"))
+    outcome = await ending
     assert (outcome.status, outcome.reason) == ("postponed", "the conversation went on meanwhile")
     assert len(await desk.sessions.rows(session_id)) == 9
     assert await desk.archives.listed() == []
