@@ -142,6 +142,7 @@ async def test_damaged_again_and_again_it_always_starts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rubbish",
     [b"", b"not gzip", gzip.compress(b"not json\n"), gzip.compress(b'{"record":"memory"}\n'), "cut", "flipped", "huge"],
+    ids=["empty", "not gzip", "not json", "not whole", "cut", "flipped", "huge"],
 )
 async def test_a_damaged_snapshot_is_skipped_for_the_one_before(tmp_path: Path, rubbish: bytes | str) -> None:
     async with life(tmp_path) as before:
