@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import unquote, urlparse
+from urllib.parse import parse_qs, unquote, urlparse
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
@@ -20,6 +20,13 @@ def _http_url(value: str) -> str:
     if parsed.scheme not in {"http", "https"} or not parsed.hostname:
         raise ValueError("must be a URL that starts with http:// or https://")
     return value.rstrip("/")
+
+
+def _space_url(value: str) -> str:
+    parsed = urlparse(value)
+    if value and (parsed.scheme not in {"ws", "wss"} or not parsed.hostname):
+        raise ValueError("must be a URL such as ws://192.0.2.2:7777")
+    return value
 
 
 def _did(value: str) -> str:
@@ -42,6 +49,7 @@ def _zone(value: str) -> str:
 
 TimeZone = Annotated[str, AfterValidator(_zone)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+SpaceUrl = Annotated[str, AfterValidator(_space_url)]
 
 
 def _languages(value: object) -> object:
@@ -98,6 +106,13 @@ class Settings(BaseSettings):
     atproto_service_url: HttpUrl = "https://bsky.social"
     post_languages: Languages = ("en",)
 
+    agent_github_username: str = ""
+    agent_github_token: SecretStr = SecretStr("")
+    github_api_url: HttpUrl = "https://api.github.com"
+
+    space_url: SpaceUrl = ""
+    space_discovery: bool = True
+
     ai_gateway_api_key: SecretStr = Field(min_length=1)
     ai_gateway_base_url: HttpUrl = "https://ai-gateway.vercel.sh/v1"
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
@@ -136,6 +151,8 @@ class Settings(BaseSettings):
         values = (
             self.agent_bluesky_password.get_secret_value(),
             self.ai_gateway_api_key.get_secret_value(),
+            self.agent_github_token.get_secret_value(),
+            *parse_qs(urlparse(self.space_url).query).get("token", []),
             self.storage_secret_access_key.get_secret_value(),
             database,
             unquote(urlparse(database).password or ""),

@@ -1,0 +1,238 @@
+"""What a model decides about a turn in the agent space, checked before anything else touches it.
+
+Models name fields as they please; `normalize_commitment_fields` brings the usual names home. Pure; nothing is coerced
+that could change a meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
+
+from common.constants import MAX_COMMITMENTS_PER_DECISION
+
+CommitmentType = Literal["create_issue", "create_plan", "comment_issue", "post_bluesky"]
+VALID_COMMITMENT_TYPES: tuple[CommitmentType, ...] = get_args(CommitmentType)
+GITHUB_COMMITMENT_TYPES: frozenset[CommitmentType] = frozenset({"create_issue", "create_plan", "comment_issue"})
+
+_ALIASES = {
+    "action": "type",
+    "commitmentType": "type",
+    "kind": "type",
+    "repository": "repo",
+    "name": "title",
+    "subject": "title",
+    "body": "description",
+    "details": "description",
+    "text": "content",
+    "message": "content",
+    "post": "content",
+    "issueNumber": "issue_number",
+    "issue": "issue_number",
+    "number": "issue_number",
+}
+_REPO = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:github\.com/)?([A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)/([\w.-]+?)(?:\.git)?/?"
+)
+_ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
+
+
+class Commitment(BaseModel):
+    """Something that a SOUL promises to do; `description` is the body of the artefact. Unknown fields are dropped."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
+
+    type: CommitmentType
+    repo: str = ""
+    title: str = ""
+    description: str = ""
+    content: str = ""
+    issue_number: Annotated[int, Field(ge=1)] | None = None
+
+    @field_validator("repo", "title", "description", "content", mode="before")
+    @classmethod
+    def _absent_is_empty(cls, value: object) -> object:
+        return "" if value is None else value
+
+    @field_validator("issue_number", mode="before")
+    @classmethod
+    def _number_in_words(cls, value: object) -> object:
+        if isinstance(value, bool):
+            return None
+        if isinstance(value, str):
+            digits = value.strip().removeprefix("#")
+            return int(digits) if digits.isascii() and digits.isdigit() else (value or None)
+        return value
+
+    @field_validator("repo")
+    @classmethod
+    def _repo(cls, value: str) -> str:
+        if not value:
+            return ""
+        found = _REPO.fullmatch(value)
+        if found is None:
+            raise ValueError("must look like owner/name")
+        return f"{found[1]}/{found[2]}"
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Commitment:
+        if not (self.title or self.description or self.content):
+            raise ValueError("needs a title, a description or a content")
+        return self
+
+    @property
+    def number(self) -> int | None:
+        """The issue meant: as given, else the first `#N` in title, description or content."""
+        if self.issue_number is not None:
+            return self.issue_number
+        found = _ISSUE_NUMBER.search(f"{self.title}\n{self.description}\n{self.content}")
+        return int(found[1]) if found else None
+
+    @property
+    def is_github(self) -> bool:
+        return self.type in GITHUB_COMMITMENT_TYPES
+
+
+class ExtractedCommitment(BaseModel):
+    """A promise found in words that were already said."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
+
+    description: str = Field(min_length=1)
+    type: CommitmentType
+    params: dict[str, Any] = Field(default_factory=dict)
+    confidence: Literal["high", "medium", "low"]
+
+
+class SpaceDecision(BaseModel):
+    """What a model decided: whether to speak, why, what, and what it promises with it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    should_speak: StrictBool = Field(alias="shouldSpeak")
+    reason: str = ""
+    message: str | None = None
+    commitments: list[dict[str, Any]] | None = None
+    adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
+
+
+SPACE_DECISION_TOOL = "space_decision"
+SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["shouldSpeak", "reason"],
+    "properties": {
+        "shouldSpeak": {"type": "boolean"},
+        "reason": {"type": "string"},
+        "message": {"type": "string"},
+        "commitments": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {
+                    "type": {"type": "string", "enum": list(VALID_COMMITMENT_TYPES)},
+                    "repo": {"type": "string"},
+                    "title": {"type": "string"},
+                    "description": {"type": "string"},
+                    "content": {"type": "string"},
+                    "issue_number": {"type": "number"},
+                },
+            },
+        },
+        "adjustBehavior": {"type": "object"},
+    },
+}
+"""JSON Schema of the tool's arguments; what each field is for, the skill tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """A decision, or in `error` what is wrong with it: `path: message`, joined by `; `."""
+
+    data: SpaceDecision | None
+    error: str = ""
+
+    @property
+    def success(self) -> bool:
+        return self.data is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A commitment that was not taken, and why."""
+
+    raw: object
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentValidation:
+    """What may be promised, in the order given, and what may not."""
+
+    valid: tuple[Commitment, ...]
+    dropped: tuple[Dropped, ...]
+
+
+def parse_space_decision(raw: object) -> ParseResult:
+    """A model's answer as a decision; nothing but a real boolean says whether to speak."""
+    if not isinstance(raw, Mapping):
+        return ParseResult(None, "(root): must be an object")
+    try:
+        return ParseResult(SpaceDecision.model_validate(dict(raw)))
+    except ValidationError as error:
+        return ParseResult(None, _told(error))
+
+
+def normalize_commitment_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """`raw` with the usual other names brought home; what stands under its own name always wins if it says anything."""
+    normal = {key: value for key, value in raw.items() if key not in _ALIASES}
+    for alias, name in _ALIASES.items():
+        if alias in raw and _plain(raw[alias]) and normal.get(name, "") in (None, ""):
+            normal[name] = raw[alias]
+    return normal
+
+
+def validate_commitments(
+    raws: Sequence[object], *, social_only: bool = False, most: int = MAX_COMMITMENTS_PER_DECISION
+) -> CommitmentValidation:
+    """Which of a model's commitments are whole, known, and of a kind that this life may keep."""
+    valid: list[Commitment] = []
+    dropped: list[Dropped] = []
+    for raw in raws:
+        found = _commitment(raw)
+        if isinstance(found, str):
+            dropped.append(Dropped(raw, found))
+        elif social_only and found.is_github:
+            dropped.append(Dropped(raw, f"Social-only: {found.type} needs GitHub"))
+        elif found.type == "comment_issue" and found.number is None:
+            dropped.append(Dropped(raw, "comment_issue names no issue: give issue_number"))
+        elif len(valid) == most:
+            dropped.append(Dropped(raw, f"more than {most} commitments in one decision"))
+        else:
+            valid.append(found)
+    return CommitmentValidation(tuple(valid), tuple(dropped))
+
+
+def _commitment(raw: object) -> Commitment | str:
+    if not isinstance(raw, Mapping):
+        return "must be an object"
+    try:
+        return Commitment.model_validate(normalize_commitment_fields(raw))
+    except ValidationError as error:
+        return _told(error)
+
+
+def _plain(value: object) -> bool:
+    """A nested object under another name says nothing that fits a field, and a truth value is no number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _told(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(str(step) for step in item['loc']) or '(root)'}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors()
+    )

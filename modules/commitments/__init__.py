@@ -1,0 +1,1 @@
+"""Promises, and how they are kept."""

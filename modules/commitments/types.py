@@ -1,0 +1,95 @@
+"""What a promise is, while it waits to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from adapters.space.types import AgentState
+from common.result import ApiResult
+from common.schemas import CommitmentType
+
+CommitmentStatus = Literal["pending", "in_progress", "completed", "failed", "abandoned"]
+CommitmentSource = Literal["bluesky", "space"]
+
+LIVE: frozenset[CommitmentStatus] = frozenset({"pending", "in_progress", "failed"})
+"""States of a promise that is still to be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedCommitment:
+    """A promise in the queue; on disk one JSON line with camelCase keys in this order (`pending_commitments.jsonl`).
+
+    Attributes:
+        id: `commitment-<epoch ms>-<16 hex>`.
+        created_at: ISO-8601 UTC.
+        description: what is promised, as the promise was made; at its creation the title, or the words themselves.
+        type: what kind of act keeps it.
+        source_thread_uri: the conversation, `at://…` or `space://conversation/…`.
+        source_reply_text: the words in which it was promised.
+        params: title, description, content, repo, owner, repoName, issueNumber, body, target, count.
+        source: where it was promised.
+        status: how far it is.
+        attempt_count: tries that failed for good reason or brought the result.
+        last_attempt_at: when the last try began, ISO-8601 UTC.
+        error: why the last try failed.
+        result: what came of it, also in part: `{"issues": [{"number", "title", "url"}], "count"}`, `{"uri", "cid"}`, …
+
+    """
+
+    id: str
+    created_at: str
+    description: str
+    type: CommitmentType
+    source_thread_uri: str
+    source_reply_text: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    source: CommitmentSource = "bluesky"
+    status: CommitmentStatus = "pending"
+    attempt_count: int = 0
+    last_attempt_at: str | None = None
+    error: str | None = None
+    result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A promise as it is handed in."""
+
+    type: CommitmentType
+    description: str
+    source_thread_uri: str
+    source_reply_text: str
+    params: Mapping[str, Any]
+    source: CommitmentSource
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What the queue said: the promise that now stands, and whether it is new; `reason` is why it is not."""
+
+    commitment: QueuedCommitment | None
+    new: bool
+    reason: str = ""
+
+
+class Room(Protocol):
+    """The agent space, as far as keeping a promise needs it. Every call answers at once and is never fatal."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]: ...
+
+    async def send_claim(self, action: str, target: str) -> ApiResult[None]: ...
+
+    async def renew_claim(self, action: str, target: str) -> ApiResult[None]: ...
+
+    async def send_action_result(
+        self, action: str, target: str, *, success: bool, link: str = "", error: str = ""
+    ) -> ApiResult[None]: ...
+
+    def has_active_claim(self, action: str, target: str) -> str | None:
+        """Who else holds it."""
+        ...

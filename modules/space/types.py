@@ -1,0 +1,173 @@
+"""What the life in the agent space weighs and decides. Frozen values; times are aware UTC, durations ms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from common.schemas import Commitment
+
+Intent = Literal["action_request", "discussion", "follow_up"]
+Mode = Literal["action", "discussion"]
+Role = Literal["actor", "reviewer", "observer"]
+Escalation = Literal["none", "info", "critical"]
+Check = Literal[
+    "length",
+    "list",
+    "empty_promise",
+    "echo_opener",
+    "deference",
+    "repo_amnesia",
+    "meta_discussion",
+    "scope_inflation",
+    "non_owner_action",
+    "non_owner_discussion",
+    "saturation",
+    "observer",
+    "semantic_echo",
+    "echo_judge",
+    "role_budget",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """Words in the room as we keep them. `id` is unique in this process; `replayed`: said before we came."""
+
+    id: str
+    name: str
+    content: str
+    at: datetime
+    is_host: bool = False
+    is_me: bool = False
+    replayed: bool = False
+    addressed: tuple[str, ...] = ()
+    intent: Intent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """The host's latest wish for something to be done, and what came of it so far.
+
+    Attributes:
+        content: its words; "" when there is none.
+        entry_id: of the message that held it.
+        requested_at: when it was said.
+        fulfilled: whether somebody has promised or delivered it, or nothing was asked.
+        cycles: how often we have looked at it unfulfilled.
+        owner_rejections: how often our own try for it came to nothing.
+        attempts: tries of the model that were completed since.
+        forced: forced actions taken for it.
+        reopened: how often a promise for it was given up and it was opened again.
+        claimed_until: a peer works at it until then.
+        given_up: reopened too often: nobody is urged any more.
+        last_cycle_at: when `cycles` last grew.
+
+    """
+
+    content: str = ""
+    entry_id: str = ""
+    requested_at: datetime | None = None
+    fulfilled: bool = True
+    cycles: int = 0
+    owner_rejections: int = 0
+    attempts: int = 0
+    forced: int = 0
+    reopened: int = 0
+    claimed_until: datetime | None = None
+    given_up: bool = False
+    last_cycle_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a peer did, as far as a request is concerned."""
+
+    kind: Literal["claim", "success", "failure", "done_chat"]
+    name: str
+    at: datetime
+    action: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWork:
+    """Our own promises for the request's conversation."""
+
+    live: int = 0
+    completed: int = 0
+    failed_last: bool = False
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Messages since the host last spoke: of all agents, and our own."""
+
+    agents: int
+    own: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationContext:
+    """All that the checks look at; `commitments` are those that may be promised."""
+
+    message: str
+    commitments: tuple[Commitment, ...]
+    mode: Mode
+    role: Role
+    is_owner: bool
+    me: str
+    peers: frozenset[str]
+    request: HostRequest
+    repo: str | None
+    counts: Counts
+    saturation: int
+    now: datetime
+    owner_connected: bool = True
+    addressed_to_me: bool = False
+    agent_messages: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+    social_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationOutcome:
+    """What became of a message.
+
+    Attributes:
+        ok: it may be said.
+        should_speak: the same, after all checks.
+        reason: why not.
+        check: which check spoke last; None if all passed.
+        signature: begins its log line, with `[VALIDATION REJECTED] ` or `[VALIDATION RECOVERED] `.
+        tag: what the terminal shows.
+        salvage: whether its commitments may be kept.
+        message: the words as they may be said; shortened where a check could mend them.
+        recovered: what was mended, for the log.
+        figures: what was counted, for the log.
+        judge: the cheap checks pass, and a judge should look whether it repeats what was said in other words.
+
+    """
+
+    ok: bool
+    should_speak: bool
+    reason: str = ""
+    check: Check | None = None
+    signature: str = ""
+    tag: str = ""
+    salvage: bool = False
+    message: str = ""
+    recovered: tuple[str, ...] = ()
+    figures: Mapping[str, float | str] = field(default_factory=dict)
+    judge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """Commitments kept from a message that could not be said, and the words that go with them."""
+
+    message: str
+    commitments: tuple[Commitment, ...]
