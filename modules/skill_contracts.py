@@ -81,4 +81,35 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"owner_handle", "today"}),
         "Opening": frozenset(),
     },
+    "space-participation": {
+        "System Prompt": frozenset({"agent_name"}),
+        "User Message Template": frozenset(
+            {"today", "agent_name", "present", "typing", "context", "conversation", "notes"}
+        ),
+        "Notes": frozenset({"names", "links"}),
+        "Repository": frozenset({"repo"}),
+        "Request": frozenset({"request", "seconds", "cycles"}),
+        "Ownership": frozenset({"owner"}),
+        "Role": frozenset({"owner"}),
+        "Saturation": frozenset({"agents", "own"}),
+        "Context": frozenset({"items"}),
+        "Peer": frozenset({"name", "voice", "interests", "learning", "essence", "reflection", "relationship"}),
+        "Relationship": frozenset({"value"}),
+        "Config": frozenset(
+            {
+                "cooldown_min_ms",
+                "cooldown_max_ms",
+                "reply_delay_min_ms",
+                "reply_delay_max_ms",
+                "reflection_every_n",
+                "behavior_notes",
+                "last_adjusted_at",
+                "last_adjusted_reason",
+            }
+        ),
+    },
+    "space-action": {
+        "System Prompt": frozenset({"agent_name"}),
+        "User Message Template": frozenset({"request", "repo", "problem"}),
+    },
 }

@@ -1,0 +1,106 @@
+"""Who we tell a room that we are, and what may be believed of what others tell. Pure.
+
+The others' words are untrusted: they are cleaned and cut before they come near a prompt.
+"""
+
+from __future__ import annotations
+
+import re
+
+from adapters.space.types import IdentitySummary
+from modules.foreign_text import one_line
+
+MOST_ITEMS = 5
+MOST_CHARS = 300
+
+_NO_WORK = "No recent completed work"
+_PLAIN_VOICE = "unique voice"
+_VOICE_CHARS, _WORK_CHARS = 120, 100
+_VALUE_CHARS = range(4, 40)
+_ESSENCE_SENTENCES, _ESSENCE_LEAST = 3, 10
+_REFLECTION_SENTENCES, _REFLECTION_LEAST = 2, 15
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s")
+_RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
+_BULLET = re.compile(r"^\s*[-*]\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_ABOUT_TOOLS = re.compile(r"\b(?:tools?|function calls?|api|invoke[sd]?|called)\b", re.IGNORECASE)
+_EMPHASIS = re.compile(r"[*_`>]+")
+
+
+def build_identity_summary(self_md: str, soul_md: str, recent_work: str) -> IdentitySummary:
+    """The card that a room is shown; `recent_work` "" when there is none."""
+    sections = _sections(self_md)
+    soul = _prose(soul_md)
+    return IdentitySummary(
+        core_values=tuple(piece for piece in _pieces(soul, r"[.,;]") if len(piece) in _VALUE_CHARS)[:MOST_ITEMS],
+        current_interests=_items(sections, "current interests", "current interest", "what i want to explore"),
+        voice=_voice(sections),
+        expertise=_items(sections, "what i'm learning", "recent learnings"),
+        recent_work=one_line(recent_work, _WORK_CHARS) or _NO_WORK,
+        soul_essence=_essence(soul),
+    )
+
+
+def sanitized(summary: IdentitySummary) -> IdentitySummary:
+    """A peer's card as it may stand in a prompt: nothing hidden, at most 5 items, 300 characters a field."""
+    return IdentitySummary(
+        core_values=_few(summary.core_values),
+        current_interests=_few(summary.current_interests),
+        voice=one_line(summary.voice, MOST_CHARS),
+        expertise=_few(summary.expertise),
+        recent_work=one_line(summary.recent_work, MOST_CHARS),
+        soul_essence=one_line(summary.soul_essence, MOST_CHARS),
+    )
+
+
+def reflection_summary(text: str) -> str:
+    """The sentences of a reflection that a room may hear: the first two of substance that are not about tools."""
+    told = [
+        sentence
+        for sentence in _SENTENCE_END.split(_prose(text))
+        if len(sentence) > _REFLECTION_LEAST and not _ABOUT_TOOLS.search(sentence)
+    ]
+    return " ".join(told[:_REFLECTION_SENTENCES])
+
+
+def _few(items: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(short for item in items[:MOST_ITEMS] if (short := one_line(item, MOST_CHARS)))
+
+
+def _sections(markdown: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in markdown.replace("\u2019", "'").splitlines():
+        if line.startswith("## "):
+            lines = found.setdefault(line.removeprefix("## ").strip().casefold(), [])
+        elif line.strip() and not _RULE.match(line):
+            lines.append(line.strip())
+    return found
+
+
+def _items(sections: dict[str, list[str]], *names: str) -> tuple[str, ...]:
+    for name in names:
+        lines = [_BULLET.sub("", line) for line in sections.get(name, ()) if not line.startswith("|")]
+        if lines:
+            return tuple(lines[:MOST_ITEMS])
+    return ()
+
+
+def _voice(sections: dict[str, list[str]]) -> str:
+    lines = sections.get("voice", [])
+    return _BULLET.sub("", lines[0])[:_VOICE_CHARS] if lines else _PLAIN_VOICE
+
+
+def _prose(markdown: str) -> str:
+    """Without headings, rules and emphasis, on one line."""
+    kept = (line for line in markdown.splitlines() if not _HEADING.match(line) and not _RULE.match(line))
+    return " ".join(_EMPHASIS.sub("", " ".join(_BULLET.sub("", line) for line in kept)).split())
+
+
+def _pieces(text: str, separators: str) -> list[str]:
+    return [stripped for piece in re.split(separators, text) if (stripped := piece.strip())]
+
+
+def _essence(soul: str) -> str:
+    sentences = [part.rstrip(".!? ") for part in _SENTENCE_END.split(soul) if len(part) > _ESSENCE_LEAST]
+    return ". ".join(sentences[:_ESSENCE_SENTENCES]) + "." if sentences else ""
