@@ -1,0 +1,117 @@
+"""Who is in the room and what each is doing, as the host sees it. Kept in memory only: a new server has an empty room.
+
+Durations run on the monotonic clock, so a corrected wall clock neither ends nor prolongs what somebody is doing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from adapters.space.types import (
+    ActionDone,
+    AgentState,
+    Claimed,
+    Event,
+    Joined,
+    Left,
+    Presence,
+    PresenceList,
+    Said,
+    StateChanged,
+    Typing,
+)
+from common.constants import SPACE_CLAIM_TTL_MS
+
+TYPING_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """An agent in the room. `typing_until` is monotonic seconds."""
+
+    name: str
+    version: str
+    since: float
+    typing_until: float = 0.0
+    state: AgentState = "idle"
+    detail: str = ""
+    presence: Presence | None = None
+
+    def is_typing(self, now: float) -> bool:
+        return now < self.typing_until
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Somebody works at something until it is done or `until`, in monotonic seconds."""
+
+    name: str
+    action: str
+    target: str
+    until: float
+
+
+class Company:
+    """Follows the events of one room."""
+
+    def __init__(self) -> None:
+        self._guests: dict[str, Guest] = {}
+        self._claims: dict[tuple[str, str], Claim] = {}
+
+    @property
+    def guests(self) -> tuple[Guest, ...]:
+        """Who is here, in the order in which they came."""
+        return tuple(self._guests.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._guests)
+
+    def claims(self, now: float) -> tuple[Claim, ...]:
+        """What is being worked at."""
+        return tuple(claim for claim in self._claims.values() if now < claim.until)
+
+    def find(self, name: str) -> Guest | None:
+        """The guest of this name, in any case; the exact name first."""
+        wanted = name.casefold()
+        return self._guests.get(name) or next((one for one in self.guests if one.name.casefold() == wanted), None)
+
+    def follow(self, event: Event, now: float) -> None:
+        """Take note of what happened."""
+        match event:
+            case Joined():
+                self._guests[event.name] = Guest(event.name, event.version, now)
+            case Left():
+                self._guests.pop(event.name, None)
+                self._claims = {key: claim for key, claim in self._claims.items() if claim.name != event.name}
+            case PresenceList():
+                self._guests = {one.name: self._present(one, now) for one in event.agents}
+            case Typing():
+                self._change(event.name, typing_until=now + TYPING_S)
+            case Said():
+                self._change(event.name, typing_until=0.0)
+            case StateChanged():
+                self._change(event.name, state=event.state, detail=event.detail)
+            case Claimed():
+                key = event.action, event.target
+                self._claims[key] = Claim(event.name, event.action, event.target, now + SPACE_CLAIM_TTL_MS / 1000)
+            case ActionDone():
+                self._claims.pop((event.action, event.target), None)
+            case _:
+                return
+
+    def _present(self, one: Presence, now: float) -> Guest:
+        known = self._guests.get(one.name) or Guest(one.name, one.version, now)
+        return replace(known, version=one.version, presence=one)
+
+    def _change(
+        self, name: str, *, typing_until: float | None = None, state: AgentState | None = None, detail: str = ""
+    ) -> None:
+        guest = self._guests.get(name)
+        if guest is None:
+            return
+        if typing_until is not None:
+            guest = replace(guest, typing_until=typing_until)
+        if state is not None:
+            guest = replace(guest, state=state, detail=detail)
+        self._guests[name] = guest
