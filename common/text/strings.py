@@ -10,6 +10,7 @@ _URL = re.compile(r"https?://\S+")
 _BARE_URL = re.compile(r"(?<![\w@.])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HANDLE = re.compile(r"@[\w.-]+")
 _SPACE = re.compile(r"\s+")
+_QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
 _TRAILING = ".,;:!?)"
 _NORMALIZED_LENGTH = 200
 
@@ -43,6 +44,11 @@ def ensure_https(url: str) -> str:
 def straighten(text: str) -> str:
     """`text` with typographic apostrophes made plain, so that one spelling matches both."""
     return text.replace("’", "'").replace("‘", "'")  # noqa: RUF001 - these are the signs meant
+
+
+def normalize_quotes(text: str) -> str:
+    """`text` with typographic quotation marks of both kinds made plain."""
+    return text.translate(_QUOTES)
 
 
 def normalize_post_text(text: str) -> str:

@@ -1,0 +1,221 @@
+"""Tells whether a message only says again what was said, by the words it shares with what was said.
+
+Two views: how much of it is new to the room at all, and how near it comes to one message (order of words and weight of
+words together). Who says the same in other words is not found here but by a judge (`modules/space/judge.py`). Pure;
+what was read of recent messages is remembered, since a room is compared with again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+
+from common.constants import (
+    CONCEPT_NOVELTY_LONG_STEMS,
+    CONCEPT_NOVELTY_THRESHOLD,
+    CONCEPT_NOVELTY_THRESHOLD_LONG,
+    ECHO_JUDGE_BORDERLINE_LOW,
+    ECHO_SHORT_STEMS,
+    ENSEMBLE_ECHO_THRESHOLD,
+    SEMANTIC_ECHO_THRESHOLD,
+)
+from common.text.measures import UNKNOWN_IDF, idf, lcs_dice, lcs_length
+from common.text.stems import tokenize_for_comparison, tokenize_with_stemming
+
+_FEWEST_STEMS = 3
+_LCS_SHARE, _COSINE_SHARE = 0.4, 0.6
+_NOTHING = "none"
+_MESSAGES_REMEMBERED = 2048
+_POOLS_REMEMBERED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class EchoResult:
+    """Whether a message repeats one of its peers: the one named, or the nearest."""
+
+    is_echo: bool
+    score: float
+    matched_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleEchoResult:
+    """What the ensemble found.
+
+    Attributes:
+        is_echo: the message says nothing new.
+        score: nearness to one message, 0 to 1; for `concept-novelty`, the share that is not new.
+        novelty: share of its stems that nobody has used, 0 to 1.
+        matched_message: the message it repeats, or comes nearest to.
+        strategy: what found it, with its figures, for people to read; `none` if nothing did.
+
+    """
+
+    is_echo: bool
+    score: float
+    novelty: float
+    matched_message: str | None
+    strategy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A message as it is compared."""
+
+    stems: tuple[str, ...]
+    kinds: frozenset[str]
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Messages as a corpus that a candidate is about to join.
+
+    Attributes:
+        held: in how many messages each stem is.
+        squares: the squared weight of a stem that so many texts hold, the candidate included if it does.
+        lengths: the squared length of each message's vector, as if the candidate held none of its stems.
+
+    """
+
+    held: dict[str, int]
+    squares: tuple[float, ...]
+    lengths: dict[str, float]
+
+    def length(self, text: str, read: _Read) -> float:
+        known = self.lengths.get(text)
+        if known is None:
+            held, squares = self.held.get, self.squares
+            known = math.fsum([squares[held(stem, 0)] for stem in read.kinds])
+            self.lengths[text] = known
+        return known
+
+
+def semantic_similarity(first: str, second: str) -> float:
+    """How much two texts share of words and their order, unstemmed: 0 to 1; 0 where one has less than three words."""
+    words, others = tokenize_for_comparison(first), tokenize_for_comparison(second)
+    return lcs_dice(words, others) if min(len(words), len(others)) >= _FEWEST_STEMS else 0.0
+
+
+def find_semantic_echo(message: str, peers: Sequence[str], threshold: float = SEMANTIC_ECHO_THRESHOLD) -> EchoResult:
+    """The first peer as similar as `threshold`, else the most similar one."""
+    score, nearest = 0.0, None
+    for peer in peers:
+        similarity = semantic_similarity(message, peer)
+        if similarity > score:
+            score, nearest = similarity, peer
+        if similarity >= threshold:
+            return EchoResult(is_echo=True, score=similarity, matched_message=peer)
+    return EchoResult(is_echo=False, score=score, matched_message=nearest)
+
+
+def novelty_threshold(stems: int) -> float:
+    """Below which share of new stems a message of so many says nothing new: long ones pass on filler too easily."""
+    return CONCEPT_NOVELTY_THRESHOLD_LONG if stems >= CONCEPT_NOVELTY_LONG_STEMS else CONCEPT_NOVELTY_THRESHOLD
+
+
+def find_semantic_echo_ensemble(
+    message: str,
+    peers: Sequence[str],
+    all_peers: Sequence[str],
+    pairwise_threshold: float = ENSEMBLE_ECHO_THRESHOLD,
+    novelty_threshold: float = CONCEPT_NOVELTY_THRESHOLD,
+    *,
+    names: Collection[str] = (),
+) -> EnsembleEchoResult:
+    """Whether `message` says nothing that the room lacks, or nearly what one of `peers` said.
+
+    Args:
+        message: the candidate; of less than three stems it is never an echo.
+        peers: messages it is compared with one by one.
+        all_peers: messages among which a stem counts as known, and which weigh the stems; usually `peers` and more.
+        pairwise_threshold: how near to one peer is an echo.
+        novelty_threshold: below which share of new stems it is one; see the function of that name.
+        names: who speaks in the room; names are not compared.
+
+    A candidate of less than six stems uses the room's words by nature: it is an echo only if they hold nothing new
+    *and* it comes near to one peer.
+
+    """
+    known = frozenset(names)
+    candidate = _read(message, known)
+    size = len(candidate.stems)
+    if size < _FEWEST_STEMS:
+        return EnsembleEchoResult(is_echo=False, score=0.0, novelty=1.0, matched_message=None, strategy=_NOTHING)
+    pool = _pool(tuple(all_peers), known)
+    novelty = sum([stem not in pool.held for stem in candidate.stems]) / size
+    stale, short = novelty < novelty_threshold, size < ECHO_SHORT_STEMS
+    if stale and not short:
+        return _stale(novelty, None)
+    score, nearest, strategy = _nearest(candidate, peers, pool, math.inf if short else pairwise_threshold, known)
+    if stale and score >= ECHO_JUDGE_BORDERLINE_LOW:
+        return _stale(novelty, nearest)
+    return EnsembleEchoResult(strategy != _NOTHING, score, novelty, nearest, strategy)
+
+
+def _nearest(
+    candidate: _Read, peers: Sequence[str], pool: _Pool, threshold: float, names: frozenset[str]
+) -> tuple[float, str | None, str]:
+    """The score of the first peer as near as `threshold`, else of the nearest; that peer; how the first was found.
+
+    The order of words is looked at only where it can matter to the result.
+    """
+    squares, grown = {}, {}
+    for stem in candidate.kinds:
+        held = pool.held.get(stem, 0)
+        square = squares[stem] = pool.squares[held + 1]
+        grown[stem] = square - pool.squares[held]
+    length = math.fsum(squares.values())
+    score, nearest = 0.0, None
+    for peer in peers:
+        other = _read(peer, names)
+        shared = candidate.kinds & other.kinds
+        if not shared or len(other.stems) < _FEWEST_STEMS:
+            continue
+        dot = across = 0.0
+        for stem in shared:
+            dot += squares[stem]
+            across += grown[stem]
+        cosine = dot / math.sqrt(length * (pool.length(peer, other) + across))
+        both = len(candidate.stems) + len(other.stems)
+        most = len(shared) + min(candidate.repeats, other.repeats)
+        if _LCS_SHARE * 2 * most / both + _COSINE_SHARE * cosine <= score:
+            continue
+        ours, theirs = ([stem for stem in read.stems if stem in shared] for read in (candidate, other))
+        dice = 2 * lcs_length(ours, theirs) / both
+        reached = _LCS_SHARE * dice + _COSINE_SHARE * cosine
+        if reached >= threshold:
+            return reached, peer, f"ensemble(lcs={dice:.2f},tfidf={cosine:.2f})"
+        if reached > score:
+            score, nearest = reached, peer
+    return score, nearest, _NOTHING
+
+
+def _stale(novelty: float, matched: str | None) -> EnsembleEchoResult:
+    strategy = f"concept-novelty({math.floor(novelty * 100 + 0.5)}% new)"
+    return EnsembleEchoResult(
+        is_echo=True, score=1 - novelty, novelty=novelty, matched_message=matched, strategy=strategy
+    )
+
+
+@lru_cache(maxsize=_MESSAGES_REMEMBERED)
+def _read(text: str, names: frozenset[str]) -> _Read:
+    stems = tokenize_with_stemming(text, names)
+    kinds = frozenset(stems)
+    return _Read(tuple(stems), kinds, len(stems) - len(kinds))
+
+
+@lru_cache(maxsize=_POOLS_REMEMBERED)
+def _pool(texts: tuple[str, ...], names: frozenset[str]) -> _Pool:
+    held = Counter(chain.from_iterable(_read(text, names).kinds for text in texts))
+    return _Pool(dict(held), _squares(len(texts) + 1), {})
+
+
+@lru_cache(maxsize=_POOLS_REMEMBERED)
+def _squares(documents: int) -> tuple[float, ...]:
+    weights = (UNKNOWN_IDF, *(idf(documents, holding) for holding in range(1, documents + 1)))
+    return tuple(weight * weight for weight in weights)

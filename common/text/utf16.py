@@ -1,0 +1,43 @@
+"""Counts and cuts text in UTF-16 code units, as members of a room that are written in JavaScript do.
+
+Two programs that elect one of them by hashing the same words must cut those words at the same place, and a sign beyond
+U+FFFF is one character here and two units there. Pure.
+"""
+
+from __future__ import annotations
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SIGN_BIT = 1 << 31
+
+
+def u16_len(text: str) -> int:
+    """How many UTF-16 code units `text` has."""
+    return len(_units(text)) // 2
+
+
+def u16_slice(text: str, units: int) -> str:
+    """The first `units` code units of `text`; half a pair, cut or found, is told by U+FFFD."""
+    return _units(text)[: 2 * max(units, 0)].decode("utf-16-le", "replace")
+
+
+def hash31(text: str) -> int:
+    """The 32-bit hash `h * 31 + unit` over the code units of `text`, with its sign."""
+    units = _units(text)
+    value = 0
+    for place in range(0, len(units), 2):
+        value = (value * 31 + int.from_bytes(units[place : place + 2], "little")) & 0xFFFF_FFFF
+    return value - (1 << 32) if value & _SIGN_BIT else value
+
+
+def base36(number: int) -> str:
+    """`number` in digits and lower-case letters, a minus sign kept."""
+    rest, digits = abs(number), ""
+    while True:
+        rest, digit = divmod(rest, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+        if not rest:
+            return f"-{digits}" if number < 0 else digits
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
