@@ -1,0 +1,270 @@
+"""GitHub as one account sees it: the adapter's public face.
+
+Every operation answers `ApiResult`; only our own bugs raise. No policy and no deduplication here, and nothing that
+survives a crash: GitHub is the record. PyGithub forms the requests, `adapters/web` carries them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from adapters.github.people import Person
+from adapters.github.sending import Sender
+from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_repo
+from adapters.github.turns import Turns
+from adapters.github.types import Comment, Issue, IssueState, RateStatus, Repo, Repository
+from common.clock import Clock, parse_iso_or_none
+from common.constants import GITHUB_MIN_SPACING_MS
+from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    import httpx
+
+    from adapters.github.calls import Caller
+
+READ_TIMEOUT_S = 15.0
+MAX_COMMENTS = 10_000
+"""The most comments that are read of one issue, oldest first."""
+Reaction = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
+
+
+class GitHub:
+    """One account at one service.
+
+    Args:
+        api_url: where the service answers, for example `https://api.github.com`. No other origin is spoken to.
+        login: the account's name; "" for nobody.
+        token: its token; "" for nobody, who may read what is public.
+        clock: time for spacing and limits.
+        min_spacing_s: the least number of seconds between two requests.
+        timeout_s: how long the service may be silent while it answers.
+        held_back: asked right before each write leaves: why it must not, or "".
+        heard: told of each request whether the service answered as one does that is well, and if not, how.
+        transport: makes what the requests travel by.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        api_url: str,
+        login: str,
+        token: str,
+        clock: Clock,
+        min_spacing_s: float = GITHUB_MIN_SPACING_MS / 1000,
+        timeout_s: float = READ_TIMEOUT_S,
+        held_back: Callable[[], str] = str,
+        heard: Callable[[bool, str], None] | None = None,
+        transport: Callable[[], httpx.AsyncBaseTransport],
+    ) -> None:
+        self._login = login
+        self._token = token
+        self._api_url = api_url
+        self._clock = clock
+        self._turns = Turns(clock, min_spacing_s)
+        self._sender = Sender(
+            api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, held_back=held_back, heard=heard
+        )
+
+    @cached_property
+    def _caller(self) -> Caller:
+        from adapters.github.calls import Caller  # noqa: PLC0415 - loads PyGithub, which takes half a second
+
+        return Caller(
+            api_url=self._api_url, token=self._token, clock=self._clock, turns=self._turns, sender=self._sender
+        )
+
+    @property
+    def login(self) -> str:
+        """The account's name, as it was set."""
+        return self._login
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is an account to write as."""
+        return bool(self._login and self._token)
+
+    @property
+    def rate(self) -> RateStatus:
+        """What is left of the hour's requests, as far as we know."""
+        return self._sender.budget.status
+
+    def burst(self) -> AbstractAsyncContextManager[None]:
+        """`async with github.burst():` calls inside follow each other at once, and nothing comes between."""
+        return self._turns.burst()
+
+    async def create_issue(
+        self, repo: Repo, title: str, body: str, *, labels: Sequence[str] = (), assignees: Sequence[str] = ()
+    ) -> ApiResult[Issue]:
+        """Open an issue, assigned to ourselves if to nobody else; title and body are cut to what GitHub takes."""
+        what = f"create an issue in {repo.full_name}"
+        if wrong := _wrong(what, repo) or _empty(what, "title", title):
+            return wrong
+        who = tuple(assignees) or ((self._login,) if self._login else ())
+        short, text = fit_title(title), fit_body(body)
+        return await self._caller.write(
+            what, lambda ask: ask.create_issue(repo, short, text, labels=labels, assignees=who)
+        )
+
+    async def list_issues(
+        self,
+        repo: Repo,
+        *,
+        state: Literal["open", "closed", "all"] = "open",
+        creator: str = "",
+        labels: Sequence[str] = (),
+        since: str = "",
+        limit: int = 100,
+    ) -> ApiResult[tuple[Issue, ...]]:
+        """The newest issues, pull requests among them.
+
+        Args:
+            repo: where.
+            state: of the issues.
+            creator: only this account's.
+            labels: only those that have all of them.
+            since: only those changed since, ISO-8601.
+            limit: the most to return, at least 1; each hundred costs a request.
+
+        """
+        what = f"list the issues of {repo.full_name}"
+        moment = _moment(since)
+        if wrong := _wrong(what, repo) or _no_time(what, since, moment):
+            return wrong
+        return await self._caller.read(
+            what,
+            lambda ask: ask.list_issues(repo, state=state, creator=creator, labels=labels, since=moment, limit=limit),
+            per_page=min(max(limit, 1), PAGE),
+        )
+
+    async def get_issue(self, repo: Repo, number: int) -> ApiResult[Issue]:
+        """One issue or pull request."""
+        what = f"read {repo.full_name}#{number}"
+        if wrong := _wrong(what, repo, number):
+            return wrong
+        return await self._caller.read(what, lambda ask: ask.get_issue(repo, number))
+
+    async def update_issue(
+        self,
+        repo: Repo,
+        number: int,
+        *,
+        title: str = "",
+        body: str = "",
+        state: IssueState | None = None,
+        labels: Sequence[str] | None = None,
+        assignees: Sequence[str] | None = None,
+    ) -> ApiResult[Issue]:
+        """Change what is given. An empty title or body is left as it stands; labels and assignees are replaced."""
+        what = f"update {repo.full_name}#{number}"
+        if wrong := _wrong(what, repo, number):
+            return wrong
+        short, text = fit_title(title), fit_body(body) if body.strip() else ""
+        if not (short or text or state) and labels is None and assignees is None:
+            return Err(f"could not {what}: there is nothing to change", kind="invalid")
+        return await self._caller.write(
+            what,
+            lambda ask: ask.update_issue(
+                repo, number, title=short, body=text, state=state, labels=labels, assignees=assignees
+            ),
+        )
+
+    async def list_comments(self, repo: Repo, number: int, *, since: str = "") -> ApiResult[tuple[Comment, ...]]:
+        """All comments, oldest first; `since` (ISO-8601) leaves only those written or changed since."""
+        what = f"read the comments of {repo.full_name}#{number}"
+        moment = _moment(since)
+        if wrong := _wrong(what, repo, number) or _no_time(what, since, moment):
+            return wrong
+        return await self._caller.read(
+            what, lambda ask: ask.list_comments(repo, number, since=moment, limit=MAX_COMMENTS)
+        )
+
+    async def create_comment(self, repo: Repo, number: int, body: str) -> ApiResult[Comment]:
+        """Comment on an issue or pull request; the body is cut to what GitHub takes."""
+        what = f"comment on {repo.full_name}#{number}"
+        if wrong := _wrong(what, repo, number) or _empty(what, "text", body):
+            return wrong
+        text = fit_body(body)
+        return await self._caller.write(what, lambda ask: ask.create_comment(repo, number, text))
+
+    async def delete_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
+        """Take a comment away; one that is gone already is a success."""
+        what = f"delete a comment in {repo.full_name}"
+        if wrong := _wrong(what, repo, comment_id):
+            return wrong
+        done = await self._caller.write(what, lambda ask: ask.delete_comment(repo, comment_id))
+        return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
+
+    async def add_reaction(self, repo: Repo, number: int, reaction: Reaction) -> ApiResult[int]:
+        """React to an issue; the reaction's id. The same reaction again is the same one."""
+        what = f"react to {repo.full_name}#{number}"
+        if wrong := _wrong(what, repo, number):
+            return wrong
+        return await self._caller.write(what, lambda ask: ask.add_reaction(repo, number, reaction))
+
+    async def add_assignees(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[Issue]:
+        """Assign more accounts; GitHub passes over those that cannot be assigned."""
+        what = f"assign {', '.join(logins)} to {repo.full_name}#{number}"
+        if wrong := _wrong(what, repo, number) or _empty(what, "account", "".join(logins)):
+            return wrong
+        return await self._caller.write(what, lambda ask: ask.add_assignees(repo, number, logins))
+
+    async def remove_assignee(self, repo: Repo, number: int, login: str) -> ApiResult[Issue]:
+        """Unassign an account, unless it is the only one; the issue as it stands then."""
+        what = f"unassign {login} from {repo.full_name}#{number}"
+        async with self.burst():
+            now = await self.get_issue(repo, number)
+            if isinstance(now, Err):
+                return now
+            if {name.lower() for name in now.data.assignees} <= {login.lower()}:
+                return now
+            return await self._caller.write(what, lambda ask: ask.remove_assignee(repo, number, login))
+
+    async def get_repository(self, repo: Repo) -> ApiResult[Repository]:
+        """A repository, if it is there and we may see it."""
+        what = f"read the repository {repo.full_name}"
+        if wrong := _wrong(what, repo):
+            return wrong
+        return await self._caller.read(what, lambda ask: ask.get_repository(repo))
+
+    async def get_user(self, login: str) -> ApiResult[Person]:
+        """Who somebody is."""
+        what = f"read the account {login}"
+        if not is_login(login):
+            return Err(f"could not {what}: no account can be called that", kind="invalid")
+        return await self._caller.read(what, lambda ask: ask.get_user(login))
+
+    async def whoami(self) -> ApiResult[str]:
+        """The account that the token belongs to: a cheap check that it works."""
+        what = "check the GitHub token"
+        if not self._token:
+            return Err(f"could not {what}: there is none (AGENT_GITHUB_TOKEN)", kind="auth")
+        found = await self._caller.read(what, lambda ask: ask.whoami())
+        return found if isinstance(found, Err) else Ok(found.data.login)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._sender.aclose()
+
+
+def _moment(since: str) -> datetime | None:
+    moment = parse_iso_or_none(since)
+    return moment.astimezone(UTC) if moment else None
+
+
+def _wrong(what: str, repo: Repo, number: int = 1) -> Err | None:
+    if not is_repo(repo):
+        return Err(f"could not {what}: no repository can be called that", kind="invalid")
+    return Err(f"could not {what}: there is no number {number}", kind="invalid") if number < 1 else None
+
+
+def _empty(what: str, name: str, text: str) -> Err | None:
+    return None if text.strip() else Err(f"could not {what}: the {name} is empty", kind="invalid")
+
+
+def _no_time(what: str, since: str, moment: datetime | None) -> Err | None:
+    return Err(f"could not {what}: {since!r} is no time", kind="invalid") if since and moment is None else None

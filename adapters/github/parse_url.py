@@ -1,0 +1,122 @@
+"""Where on GitHub a URL points. Pure.
+
+Bluesky shortens what it displays of a URL, so the whole one is sought in a post's links first, and in its text last.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from adapters.github.texts import is_repo
+from adapters.github.types import Repo
+
+Kind = Literal["issue", "pull", "discussion"]
+HOSTS = ("github.com", "www.github.com")
+_KINDS: dict[str, Kind] = {"issues": "issue", "pull": "pull", "discussions": "discussion"}
+_URL = re.compile(
+    r"(?:(?P<scheme>https?)://)?(?P<host>[\w.-]+(?::\d{1,5})?)/(?P<owner>[\w-]+)/(?P<name>[\w.-]+)"
+    r"/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})(?![\w-])",
+    re.ASCII | re.IGNORECASE,
+)
+_API_NUMBER = re.compile(r"/(?:issues|pulls)/(\d+)/?(?:[?#].*)?")
+_BEFORE = re.compile(r"[\w@./:-]", re.ASCII)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubUrl:
+    """An issue, pull request or discussion, by its address; `url` always has a scheme."""
+
+    owner: str
+    repo: str
+    type: Kind
+    number: int
+    url: str
+
+    @property
+    def place(self) -> Repo:
+        """The repository it stands in."""
+        return Repo(self.owner, self.repo)
+
+    @property
+    def key(self) -> tuple[str, str, Kind, int]:
+        """The same for all addresses of the same thing."""
+        return self.owner.lower(), self.repo.lower(), self.type, self.number
+
+
+def parse_github_url(url: str, *, hosts: Sequence[str] = HOSTS) -> GitHubUrl | None:
+    """What a URL points to, or None. A scheme may be missing; what follows the number (`#…`, `/files`) is ignored.
+
+    Args:
+        url: the whole text of it.
+        hosts: which servers count as GitHub, with their port if they have one.
+
+    """
+    found = _URL.match(url.strip())
+    return _from_match(found, hosts) if found else None
+
+
+def extract_github_urls(text: str, *, hosts: Sequence[str] = HOSTS) -> list[GitHubUrl]:
+    """All that are named in a text, each thing once, in order."""
+    found = (
+        _from_match(match, hosts)
+        for match in _URL.finditer(text)
+        if not (match.start() and _BEFORE.match(text[match.start() - 1]))
+    )
+    return _once(found)
+
+
+def extract_github_urls_from_record(record: Mapping[str, Any], *, hosts: Sequence[str] = HOSTS) -> list[GitHubUrl]:
+    """All that a Bluesky post names: by the links in it, else by its link card, else by its text."""
+    for layer in (_facet_links(record), _card_links(record)):
+        if found := _once(parse_github_url(link, hosts=hosts) for link in layer):
+            return found
+    found = extract_github_urls(str(record.get("text") or ""), hosts=hosts)
+    if found:
+        logger.warning("GitHub addresses taken from the text of a post; they may be cut short")
+    return found
+
+
+def extract_number_from_api_url(url: str) -> int | None:
+    """The number at the end of `…/issues/N` or `…/pulls/N`; None for anything else."""
+    found = _API_NUMBER.search(url)
+    return int(found[1]) if found and found.end() == len(url) else None
+
+
+def _from_match(found: re.Match[str], hosts: Sequence[str]) -> GitHubUrl | None:
+    owner, name = found["owner"], found["name"]
+    if found["host"].lower() not in hosts or not is_repo(Repo(owner, name)):
+        return None
+    url = found[0] if found["scheme"] else f"https://{found[0]}"
+    return GitHubUrl(owner, name, _KINDS[found["kind"].lower()], int(found["number"]), url)
+
+
+def _once(found: Iterator[GitHubUrl | None]) -> list[GitHubUrl]:
+    return list({one.key: one for one in reversed([one for one in found if one])}.values())[::-1]
+
+
+def _facet_links(record: Mapping[str, Any]) -> Iterator[str]:
+    for facet in _list(record.get("facets")):
+        for feature in _list(_get(facet, "features")):
+            if isinstance(uri := _get(feature, "uri"), str):
+                yield uri
+
+
+def _card_links(record: Mapping[str, Any]) -> Iterator[str]:
+    embed = record.get("embed")
+    for card in (_get(embed, "external"), _get(_get(embed, "media"), "external")):
+        if isinstance(uri := _get(card, "uri"), str):
+            yield uri
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _get(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, Mapping) else None

@@ -1,0 +1,16 @@
+"""Who somebody is on GitHub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """An account: `name` is what it calls itself, "" if nothing; `is_bot` and `is_organization` by GitHub's word."""
+
+    login: str
+    name: str
+    html_url: str
+    is_bot: bool = False
+    is_organization: bool = False

@@ -1,0 +1,31 @@
+"""The one door to PyGithub: what we use of it, by name.
+
+Importing it takes half a second, so only the modules that speak to GitHub import this one, when a client is built.
+"""
+
+from __future__ import annotations
+
+from github.Auth import Token
+from github.AuthenticatedUser import AuthenticatedUser
+from github.GithubException import BadAttributeException, GithubException
+from github.GithubObject import NotSet
+from github.Issue import Issue
+from github.IssueComment import IssueComment
+from github.NamedUser import NamedUser
+from github.Organization import Organization
+from github.Repository import Repository
+from github.Requester import Requester
+
+__all__ = [
+    "AuthenticatedUser",
+    "BadAttributeException",
+    "GithubException",
+    "Issue",
+    "IssueComment",
+    "NamedUser",
+    "NotSet",
+    "Organization",
+    "Repository",
+    "Requester",
+    "Token",
+]

@@ -1,0 +1,168 @@
+"""The choke point: every request to GitHub leaves through here, in its turn, to one origin, under a deadline.
+
+Per request: the budget gate, the spacing, for a write the word of whoever may hold it back, then the sending. A read
+that was refused for haste, or got no sound answer, is sent once more; a write never is, as it may have happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import httpx
+
+from adapters.github.errors import Failure, error_from_transport, message_of
+from adapters.github.rate_limit import RateBudget, limited_for_s
+from adapters.github.turns import Turn
+from adapters.web.transport import origin_of
+from common.clock import Clock
+from common.constants import GITHUB_RETRY_CEILING_S
+from common.result import Err
+
+CONNECT_TIMEOUT_S = 10.0
+_ACCEPT = "application/vnd.github+json"
+_REDIRECTS = {301, 302, 307, 308}
+_MAX_REDIRECTS = 3
+_PAUSE_BEFORE_REPEAT_S = 1.0
+_ACCEPTED = 202
+_SERVER_ERROR = 500
+_READS = {"GET", "HEAD"}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request; `url` is absolute, `what` says in words what it is for."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: str | None
+    what: str
+
+    @property
+    def is_write(self) -> bool:
+        return self.method not in _READS
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class Sender:
+    """Sends to the one origin of `api_url`. `held_back` and `heard` are as in `GitHub`."""
+
+    def __init__(
+        self,
+        *,
+        api_url: str,
+        transport: httpx.AsyncBaseTransport,
+        clock: Clock,
+        timeout_s: float,
+        held_back: Callable[[], str],
+        heard: Callable[[bool, str], None] | None,
+    ) -> None:
+        self.budget = RateBudget(clock)
+        self._origin = origin_of(httpx.URL(api_url))
+        self._clock = clock
+        self._held_back = held_back
+        self._heard = heard
+        connect_s = min(timeout_s, CONNECT_TIMEOUT_S)
+        self._deadline_s = connect_s + timeout_s
+        self._client = httpx.AsyncClient(
+            transport=transport,
+            timeout=httpx.Timeout(timeout_s, connect=connect_s),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def send(self, outgoing: Outgoing, turn: Turn) -> Answer:
+        """Send it, follow redirects within the origin, and hand back the answer, whatever its status.
+
+        Raises:
+            Failure: the gate is closed, no answer came, or the answer points elsewhere.
+
+        """
+        for _ in range(_MAX_REDIRECTS + 1):
+            answer = await self._send_or_repeat(outgoing, turn)
+            if answer.status == _ACCEPTED and not outgoing.is_write:
+                raise Failure(Err(f"could not {outgoing.what}: GitHub is still working on it", "transient", _ACCEPTED))
+            target = answer.headers.get("location", "")
+            if answer.status not in _REDIRECTS or not target:
+                return answer
+            outgoing = replace(outgoing, url=str(httpx.URL(outgoing.url).join(target)))
+        raise Failure(Err(f"could not {outgoing.what}: GitHub redirects in circles", kind="invalid"))
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _send_or_repeat(self, outgoing: Outgoing, turn: Turn) -> Answer:
+        if refusal := self.budget.refusal():
+            raise Failure(refusal)
+        try:
+            answer = await self._send_in_turn(outgoing, turn)
+        except Failure as failure:
+            if outgoing.is_write or failure.err.kind != "transient":
+                raise
+            await self._clock.sleep(_PAUSE_BEFORE_REPEAT_S)
+            return await self._send_in_turn(outgoing, turn)
+        pause = self._pause_after(answer)
+        if pause is None or outgoing.is_write or pause > GITHUB_RETRY_CEILING_S:
+            return answer
+        logger.info("GitHub, %s: HTTP %d, once more in %.0f s", outgoing.what, answer.status, pause)
+        await self._clock.sleep(pause)
+        again = await self._send_in_turn(outgoing, turn)
+        self._pause_after(again)
+        return again
+
+    async def _send_in_turn(self, outgoing: Outgoing, turn: Turn) -> Answer:
+        if origin_of(httpx.URL(outgoing.url)) != self._origin:
+            raise Failure(Err(f"could not {outgoing.what}: GitHub points to another server", kind="invalid"))
+        await turn.wait()
+        if outgoing.is_write and (why := self._held_back()):
+            raise Failure(Err(why, kind="transient"))
+        turn.stamp()
+        answer = await self._exchange(outgoing)
+        self.budget.observe(answer.headers)
+        return answer
+
+    async def _exchange(self, outgoing: Outgoing) -> Answer:
+        headers = {**outgoing.headers, "Accept": _ACCEPT}
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                response = await self._client.request(
+                    outgoing.method, outgoing.url, headers=headers, content=outgoing.content
+                )
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            self._tell_health(None)
+            raise Failure(error_from_transport(error, what=outgoing.what, write=outgoing.is_write)) from error
+        self._tell_health(response.status_code)
+        return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.text)
+
+    def _pause_after(self, answer: Answer) -> float | None:
+        """Seconds to wait before a read is repeated; None if it needs no second try. Holds the rest if asked to."""
+        wait = limited_for_s(answer.status, answer.headers, _message(answer), self._clock.now())
+        if wait is not None:
+            self.budget.hold(wait)
+            return wait
+        return _PAUSE_BEFORE_REPEAT_S if answer.status >= _SERVER_ERROR else None
+
+    def _tell_health(self, status: int | None) -> None:
+        if self._heard:
+            ill = status is None or status >= _SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS
+            self._heard(not ill, "" if not ill else "no answer" if status is None else f"HTTP {status}")
+
+
+def _message(answer: Answer) -> str:
+    try:
+        return message_of(httpx.Response(answer.status, text=answer.text).json())
+    except ValueError:
+        return ""

@@ -1,0 +1,48 @@
+"""What goes to GitHub, checked and cut to what it takes. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from adapters.github.types import Repo
+from common.constants import GITHUB_BODY_MAX_CHARS
+
+TITLE_MAX_CHARS = 256
+PAGE = 100
+"""The most that one page of a list holds."""
+_OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_FENCE = "```"
+_CUT = "\n\n*[Cut here: the text was longer than GitHub takes.]*"
+
+
+def fit_body(text: str) -> str:
+    """At most `GITHUB_BODY_MAX_CHARS` characters; what is cut says so, outside of any code block."""
+    if len(text) <= GITHUB_BODY_MAX_CHARS:
+        return text
+    kept = text[: GITHUB_BODY_MAX_CHARS - len(_CUT) - len(_FENCE) - 1]
+    if kept.count(_FENCE) % 2:
+        kept += f"\n{_FENCE}"
+    return kept + _CUT
+
+
+def fit_title(text: str) -> str:
+    """One line of at most 256 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_MAX_CHARS else f"{line[: TITLE_MAX_CHARS - 1]}…"
+
+
+def is_repo(repo: Repo) -> bool:
+    """Whether a repository can be called that."""
+    return bool(_OWNER.fullmatch(repo.owner) and _NAME.fullmatch(repo.name)) and repo.name not in {".", ".."}
+
+
+def is_login(login: str) -> bool:
+    """Whether an account can be called that; bots end in `[bot]`."""
+    return bool(_OWNER.fullmatch(login.removesuffix("[bot]")))
+
+
+def is_token(token: str) -> bool:
+    """Whether this can be sent as a token."""
+    return bool(_TOKEN.fullmatch(token))
