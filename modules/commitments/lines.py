@@ -1,0 +1,112 @@
+"""Promises as lines of a file: JSON with camelCase keys in a fixed order, written in one step.
+
+People and other programs read `pending_commitments.jsonl`. Lines that nobody can read are set aside, never dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from common.errors import StorageError
+from common.files import storage_error, write_atomic
+from common.schemas import CommitmentType
+from common.state import check_jsonl_version, stamp_jsonl_version
+from modules.commitments.types import CommitmentStatus, QueuedCommitment
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+    id: str = Field(min_length=1)
+    created_at: str
+    description: str
+    type: CommitmentType
+    source_thread_uri: str = ""
+    source_reply_text: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    source: Literal["bluesky", "space"] = "bluesky"
+    status: CommitmentStatus = "pending"
+    attempt_count: int = Field(default=0, ge=0)
+    last_attempt_at: str | None = None
+    error: str | None = None
+    result: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a file held; `notice` is a line for the owner if not all of it could be read."""
+
+    commitments: tuple[QueuedCommitment, ...]
+    notice: str = ""
+
+
+def read_commitments(path: Path) -> Read:
+    """Every promise of the file, whatever version wrote it. Raises `StorageError` if it cannot be read at all."""
+    try:
+        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
+    except FileNotFoundError:
+        return Read(())
+    except OSError as error:
+        reason = f"Cannot read {path}: {error.strerror or error}"
+        raise StorageError(reason, remedy=f"Check the file {path}.") from error
+    found: dict[str, QueuedCommitment] = {}
+    unread: list[str] = []
+    for line in filter(str.strip, lines):
+        commitment = _commitment(line)
+        if commitment is None:
+            unread.append(line)
+        else:
+            found[commitment.id] = commitment
+    if not unread:
+        return Read(tuple(found.values()))
+    aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
+    write_atomic(aside, "\n".join(unread) + "\n", mode=0o600)
+    notice = f"{path.name}: {len(unread)} promises cannot be read; their lines are kept as {aside.name}"
+    return Read(tuple(found.values()), notice)
+
+
+def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> None:
+    """Replace the file, and stamp its version beside it. Raises `StorageError`."""
+    text = "".join(f"{json.dumps(as_json(one), ensure_ascii=False)}\n" for one in commitments)
+    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), mode=0o600)
+    if not check_jsonl_version(path):
+        stamp_jsonl_version(path)
+
+
+def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
+    """The line's object, its keys in order."""
+    fields = {name: getattr(commitment, name) for name in _Line.model_fields}
+    return {to_camel(name): dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
+
+
+def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotations: int) -> None:
+    """Add one JSON line to a log; one that grew too large becomes `.1`, the older ones `.2` … Raises `StorageError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size >= max_bytes:
+            for number in range(rotations - 1, 0, -1):
+                older = path.with_name(f"{path.name}.{number}")
+                if older.exists():
+                    older.replace(path.with_name(f"{path.name}.{number + 1}"))
+            path.replace(path.with_name(f"{path.name}.1"))
+        with path.open("ab") as file:
+            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def _commitment(line: str) -> QueuedCommitment | None:
+    try:
+        read = _Line.model_validate_json(line)
+    except ValidationError:
+        return None
+    return QueuedCommitment(**{name: getattr(read, name) for name in _Line.model_fields})

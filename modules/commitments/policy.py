@@ -1,0 +1,206 @@
+"""What becomes of a promise, as pure rules: when two are the same, when it is tried, when it is given up.
+
+Values in, values out: nothing here reads a clock or a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from common.clock import iso, parse_iso_or_none
+from common.constants import (
+    COMMITMENT_IN_PROGRESS_TIMEOUT_MS,
+    COMMITMENT_MAX_ATTEMPTS,
+    COMMITMENT_REPEAT_WINDOW_MS,
+    COMMITMENT_RETENTION_MS,
+    COMMITMENT_RETRY_DELAYS_MS,
+    COMMITMENT_STALE_THRESHOLD_MS,
+    SECOND_MS,
+)
+from common.schemas import GITHUB_COMMITMENT_TYPES
+from modules.commitments.naming import repo_key
+from modules.commitments.types import LIVE, CommitmentStatus, QueuedCommitment, Wanted
+
+HOST_WISH = "hostWish"
+"""Key of `params`: true when the host of a room asked for it."""
+
+TIMED_OUT = "Timed out"
+INTERRUPTED = "interrupted by the end of the process"
+STALE = "not kept within 24 hours"
+
+_HASH_CHARS = 16
+_OVER: frozenset[CommitmentStatus] = frozenset({"completed", "abandoned"})
+
+WorkKey = tuple[str, str, str]
+
+
+def generate_commitment_hash(source_thread_uri: str, description: str) -> str:
+    """16 hex digits by which two promises of one conversation are the same; case and white space do not matter."""
+    said = " ".join(description.lower().split())
+    return hashlib.sha256(f"{source_thread_uri}:{said}".encode(errors="replace")).hexdigest()[:_HASH_CHARS]
+
+
+def commitment_id(wanted: Wanted, now: datetime) -> str:
+    """`commitment-<epoch ms>-<hash>`."""
+    return f"commitment-{int(now.timestamp() * SECOND_MS)}-{_hash_of(wanted)}"
+
+
+def normalized_title(title: str) -> str:
+    """A title as it is compared: case, spaces, compatibility forms and the stop at its end do not matter."""
+    plain = " ".join(unicodedata.normalize("NFKC", title).casefold().split())
+    return plain.rstrip(" .!?…") or plain
+
+
+def claim_target(commitment: QueuedCommitment | Wanted) -> str:
+    """What was claimed when the promise was made, and is claimed again while it is kept."""
+    return said(commitment.params, "target") or commitment.description
+
+
+def title_of(commitment: QueuedCommitment | Wanted) -> str:
+    """The title of what is promised; the description where there is none."""
+    return said(commitment.params, "title") or commitment.description
+
+
+def said(params: Mapping[str, Any], *names: str) -> str:
+    """The first of these parameters that says something, trimmed; "" if none does."""
+    for name in names:
+        value = params.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return ""
+
+
+def work_key(commitment: QueuedCommitment | Wanted) -> WorkKey:
+    """What a promise will make, however it was worded: kind, place, and normalized title or words."""
+    params = commitment.params
+    match commitment.type:
+        case "comment_issue":
+            text = said(params, "body", "description", "content") or commitment.description
+            place = f"{repo_key(params)}#{params.get('issueNumber', '')}"
+        case "post_bluesky":
+            text, place = said(params, "content", "text", "description") or commitment.description, ""
+        case _:
+            text, place = title_of(commitment), repo_key(params)
+    return commitment.type, place, normalized_title(text)
+
+
+def duplicate_of(
+    known: Iterable[QueuedCommitment], wanted: Wanted, now: datetime
+) -> tuple[QueuedCommitment, str] | None:
+    """The promise that makes a new one needless, and why; None if there is none.
+
+    It is one that still is to be kept, or was kept within a day: in the same words in the same conversation, or with
+    the same work to do anywhere.
+    """
+    wanted_hash, wanted_work = _hash_of(wanted), work_key(wanted)
+    for one in known:
+        if one.status not in LIVE and not _kept_lately(one, now):
+            continue
+        done = "was kept already" if one.status == "completed" else "is promised already"
+        if one.id.rsplit("-", 1)[-1] == wanted_hash:
+            return one, f"the same {done} in this conversation"
+        if work_key(one) == wanted_work:
+            return one, f"the same {wanted.type} {done}"
+    return None
+
+
+def refusal(wanted: Wanted, *, social_only: bool) -> str:
+    """Why this life cannot promise that, or ""."""
+    if social_only and wanted.type in GITHUB_COMMITMENT_TYPES:
+        return f"Social-only: {wanted.type} needs GitHub"
+    return "" if wanted.description.strip() else "it says nothing"
+
+
+def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
+    """Seconds until a promise is to be tried; None if it is not waiting to be.
+
+    After a failure it waits a minute, then five. A time further ahead than that means that the clock was set back.
+    """
+    if commitment.status == "pending":
+        return 0.0
+    if commitment.status != "failed" or commitment.attempt_count >= COMMITMENT_MAX_ATTEMPTS:
+        return None
+    last = parse_iso_or_none(commitment.last_attempt_at)
+    if last is None:
+        return 0.0
+    step = min(max(commitment.attempt_count, 1), len(COMMITMENT_RETRY_DELAYS_MS)) - 1
+    delay = COMMITMENT_RETRY_DELAYS_MS[step] / SECOND_MS
+    left = delay - (now - last).total_seconds()
+    return left if 0 < left <= delay else 0.0
+
+
+def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
+    """A try begins."""
+    return replace(commitment, status="in_progress", last_attempt_at=iso(now))
+
+
+def kept(commitment: QueuedCommitment, result: Mapping[str, Any]) -> QueuedCommitment:
+    """It is done."""
+    attempts = commitment.attempt_count + 1
+    return replace(commitment, status="completed", attempt_count=attempts, error=None, result=result)
+
+
+def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
+    """A try failed for good reason; the third such ends it."""
+    attempts = commitment.attempt_count + 1
+    status: CommitmentStatus = "abandoned" if attempts >= COMMITMENT_MAX_ATTEMPTS else "failed"
+    result = partial if partial is not None else commitment.result
+    return replace(commitment, status=status, attempt_count=attempts, error=error, result=result)
+
+
+def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
+    """A try came to nothing through no fault of the promise: no attempt is used."""
+    result = partial if partial is not None else commitment.result
+    return replace(commitment, status="failed", error=error, result=result)
+
+
+def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:
+    """The process ended while it was being kept: it is looked at again at once, and no attempt is used."""
+    return replace(commitment, status="failed", error=INTERRUPTED, last_attempt_at=None)
+
+
+def given_up(commitment: QueuedCommitment, reason: str) -> QueuedCommitment:
+    """It will not be kept."""
+    return replace(commitment, status="abandoned", error=reason)
+
+
+def is_timed_out(commitment: QueuedCommitment, now: datetime) -> bool:
+    """Whether a try has taken longer than ten minutes."""
+    last = parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
+    return commitment.status == "in_progress" and _older(last, now, COMMITMENT_IN_PROGRESS_TIMEOUT_MS)
+
+
+def is_stale(commitment: QueuedCommitment, now: datetime) -> bool:
+    """Whether it was promised so long ago that nobody waits for it any more."""
+    return commitment.status in LIVE and _older(
+        parse_iso_or_none(commitment.created_at), now, COMMITMENT_STALE_THRESHOLD_MS
+    )
+
+
+def is_forgotten(commitment: QueuedCommitment, now: datetime) -> bool:
+    """Whether it is over, and so old that it need not be kept."""
+    return commitment.status in _OVER and _older(parse_iso_or_none(commitment.created_at), now, COMMITMENT_RETENTION_MS)
+
+
+def ended_at(commitment: QueuedCommitment) -> datetime | None:
+    """When the last try began, the nearest that is known of when it ended."""
+    return parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
+
+
+def _kept_lately(commitment: QueuedCommitment, now: datetime) -> bool:
+    at = ended_at(commitment)
+    return commitment.status == "completed" and at is not None and not _older(at, now, COMMITMENT_REPEAT_WINDOW_MS)
+
+
+def _hash_of(wanted: Wanted) -> str:
+    return generate_commitment_hash(wanted.source_thread_uri, wanted.description)
+
+
+def _older(moment: datetime | None, now: datetime, limit_ms: float) -> bool:
+    """A moment that nobody can read is long past."""
+    return moment is None or now - moment > timedelta(milliseconds=limit_ms)

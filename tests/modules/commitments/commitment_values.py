@@ -1,0 +1,53 @@
+"""Promises to test with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from common.clock import iso
+from common.schemas import CommitmentType
+from modules.commitments.types import CommitmentSource, CommitmentStatus, QueuedCommitment, Wanted
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ROOM = "space://conversation/0123456789abcdef"
+
+
+def wanted(
+    description: str = "Release checklist",
+    *,
+    kind: CommitmentType = "create_issue",
+    thread: str = ROOM,
+    source: CommitmentSource = "space",
+    text: str = "I'll open it now.",
+    **params: Any,
+) -> Wanted:
+    base: dict[str, Any] = {"owner": "acme", "repoName": "site"} if kind != "post_bluesky" else {}
+    return Wanted(kind, description, thread, text, {**base, **params}, source)
+
+
+def queued(
+    *,
+    status: CommitmentStatus = "pending",
+    attempts: int = 0,
+    created: datetime = NOON,
+    last: datetime | None = None,
+    error: str | None = None,
+    name: str = "0000000000000000",
+    **more: Any,
+) -> QueuedCommitment:
+    like = wanted(**more)
+    return QueuedCommitment(
+        id=f"commitment-{int(created.timestamp() * 1000)}-{name}",
+        created_at=iso(created),
+        description=like.description,
+        type=like.type,
+        source_thread_uri=like.source_thread_uri,
+        source_reply_text=like.source_reply_text,
+        params=like.params,
+        source=like.source,
+        status=status,
+        attempt_count=attempts,
+        last_attempt_at=iso(last) if last else None,
+        error=error,
+    )
