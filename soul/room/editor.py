@@ -101,15 +101,18 @@ class Editor:
         return row, sum(cells(cluster) for _, cluster in clusters(self.text[start : self.at]))
 
     def _at(self, row: int, column: int, columns: int) -> Editor:
-        start, end = self.lines(columns)[row]
-        place, used = start, 0
+        """The place nearest to `column` that is still seen on this line."""
+        places = self.lines(columns)
+        start, end = places[row]
+        wraps = row + 1 < len(places) and places[row + 1][0] == end
+        at, used = start, 0
         for offset, cluster in clusters(self.text[start:end]):
-            if used + cells(cluster) > column:
+            used += cells(cluster)
+            after = start + offset + len(cluster)
+            if used > column or (wraps and after == end):
                 break
-            place, used = start + offset + len(cluster), used + cells(cluster)
-        lines = self.lines(columns)
-        wraps = row + 1 < len(lines) and lines[row + 1][0] == end
-        return replace(self, at=start + len(self.text[start:end]) - 1 if wraps and place == end else place)
+            at = after
+        return replace(self, at=at)
 
     def _look_back(self, back: int) -> Editor:
         if not 0 <= back <= len(self.past) or back == self.back:

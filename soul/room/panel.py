@@ -13,6 +13,7 @@ from soul.room.text import TAB, fit, one_line, width
 
 MOST_SHOWN = 10
 INPUT_LINES = 3
+_OTHER_LINES = 5  # a rule, the box's top and bottom, the line that counts the rest, and one of the talk
 LEAST_COLUMNS = 30
 _DIM = "fg:ansibrightblack"
 _TITLE = "[SPACE HOST]"
@@ -33,20 +34,21 @@ def room_for_input(columns: int) -> int:
     return max(columns, LEAST_COLUMNS) - 2 * _SIDE - 1
 
 
-def panel(guests: Sequence[Guest], editor: Editor, columns: int, *, version: str, now: float) -> Panel:
-    """The panel at this width; `now` in monotonic seconds."""
+def panel(guests: Sequence[Guest], editor: Editor, columns: int, *, version: str, now: float, rows: int = 100) -> Panel:
+    """The panel at this width, on a terminal with so many rows; `now` in monotonic seconds."""
     columns = max(columns, LEAST_COLUMNS)
-    above = [*_guest_lines(guests, columns, now), ((_DIM, "─" * columns),), _top(columns)]
+    most = max(min(MOST_SHOWN, rows - INPUT_LINES - _OTHER_LINES), 1)
+    above = [*_guest_lines(guests, most, columns, now), ((_DIM, "─" * columns),), _top(columns)]
     inside, (row, column) = _input_lines(editor, columns)
     bottom = ((_DIM, _ruled("", f" v{version} ", columns, "╰╯")),)
     return Panel((*above, *inside, bottom), (len(above) + row, _SIDE + column))
 
 
-def _guest_lines(guests: Sequence[Guest], columns: int, now: float) -> list[tuple[Piece, ...]]:
+def _guest_lines(guests: Sequence[Guest], most: int, columns: int, now: float) -> list[tuple[Piece, ...]]:
     if not guests:
         return [((_DIM, "  Waiting for agents..."),)]
-    lines = [_guest_line(guest, columns, now) for guest in guests[:MOST_SHOWN]]
-    more = len(guests) - MOST_SHOWN
+    lines = [_guest_line(guest, columns, now) for guest in guests[:most]]
+    more = len(guests) - most
     return [*lines, ((_DIM, f"  +{more} more"),)] if more > 0 else lines
 
 
