@@ -1,0 +1,239 @@
+"""How a member gets to its room and stays there: the loop that connects, listens, speaks, and begins again.
+
+The thin shell around `member`: it only moves bytes and waits for moments. Every wait on the room has an end, so that no
+silence of the other side can leave a SOUL deaf.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, open_connection, without_secrets
+from adapters.space.member import Member, NoticeKind
+from adapters.space.member_cycle import Connect, Discover, Wait
+from adapters.space.outgoing import Chat, Delivery
+from adapters.space.types import Event, Frame, PresenceList, StateChanged, Typing
+from adapters.space.wire import Unreadable, decode_event, encode_message
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+
+Find: TypeAlias = Callable[[], Awaitable[ApiResult[str]]]
+Tell: TypeAlias = Callable[[NoticeKind, str, str], Awaitable[None]]
+
+_FIND_WITHIN_S = 30.0
+_SEND_WITHIN_S = 10.0
+_GREET_WITHIN_S = 30.0
+_PART_WITHIN_S = 2 * CLOSE_WITHIN_S
+_CLOSE_WITHIN_S = 2 * _PART_WITHIN_S
+_DELIVERIES_KEPT = 200
+_BREATH_AFTER = 50  # frames; a room that talks without a pause must not hold up everything else
+
+
+class Line:
+    """Keeps `member` in its room. `url` is where that is, with its token; `news` is set when others did something."""
+
+    def __init__(
+        self,
+        *,
+        member: Member,
+        find: Find,
+        clock: Clock,
+        on_joined: Callable[[], Awaitable[None]] | None,
+        on_event: Callable[[Event], None] | None,
+        notice: Tell | None,
+        keepalive_s: float,
+    ) -> None:
+        self.url = ""
+        self.news = asyncio.Event()
+        self._member = member
+        self._find = find
+        self._clock = clock
+        self._on_joined = on_joined
+        self._on_event = on_event
+        self._notice = notice
+        self._keepalive_s = keepalive_s
+        self._connection: ClientConnection | None = None
+        self._deliveries: dict[str, asyncio.Future[Delivery]] = {}
+        self._wake = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._resting = asyncio.Event()
+        self._resting.set()
+
+    async def run(self) -> None:
+        """Until cancelled or closed. One at a time."""
+        if not self._resting.is_set():
+            raise RuntimeError("this member lives already")
+        self._resting.clear()
+        try:
+            await first_of(self._live(), self._closing.wait())
+        finally:
+            self._member.outgoing.close("we left the agent space")
+            self._settle()
+            self._resting.set()
+
+    async def close(self) -> None:
+        """Make `run` return, and wait for it, 8 s at most."""
+        self._closing.set()
+        await first_of(self._resting.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
+
+    async def send(self, frame: Frame) -> ApiResult[None]:
+        """Hand a frame to the room."""
+        connection = self._connection
+        if connection is None:
+            return Err("not connected to an agent space", "transient")
+        try:
+            async with asyncio.timeout(_SEND_WITHIN_S):
+                await connection.send(encode_message(frame))
+        except TimeoutError:
+            connection.transport.abort()
+            return Err(f"the room took nothing for {_SEND_WITHIN_S:.0f} s", "unknown_outcome")
+        except ConnectionClosed:
+            return Err("the connection was lost", "unknown_outcome")
+        return Ok(None)
+
+    def expect(self, chat: Chat) -> None:
+        """A chat was queued, and somebody may ask what became of it."""
+        self._deliveries[chat.id] = asyncio.get_running_loop().create_future()
+        while len(self._deliveries) > _DELIVERIES_KEPT:
+            self._deliveries.pop(next(iter(self._deliveries)))
+        self._wake.set()
+
+    async def delivery(self, chat_id: str) -> Delivery | None:
+        """What became of a chat, once it is known; None for one that is not expected."""
+        waiting = self._deliveries.get(chat_id)
+        return await asyncio.shield(waiting) if waiting else None
+
+    async def _live(self) -> None:
+        while True:
+            match self._member.step():
+                case Wait(until):
+                    await self._rest(until)
+                case Discover():
+                    await self._look()
+                case Connect(url):
+                    await self._visit(url)
+            await self._report()
+
+    async def _look(self) -> None:
+        found: ApiResult[str]
+        try:
+            async with asyncio.timeout(_FIND_WITHIN_S):
+                found = await self._find()
+        except TimeoutError:
+            found = Err(f"looking for it did not end within {_FIND_WITHIN_S:.0f} s", "transient")
+        if isinstance(found, Err):
+            self._member.not_found(found.error)
+            return
+        self._member.found(found.data)
+        await self._tell("info", "Space discovered", without_secrets(found.data))
+
+    async def _visit(self, url: str) -> None:
+        self.url = url
+        connection = await open_connection(url, keepalive_s=self._keepalive_s)
+        if isinstance(connection, Unreached):
+            self._member.ended(why=connection.why, refused=connection.refused)
+            return
+        self._connection = connection
+        try:
+            for frame in self._member.opened():
+                await self.send(frame)
+            await first_of(self._listen(connection), self._speak())
+        finally:
+            self._connection = None
+            await _part(connection)
+            self._member.ended(connection.close_code, connection.close_reason or "the connection was lost")
+
+    async def _listen(self, connection: ClientConnection) -> None:
+        """Until the connection ends; its keepalive sees to that where the other side is gone."""
+        joins, frames = self._member.joins, 0
+        async with asyncio.TaskGroup() as group:
+            greeting: asyncio.Task[None] | None = None
+            while True:
+                try:
+                    event = decode_event(await connection.recv())
+                except ConnectionClosed:
+                    break
+                if not isinstance(event, Unreadable):
+                    self._hear(event)
+                if greeting is None and self._member.joins > joins:
+                    greeting = group.create_task(self._greet())
+                frames += 1
+                if frames % _BREATH_AFTER == 0:
+                    await asyncio.sleep(0)
+            if greeting:
+                greeting.cancel()
+
+    def _hear(self, event: Event) -> None:
+        self._member.received(event)
+        if self._on_event:
+            self._on_event(event)
+        ours = getattr(event, "name", "") == self._member.name
+        if not ours and not isinstance(event, Typing | PresenceList | StateChanged):
+            self.news.set()
+        self._wake.set()
+
+    async def _speak(self) -> None:
+        """What is due, when it is due, until the room keeps us waiting for too long."""
+        while not self._member.overdue():
+            for frame in self._member.due():
+                await self.send(frame)
+            await self._report()
+            await self._rest(self._member.next_at())
+
+    async def _greet(self) -> None:
+        await self._tell("info", "Joined agent space", without_secrets(self.url))
+        if self._on_joined is None:
+            return
+        try:
+            async with asyncio.timeout(_GREET_WITHIN_S):
+                await self._on_joined()
+        except Exception as error:
+            await self._tell("warn", "We could not introduce ourselves in the agent space", repr(error))
+
+    async def _rest(self, until: float | None) -> None:
+        """Until a moment in monotonic seconds or the member's own next one, or until something happens."""
+        moments = [moment for moment in (until, self._member.next_at()) if moment is not None]
+        if not self._wake.is_set():
+            if moments:
+                await first_of(self._wake.wait(), self._clock.sleep(min(moments) - self._clock.monotonic()))
+            else:
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _report(self) -> None:
+        self._settle()
+        for notice in self._member.take_notices():
+            await self._tell(notice.kind, notice.message, notice.detail)
+
+    def _settle(self) -> None:
+        for delivery in self._member.settle():
+            waiting = self._deliveries.get(delivery.chat.id)
+            if waiting and not waiting.done():
+                waiting.set_result(delivery)
+
+    async def _tell(self, kind: NoticeKind, message: str, detail: str) -> None:
+        if self._notice:
+            await self._notice(kind, message, detail)
+
+
+async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
+    """Until one of them is done; the others are cancelled."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one) for one in doing]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+
+
+async def _part(connection: ClientConnection) -> None:
+    """Say good-bye, as far as the other side listens."""
+    try:
+        async with asyncio.timeout(_PART_WITHIN_S):
+            await connection.close(1000, "Client disconnecting")
+    except TimeoutError:
+        connection.transport.abort()

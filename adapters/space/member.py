@@ -1,0 +1,209 @@
+"""A member of an agent space as a protocol core, without I/O: frames and moments in, frames and notices out.
+
+It owns one life cycle (`member_cycle`), what it knows of the room (`member_view`, `member_claims`), what it heard
+(`member_heard`) and what it still has to say (`outgoing`). Nothing of it survives a crash; the room tells it anew.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from adapters.space.member_cycle import Cycle, Step
+from adapters.space.member_heard import Heard
+from adapters.space.member_view import RoomView
+from adapters.space.outgoing import Delivery, Outgoing
+from adapters.space.types import Event, Frame, History, Refused, Said, ShuttingDown, Status
+from adapters.space.wire import MemberFrames, iso_now
+from common.clock import Clock
+
+CLOSE_REPLACED: Final = 4002
+CLOSE_INVALID_JOIN: Final = 4003
+
+NoticeKind = Literal["info", "warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A line for the owner. `detail` may hold foreign text, never a token."""
+
+    kind: NoticeKind
+    message: str
+    detail: str = ""
+
+
+class Member:
+    """One agent towards one room.
+
+    Args:
+        name: ours, as the others know it.
+        agent_id: ours, for this process.
+        version: of this program.
+        capabilities: what we can do; None means everything.
+        clock: the time; only its monotonic side decides.
+        rng: spreads delays.
+        interval_s: seconds between two looks for a room, asked each time.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        agent_id: str,
+        version: str,
+        capabilities: Sequence[str] | None,
+        clock: Clock,
+        rng: random.Random,
+        interval_s: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.agent_id = agent_id
+        self.frames = MemberFrames(name, agent_id)
+        self.view = RoomView(name)
+        self.heard = Heard(name)
+        self.outgoing = Outgoing()
+        self.joins = 0
+        self._cycle = Cycle(rng=rng, interval_s=interval_s)
+        self._version = version
+        self._capabilities = capabilities
+        self._clock = clock
+        self._notices: list[Notice] = []
+        self._refusal = ""
+        self._told_refusal = ""
+        self._told_absence = False
+        self._told_errors: set[str] = set()
+
+    @property
+    def status(self) -> Status:
+        return self._cycle.status
+
+    @property
+    def is_active(self) -> bool:
+        """Whether we are in a room, though it may be about to close."""
+        return self._cycle.status in ("joined", "draining")
+
+    def step(self) -> Step:
+        """What to do next while there is no connection."""
+        return self._cycle.step(self._clock.monotonic())
+
+    def found(self, url: str) -> None:
+        """Discovery found the room."""
+        self._cycle.found(url, self._clock.monotonic())
+        self._told_absence = False
+
+    def not_found(self, why: str) -> None:
+        """Discovery found none. The owner is told once until one is found."""
+        self._cycle.not_found(self._clock.monotonic())
+        if not self._told_absence:
+            self._told_absence = True
+            self._notices.append(Notice("info", "No agent space found", why))
+
+    def opened(self) -> list[Frame]:
+        """The connection stands; what to send at once."""
+        self._refusal = ""
+        self._told_errors.clear()
+        self._cycle.opened(self._clock.monotonic())
+        return [self.frames.join(iso_now(self._clock), version=self._version, capabilities=self._capabilities)]
+
+    def received(self, event: Event) -> None:
+        """The room said something."""
+        now = self._clock.monotonic()
+        self.view.apply(event, now)
+        if isinstance(event, History):
+            self._replayed(event)
+            return
+        self.heard.note(event)
+        if isinstance(event, Said) and event.name == self.name:
+            self.outgoing.heard(event.content)
+        elif isinstance(event, Refused):
+            self._refused(event, now)
+        elif isinstance(event, ShuttingDown) and self.status == "joined":
+            self._cycle.closing(now)
+            self._notices.append(Notice("info", "The agent space is closing", event.reason))
+
+    def due(self) -> list[Frame]:
+        """What to send at this moment."""
+        if not self.is_active:
+            return []
+        chat = self.outgoing.take(self._clock.monotonic())
+        return [self.frames.chat(iso_now(self._clock), chat.content, thread_id=chat.thread_id)] if chat else []
+
+    def next_at(self) -> float | None:
+        """When `due`, `overdue` or `settle` has something to say, in monotonic seconds; None: not by itself."""
+        words = self.outgoing.next_at(speaking=self.is_active)
+        moments = [moment for moment in (words, self._cycle.deadline) if moment is not None]
+        return min(moments, default=None)
+
+    def overdue(self) -> bool:
+        """Whether the room keeps us waiting for too long: close the connection."""
+        return self._cycle.overdue(self._clock.monotonic())
+
+    def ended(self, code: int | None = None, why: str = "", *, refused: bool = False) -> None:
+        """The connection is gone, or could not be made.
+
+        Args:
+            code: of the close frame, if one came.
+            why: one line, without a token.
+            refused: whether the room turned us away before it opened.
+
+        """
+        was_active = self.is_active
+        unwanted = refused or code in (CLOSE_REPLACED, CLOSE_INVALID_JOIN)
+        self._cycle.ended(self._clock.monotonic(), refused=unwanted)
+        self.view.cut_off()
+        self.outgoing.cut_off()
+        if unwanted:
+            self._unwanted(_refusal(code, self._refusal or why))
+        elif was_active:
+            self._told_refusal = ""
+            self._notices.append(Notice("info", "Disconnected from agent space", why))
+
+    def settle(self) -> list[Delivery]:
+        """What became of our words since the last call; the owner is told of those that were never said."""
+        deliveries = self.outgoing.settle(self._clock.monotonic())
+        for delivery in deliveries:
+            if delivery.state == "dropped":
+                self._notices.append(Notice("warn", "A message was not said in the agent space", delivery.reason))
+        return deliveries
+
+    def take_notices(self) -> list[Notice]:
+        """Lines for the owner since the last call."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def _replayed(self, history: History) -> None:
+        for said in self.heard.replay(history):
+            if said.name == self.name:
+                self.outgoing.heard(said.content)
+        if self.status != "connecting":
+            return
+        self._cycle.joined()
+        self.joins += 1
+
+    def _refused(self, refusal: Refused, now: float) -> None:
+        self._refusal = refusal.message
+        if refusal.prefix in ("Rate limited", "Must join"):
+            self.outgoing.refused(now)
+        elif refusal.prefix == "Invalid chat":
+            self.outgoing.rejected("the room does not take it")
+        elif refusal.prefix == "Claim conflict":
+            self.view.claims.conflict(refusal.message, self.view.peers(), now, iso_now(self._clock))
+        elif refusal.prefix not in self._told_errors:
+            self._told_errors.add(refusal.prefix)
+            self._notices.append(Notice("warn", "The agent space refused something", refusal.message))
+
+    def _unwanted(self, why: str) -> None:
+        if why != self._told_refusal:
+            self._told_refusal = why
+            self._notices.append(Notice("warn", "The agent space will not have us; trying again in 5 minutes", why))
+
+
+def _refusal(code: int | None, why: str) -> str:
+    if code == CLOSE_REPLACED:
+        return "another program joined under our name; give each agent a name of its own (AGENT_NAME)"
+    if code == CLOSE_INVALID_JOIN:
+        return f"our name or version is not accepted: {why}"
+    return why

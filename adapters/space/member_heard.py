@@ -1,0 +1,79 @@
+"""What a member heard and has not yet been asked for: each word once, however often the room replays it.
+
+Lost with the process, like the ears. Bounded: who does not listen for long misses the oldest. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from adapters.space.types import Event, History, LogEntry, Said
+
+MESSAGES_KEPT: Final = 500
+EVENTS_KEPT: Final = 1_000
+_KNOWN_KEPT = 10_000
+
+_Words = tuple[str, str, str]
+
+
+class Heard:
+    """The ears of `me`."""
+
+    def __init__(self, me: str) -> None:
+        self._me = me
+        self._messages: deque[Said] = deque(maxlen=MESSAGES_KEPT)
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._known: dict[_Words, None] = {}
+        self._fresh = True
+
+    @property
+    def fresh_room(self) -> bool:
+        """Whether the record of the latest join shared not one word with what we had heard before."""
+        return self._fresh
+
+    def take_messages(self) -> list[Said]:
+        """Words since the last call: those of others, and our own only where the room's record told us of them."""
+        messages = list(self._messages)
+        self._messages.clear()
+        return messages
+
+    def take_events(self) -> list[Event]:
+        """All that the room said since the last call, the echo of our own words among it."""
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def note(self, event: Event) -> None:
+        """Keep an event."""
+        self._events.append(event)
+        if isinstance(event, Said):
+            self._know((event.timestamp, event.name, event.content))
+            if event.name != self._me:
+                self._messages.append(event)
+
+    def replay(self, history: History) -> list[Said]:
+        """Keep the room's record; returns the words in it that are new to us, oldest first."""
+        self._events.append(history)
+        chats = [entry for entry in history.entries if entry.type == "chat" and entry.content]
+        self._fresh = not any(_words(entry) in self._known for entry in chats)
+        new = [
+            Said(entry.agent_name, entry.agent_id, entry.content, entry.timestamp, replayed=True)
+            for entry in chats
+            if self._know(_words(entry))
+        ]
+        self._messages.extend(new)
+        return new
+
+    def _know(self, words: _Words) -> bool:
+        """Remember; whether it is new."""
+        if words in self._known:
+            return False
+        self._known[words] = None
+        while len(self._known) > _KNOWN_KEPT:
+            self._known.pop(next(iter(self._known)))
+        return True
+
+
+def _words(entry: LogEntry) -> _Words:
+    return entry.timestamp, entry.agent_name, entry.content
