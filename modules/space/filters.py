@@ -1,0 +1,86 @@
+"""Leaves out commitments that are not ours to make. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from adapters.space.types import Claimed
+from common.schemas import Commitment, CommitmentType
+from modules.space.requests import is_open
+from modules.space.targets import rival_claim
+from modules.space.types import HostRequest
+
+NON_OWNER = "[VALIDATION REJECTED] Non-owner action"
+SOCIAL_ONLY = "[VALIDATION REJECTED] Social-only"
+CLAIMED = "[VALIDATION REJECTED] Claimed by a peer"
+
+_MADE_BY_OWNER: frozenset[CommitmentType] = frozenset({"create_issue", "create_plan"})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A commitment that may not be made; `signature` begins its log line, `reason` is for people."""
+
+    commitment: Commitment
+    signature: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What may be promised, in the order given, and what may not."""
+
+    kept: tuple[Commitment, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def owned_only(commitments: Iterable[Commitment], request: HostRequest, *, is_owner: bool) -> Filtered:
+    """While a request of the host is open, only its owner makes the thing; others may comment and post."""
+    barred = is_open(request) and not is_owner
+
+    def why(commitment: Commitment) -> tuple[str, str] | None:
+        if barred and commitment.type in _MADE_BY_OWNER:
+            return NON_OWNER, f"{commitment.type}: somebody else was elected to act on the host's request"
+        return None
+
+    return _sorted_out(commitments, why)
+
+
+def social_only_filter(commitments: Iterable[Commitment], *, social_only: bool) -> Filtered:
+    """Without GitHub nothing on GitHub is promised."""
+
+    def why(commitment: Commitment) -> tuple[str, str] | None:
+        return (SOCIAL_ONLY, f"Social-only: {commitment.type}") if social_only and commitment.is_github else None
+
+    return _sorted_out(commitments, why)
+
+
+def unclaimed(commitments: Iterable[Commitment], default_repo: str | None, claims: Iterable[Claimed]) -> Filtered:
+    """Without what a peer is at; `claims` are the live ones of peers."""
+    live = tuple(claims)
+
+    def why(commitment: Commitment) -> tuple[str, str] | None:
+        rival = rival_claim(commitment, default_repo, live)
+        return (CLAIMED, f"{rival.name} works at {rival.target}") if rival else None
+
+    return _sorted_out(commitments, why)
+
+
+def allowed(commitments: Iterable[Commitment], request: HostRequest, *, is_owner: bool, social_only: bool) -> Filtered:
+    """What this life may promise now. To be asked of everything a model commits to, however it came."""
+    first = social_only_filter(commitments, social_only=social_only)
+    second = owned_only(first.kept, request, is_owner=is_owner)
+    return Filtered(second.kept, first.left_out + second.left_out)
+
+
+def _sorted_out(commitments: Iterable[Commitment], why: Callable[[Commitment], tuple[str, str] | None]) -> Filtered:
+    kept: list[Commitment] = []
+    left_out: list[LeftOut] = []
+    for commitment in commitments:
+        found = why(commitment)
+        if found is None:
+            kept.append(commitment)
+        else:
+            left_out.append(LeftOut(commitment, *found))
+    return Filtered(tuple(kept), tuple(left_out))
