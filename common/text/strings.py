@@ -11,6 +11,7 @@ _BARE_URL = re.compile(r"(?<![\w@.])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{
 _HANDLE = re.compile(r"@[\w.-]+")
 _SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
+_FOLDED = str.maketrans("æœøßłđðþ\u0131", "aooslddti")
 _TRAILING = ".,;:!?)"
 _NORMALIZED_LENGTH = 200
 
@@ -31,7 +32,7 @@ def create_slug(value: object) -> str:
     if is_empty(value):
         return "untitled"
     text = re.sub(r"[\s/_,:;·]+", "-", str(value).lower()).replace("&", "-and-")
-    text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    text = unicodedata.normalize("NFKD", text.translate(_FOLDED)).encode("ascii", "ignore").decode()
     text = re.sub(r"[^a-z0-9-]", "", text)
     return re.sub(r"-{2,}", "-", text).strip("-") or "untitled"
 

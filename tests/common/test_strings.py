@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.strings import create_slug, dedup_key, ensure_https, is_empty, normalize_post_text, straighten
+from common.text.strings import (
+    create_slug,
+    dedup_key,
+    ensure_https,
+    is_empty,
+    normalize_post_text,
+    normalize_quotes,
+    straighten,
+)
 
 
 @pytest.mark.parametrize("value", [None, "", "   ", "\n\t", False, [], [1], {}, {"a": 1}, (), object(), float("nan")])
@@ -30,6 +38,7 @@ def test_a_number_or_a_word_is_not_empty(value: object) -> None:
         ("日本", "untitled"),
         ("Hello World", "hello-world"),
         ("Crème  Brûlée", "creme-brulee"),
+        ("Æsir Œuvre Smørrebrød Straße Łódź", "asir-ouvre-smorrebrod-strase-lodz"),
         ("a/b_c,d:e;f·g", "a-b-c-d-e-f-g"),
         ("Salt & Pepper", "salt-and-pepper"),
         ("--already--a slug--", "already-a-slug"),
@@ -119,3 +128,7 @@ def test_a_key_never_says_what_the_text_was(text: str) -> None:
 
 def test_half_a_surrogate_pair_still_has_a_key() -> None:
     assert len(dedup_key("broken \ud83d text")) == 64
+
+
+def test_typographic_quotation_marks_become_plain_and_nothing_else_changes() -> None:
+    assert normalize_quotes("I\u2019ll say \u201cyes\u201d \u2014 \u2018no\u2019 …") == "I'll say \"yes\" \u2014 'no' …"

@@ -1,0 +1,135 @@
+"""What the host of a room wants with a message, as far as its form shows: an act, word of an act, or talk.
+
+Polite requests come as questions, and questions about work look like requests; so explicit requests are looked for
+first, then questions about work, then talk. What no form shows is left to somebody who understands it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from common.text import intent_rules as rules
+from common.text.strings import normalize_quotes
+
+Intent = Literal["action_request", "discussion", "follow_up"]
+Confidence = Literal["high", "ambiguous"]
+
+_READ_CHARS = 4000
+_FEW_WORDS = 6
+_MOST_GREETINGS = 6
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_MAKING = re.compile(rf"(?:{rules.MAKING})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class IntentResult:
+    """What a message wants; `ambiguous`: its form does not show it, and `discussion` is only the safe guess."""
+
+    intent: Intent
+    confidence: Confidence
+
+
+_AMBIGUOUS = IntentResult("discussion", "ambiguous")
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request that was found: its verb, and what is asked for."""
+
+    verb: str
+    rest: str
+
+    @property
+    def makes(self) -> bool:
+        return _MAKING.fullmatch(self.verb) is not None
+
+    @property
+    def wants_opinion(self) -> bool:
+        voiced = rules.VOICING.match(self.verb) and rules.OPINION.match(self.rest)
+        return bool(voiced) and not rules.WRITTEN_DOWN.search(self.rest)
+
+
+def classify_host_intent_structural(message: str, *, request_open: bool = False) -> IntentResult:
+    """What the form of `message` shows.
+
+    Args:
+        message: the host's words.
+        request_open: something the host asked for is still to be done; "give me the …" then asks after it.
+
+    """
+    text = _bare(" ".join(normalize_quotes(message[:_READ_CHARS]).split()))
+    asks = "?" in rules.LINK.sub("", text)
+    request = _request(text)
+    follows = rules.holds(rules.FOLLOW_UPS, text) or (
+        request_open and rules.holds(rules.FOLLOW_UPS_OF_OPEN_REQUEST, text)
+    )
+    if follows and not (request and request.makes) and (asks or request_open or len(text.split()) <= _FEW_WORDS):
+        return IntentResult("follow_up", "high")
+    if request and request.wants_opinion:
+        return IntentResult("discussion", "high")
+    if request:
+        return IntentResult("action_request", "high")
+    if rules.SURE_OF_US.match(text):
+        return _AMBIGUOUS
+    if follows:
+        return IntentResult("follow_up", "high")
+    return IntentResult("discussion", "high") if _is_talk(text, asks=asks) else _AMBIGUOUS
+
+
+def _bare(text: str) -> str:
+    """`text` without what calls or greets somebody at its beginning. Nothing, rather than nothing left."""
+    bare = text
+    for _ in range(_MOST_GREETINGS):
+        greeted = rules.GREETING.match(bare)
+        if greeted:
+            shorter = bare[greeted.end() :]
+            named = rules.GREETED_NAME.match(shorter) if greeted["hello"] else None
+            shorter = shorter[named.end() :] if named and not rules.NO_GREETED_NAME.match(shorter) else shorter
+        else:
+            called = rules.NAME_BEFORE_COMMA.match(bare)
+            shorter = bare[called.end() :] if called and not rules.NO_NAME.match(called["name"]) else bare
+        if shorter in {bare, ""}:
+            break
+        bare = shorter
+    return bare
+
+
+def _request(text: str) -> _Request | None:
+    """The explicit request in `text`: at its beginning, at that of a later sentence if it is one beyond doubt."""
+    found = _asked(text) or _found(rules.NEEDED.search(text))
+    if found or rules.SURE_OF_US.match(text):
+        return found
+    polite = rules.POLITE.match(text)
+    found = _found(rules.URGED.match(text) or rules.IMPERATIVE.match(text[polite.end() :] if polite else text))
+    return found or next(filter(None, map(_asked_later, _SENTENCE.split(text)[1:])), None)
+
+
+def _asked_later(sentence: str) -> _Request | None:
+    bare = _bare(sentence)
+    found = _asked(bare) or (_found(rules.URGED.match(bare)) if rules.POLITE.match(bare) else None)
+    return found if found and found.rest.strip(" .!?") and not found.wants_opinion else None
+
+
+def _asked(text: str) -> _Request | None:
+    match = rules.ASKED_OF_SOMEBODY.match(text)
+    if match and match["gerund"]:
+        known = rules.MAKING_GERUND.match(match["gerund"])
+        return _Request(match["gerund"], text[match.end() :]) if known else None
+    return _found(match)
+
+
+def _found(match: re.Match[str] | None) -> _Request | None:
+    """The request of which a rule found the verb, unless that word is none there."""
+    if match is None or rules.NOUN_INSTEAD.match(match.string[match.start("verb") :]):
+        return None
+    return _Request(match["verb"], match.string[match.end() :])
+
+
+def _is_talk(text: str, *, asks: bool) -> bool:
+    if rules.holds(rules.TALK, text) or (asks and rules.holds(rules.QUESTIONS, text)):
+        return True
+    if rules.IMPERATIVE.match(text) and not rules.NOUN_INSTEAD.match(text):
+        return False
+    return text.rstrip("!)\"' ").endswith("?") or rules.LINK.search(text) is not None
