@@ -13,11 +13,16 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso
 from modules.etiquette import rules
 from modules.etiquette.types import Notice
+from modules.outbox.types import ELSEWHERE
 
 _WAITS = "state IN ('pending', 'sending')"
 # NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
 _MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
-_COST = f"CASE kind WHEN 'delete' THEN {rules.COST_DELETE.limit} ELSE {rules.COST_CREATE.limit} END"
+_ELSEWHERE = ", ".join(repr(kind) for kind in sorted(ELSEWHERE))
+_COST = (
+    f"CASE WHEN kind IN ({_ELSEWHERE}) THEN 0"
+    f" WHEN kind = 'delete' THEN {rules.COST_DELETE.limit} ELSE {rules.COST_CREATE.limit} END"
+)
 # NOTE(self): all tries of an act count as if made with its last: rather too many within the window than too few.
 _DEPARTURES = f"""
     SELECT sent_at AS moment, (1 + attempts + deferrals) * {_COST} AS points FROM intents

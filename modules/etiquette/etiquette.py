@@ -15,7 +15,7 @@ from common.clock import Clock
 from modules.database import Database
 from modules.etiquette import counts, policy, rules
 from modules.etiquette.types import Manner, Notice, Outlook, World
-from modules.outbox.types import Draft, Intent, Verdict, Wait
+from modules.outbox.types import ELSEWHERE, Draft, Intent, Verdict, Wait
 
 _POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
 _THREAD_LOOPS = (rules.LOOP_THREAD_HARD, rules.LOOP_THREAD_SOFT)
@@ -74,6 +74,9 @@ class _Look:
     def at_draft(self, draft: Draft) -> Iterator[Verdict]:
         notice = counts.notice(self._rows, draft.target) if draft.target else None
         exempt = policy.why_exempt(draft, self._circle)
+        if draft.kind in ELSEWHERE:
+            yield policy.consent_by_promise(draft, self._circle)
+            return
         yield from self._consents(draft, notice)
         waiting = counts.points_waiting(self._rows)
         for manner in _POINTS:
@@ -89,6 +92,8 @@ class _Look:
             yield from self._loops(draft, notice, exempt)
 
     def at_intent(self, intent: Intent) -> Iterator[Wait]:
+        if intent.kind in ELSEWHERE:
+            return
         for manner in _POINTS:
             window = self._window(manner)
             excess = counts.points_spent(self._rows, self._now, window) + policy.cost(intent.kind) - manner.limit

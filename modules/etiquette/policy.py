@@ -16,7 +16,7 @@ from adapters.atproto.types import Actor, Post
 from common.text.strings import normalize_post_text
 from modules.etiquette import rules
 from modules.etiquette.types import Circle, Manner, Notice, Outlook, lower
-from modules.outbox.types import Draft, IntentKind, Verdict
+from modules.outbox.types import ELSEWHERE, Draft, IntentKind, Verdict
 
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
@@ -89,8 +89,38 @@ def consent_by_name(draft: Draft, strangers: Sequence[str]) -> Verdict:
     return Verdict(name, _unless_owner(draft), reason, value=listed)
 
 
+def consent_by_promise(draft: Draft, circle: Circle) -> Verdict:
+    """Whether an act on GitHub or in the agent space has a reason: a recorded promise, and a place for it.
+
+    What was promised in a room may be done wherever those in the room wanted it. What somebody on Bluesky talked us
+    into stays in repositories that are ours or the owner's; elsewhere the owner decides.
+    """
+    name, place = rules.CONSENT_BY_PROMISE.name, repository(draft)
+    if draft.by_owner:
+        return Verdict(name, reason=_BY_OWNER, value=place)
+    if not draft.body.get("promise"):
+        return Verdict(name, _unless_owner(draft), "no recorded promise asks for it", value=place)
+    if draft.kind == "space_chat" or draft.body.get("source") == "space":
+        return Verdict(name, reason="it was promised in the agent space", value=place)
+    if is_ours(place, circle):
+        return Verdict(name, reason="it was promised, and the repository is ours or the owner's", value=place)
+    return Verdict(name, "hold", "promised outside of a room, for a repository of somebody else", value=place)
+
+
+def repository(draft: Draft) -> str:
+    """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
+    return str(draft.body.get("repo", "")) if draft.kind in ELSEWHERE else ""
+
+
+def is_ours(place: str, circle: Circle) -> bool:
+    """Whether a repository belongs to our account on GitHub, or to the owner's."""
+    return place.partition("/")[0].lower() in circle.github
+
+
 def cost(kind: IntentKind) -> float:
-    """What a try counts, in points."""
+    """What a try counts, in Bluesky's points."""
+    if kind in ELSEWHERE:
+        return 0.0
     return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
 
 

@@ -32,6 +32,15 @@ CONSENT_BY_NAME = Manner(
     " or a peer, or the owner asked.",
     "other words",
 )
+CONSENT_BY_PROMISE = Manner(
+    "consent-by-promise",
+    1,
+    "reason",
+    None,
+    "GitHub's acceptable use policies against unsolicited bulk activity; the bound is our own measure",
+    "An issue, a comment or an announcement needs a recorded promise. What was promised outside of a room, for a"
+    " repository that is neither ours nor the owner's, waits for the owner's yes.",
+)
 COST_CREATE = Manner("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = Manner("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
 COST_DELETE = Manner("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
@@ -134,6 +143,7 @@ REPOST_SHORT = Manner(
 MANNERS: tuple[Manner, ...] = (
     CONSENT,
     CONSENT_BY_NAME,
+    CONSENT_BY_PROMISE,
     COST_CREATE,
     COST_UPDATE,
     COST_DELETE,

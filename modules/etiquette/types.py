@@ -36,11 +36,12 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Whom we know, each by did and by handle in lower case."""
+    """Whom we know, each by did and by handle in lower case; `github`: our account and the owner's, in lower case."""
 
     own: Collection[str]
     owner: Collection[str]
     peers: Collection[str]
+    github: Collection[str] = frozenset()
 
     def is_stranger(self, who: str) -> bool:
         """Whether `who` (a did, or a handle in lower case) is neither owner nor peer nor ourselves."""
@@ -62,6 +63,7 @@ class World:
         peers: dids and handles of the listed peers.
         follows_us: whether the account with this did follows us.
         born_at: when our account was made; None if nobody knows.
+        github: our account and the owner's accounts on GitHub.
 
     """
 
@@ -71,10 +73,12 @@ class World:
     peers: Callable[[], Collection[str]]
     follows_us: Callable[[str], bool]
     born_at: Callable[[], datetime | None]
+    github: Collection[str] = ()
 
     def circle(self) -> Circle:
         """Whom we know at this moment."""
-        return Circle(*(_names(names) for names in ((self.own_did(), self.own_handle), self.owner, self.peers())))
+        own = (self.own_did(), self.own_handle)
+        return Circle(*(_names(names) for names in (own, self.owner, self.peers(), self.github)))
 
 
 @dataclass(frozen=True, slots=True)

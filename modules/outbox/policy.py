@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from common import constants as c
 from common.clock import parse_iso
 from common.result import Err
-from modules.outbox.types import Intent, IntentKind, IntentState, Pacing, Verdict
+from modules.outbox.types import ELSEWHERE, Intent, IntentKind, IntentState, Pacing, Verdict
 
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
@@ -20,7 +20,9 @@ RETRY_STEPS = 6
 RETRY_MAX_S = 1800.0
 HOLD_MAX_S = 6 * 3600.0
 
-_EXPIRY_MS: dict[IntentKind, int] = {"post": c.POST_EXPIRY_MS, "follow": c.POST_EXPIRY_MS, "delete": c.POST_EXPIRY_MS}
+_EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
+    ("post", "follow", "delete", "issue", "issue_comment"), c.POST_EXPIRY_MS
+)
 _RANK: dict[IntentKind, int] = {"reply": 0, "post": 1}
 
 Acts = Mapping[IntentKind, datetime]
@@ -45,7 +47,7 @@ class Step:
 
 
 def expires_at(kind: IntentKind, now: datetime) -> datetime:
-    """When an act of this kind has lost its sense: answers and likes after 6 h, the rest after 24 h."""
+    """When an act of this kind has lost its sense: answers, likes, words in a room after 6 h, the rest after 24 h."""
     return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, c.REPLY_EXPIRY_MS))
 
 
@@ -67,9 +69,9 @@ def cooldown_s(kind: IntentKind, pacing: Pacing) -> float:
 def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime) -> float:
     """Seconds until the pace lets `intent` leave; 0 when it may.
 
-    Urgent intents skip the lanes. Those that were already old when they were set free (`started`: this process woke,
-    or a gate opened) keep their distance from the last act of their kind, urgent or not: a queue that was asleep
-    wakes slowly.
+    Urgent intents skip the lanes, and what does not go to Bluesky has but its own. Those that were already old when
+    they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act of their
+    kind, urgent or not: a queue that was asleep wakes slowly.
     """
     waits = [0.0]
     if is_backlog(intent, started):
@@ -78,7 +80,9 @@ def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started
         lane: tuple[IntentKind, ...] = ("like", "repost") if intent.kind in {"like", "repost"} else (intent.kind,)
         last_in_lane = max((acts[kind] for kind in lane if kind in acts), default=None)
         waits.append(_left(last_in_lane, cooldown_s(intent.kind, pacing), now))
-        waits.append(_left(max(acts.values(), default=None), pacing.action_s, now))
+        if intent.kind not in ELSEWHERE:
+            last = max((at for kind, at in acts.items() if kind not in ELSEWHERE), default=None)
+            waits.append(_left(last, pacing.action_s, now))
     return max(waits)
 
 

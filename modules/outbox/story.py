@@ -77,7 +77,7 @@ def _queued(intent: Intent) -> Entry:
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:
-    text = intent.body.get("text")
+    text = intent.body.get("about") or intent.body.get("text")
     words = " ".join(text.split()) if isinstance(text, str) else intent.target
     return f"{intent.kind}: {words[:chars]}"
 

@@ -10,7 +10,9 @@ from typing import Any, Literal, Protocol
 
 from common.result import ApiResult
 
-IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete"]
+IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat"]
+ELSEWHERE: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
+"""What does not go to Bluesky: to GitHub, or into the agent space. Each has a pace of its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 ALIVE: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
@@ -22,8 +24,10 @@ class Draft:
 
     Attributes:
         kind: what is to be done.
-        target: what it is done to: the uri answered, liked, reposted or deleted; the did followed; "" for a post.
-        body: everything the courier needs to send it, JSON-like (for example text and reply refs).
+        target: what it is done to: the uri answered, liked, reposted or deleted; the did followed; for what keeps a
+            promise, which part of it (`commitment-…#1`); "" for any other post.
+        body: everything the courier needs to send it, JSON-like (for example text and reply refs). `text` is what the
+            owner is shown, `about` a shorter line for it where there is one.
         text: the words that become public, for deduplication; "" when there are none.
         media_id: identifies attached media, for deduplication.
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.

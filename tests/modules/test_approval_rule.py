@@ -14,7 +14,9 @@ from modules.etiquette.types import Circle
 from modules.outbox.types import Draft
 
 OWNER, PEER, STRANGER, OWN = "did:plc:owner", "did:plc:peer", "did:plc:kit", "did:plc:rowan"
-CIRCLE = Circle(own={OWN, "rowan.test"}, owner={OWNER, "owner.test"}, peers={PEER, "peer.test"})
+CIRCLE = Circle(
+    own={OWN, "rowan.test"}, owner={OWNER, "owner.test"}, peers={PEER, "peer.test"}, github={"rowan-soul", "owner-hub"}
+)
 
 
 def at(did: str) -> str:
@@ -27,6 +29,10 @@ def reply(did: str, text: str = "yes") -> Draft:
 
 def post(text: str) -> Draft:
     return Draft("post", "", {"text": text}, text)
+
+
+def issue(repo: str, *, host_wish: bool = False) -> Draft:
+    return Draft("issue", "commitment-1-a#1", {"repo": repo, "promise": "commitment-1-a", "host_wish": host_wish})
 
 
 @pytest.mark.parametrize(
@@ -47,6 +53,10 @@ def post(text: str) -> Draft:
         (Draft("follow", STRANGER, {}), True),
         (Draft("follow", PEER, {}), False),
         (Draft("delete", at(OWN), {}), False),
+        (issue("rowan-soul/notes"), False),
+        (issue("Owner-Hub/site"), False),
+        (issue("acme/site"), True),
+        (issue("acme/site", host_wish=True), False),
     ],
 )
 def test_each_choice_holds_what_it_says(draft: Draft, *, strangers_hold: bool) -> None:
@@ -55,6 +65,12 @@ def test_each_choice_holds_what_it_says(draft: Draft, *, strangers_hold: bool) -
     verdict = judge("strangers", draft, CIRCLE)
     assert verdict.says == ("hold" if strangers_hold else "pass")
     assert verdict.reason
+
+
+@pytest.mark.parametrize("approval", ["off", "strangers", "drafts"])
+def test_that_a_promise_was_kept_is_said_in_its_room_without_delay(approval: Approval) -> None:
+    draft = Draft("space_chat", "commitment-1-a#done", {"text": "Done", "promise": "commitment-1-a"})
+    assert judge(approval, draft, CIRCLE).says == "pass"
 
 
 @pytest.mark.parametrize("approval", ["off", "strangers", "drafts"])
