@@ -25,9 +25,10 @@ class Command:
 
 
 class Commands:
-    """All that can be typed; `/help` lists them."""
+    """All that can be typed; `/help` lists them, and says in `otherwise` what becomes of any other line."""
 
-    def __init__(self, commands: Iterable[Command]) -> None:
+    def __init__(self, commands: Iterable[Command], *, otherwise: str = "Anything else is said to the SOUL.") -> None:
+        self._otherwise = otherwise
         own = Command("help", "this list", self._help)
         self._commands = {command.name: command for command in (own, *commands)}
 
@@ -42,4 +43,4 @@ class Commands:
     async def _help(self, _: str) -> Sequence[str]:
         width = max(len(command.usage) for command in self._commands.values())
         listed = [f"  /{command.usage:<{width}}  {command.help}" for command in self._commands.values()]
-        return [*listed, "  Anything else is said to the SOUL."]
+        return [*listed, f"  {self._otherwise}"]

@@ -1,4 +1,4 @@
-"""The page's server: files, one stream of events, and a few doors: what "you" write, ask, allow and stop.
+"""The page's server: files, one stream of events, and a few doors: what "you" write, say, ask, allow and stop.
 
 Loopback only. A foreign website can neither read it (no CORS, checked Host, so no rebinding either) nor post through
 the browser (JSON only, and the Origin must be ours). Nothing is kept here: the network holds the posts.
@@ -25,9 +25,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from common.errors import SoulError
 from town.atproto.network import Network
-from town.atproto.values import Event, XrpcError
+from town.atproto.values import XrpcError
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus
+from town.page.room import MAX_TEXT, RoomOnPage
 from town.page.view import feed, people
 
 _TICK_S = 1.0
@@ -54,6 +55,7 @@ def page_app(
     about: str,
     avatars: Mapping[str, str],
     controls: Controls,
+    room: RoomOnPage | None = None,
 ) -> Starlette:
     """The application; put it on loopback with `town.serving.serve`.
 
@@ -64,9 +66,10 @@ def page_app(
         about: one line on what mind the residents have.
         avatars: SVG pictures by handle.
         controls: the owner's hand on the residents.
+        room: the agent space that the page shows, if there is one.
 
     """
-    page = _Page(network, residents_status, say_as, about=about, avatars=avatars, controls=controls)
+    page = _Page(network, residents_status, say_as, about=about, avatars=avatars, controls=controls, room=room)
     return Starlette(
         routes=[
             Route("/", page.file),
@@ -75,6 +78,7 @@ def page_app(
             Route("/api/town", page.town),
             Route("/api/events", page.events),
             Route("/api/posts", page.say, methods=["POST"]),
+            Route("/api/room", page.speak, methods=["POST"]),
             Route("/api/why", page.why),
             Route("/api/drafts", page.decide, methods=["POST"]),
             Route("/api/pause", page.pause, methods=["POST"]),
@@ -96,6 +100,7 @@ class _Page:
         about: str,
         avatars: Mapping[str, str],
         controls: Controls,
+        room: RoomOnPage | None,
     ) -> None:
         self._network = network
         self._residents_status = residents_status
@@ -103,6 +108,7 @@ class _Page:
         self._about = about
         self._avatars = avatars
         self._controls = controls
+        self._room = room
         self._files = {
             file.name: (file.read_bytes(), _TYPES[file.name[file.name.rindex(".") :]])
             for file in (files("town.page") / "static").iterdir()
@@ -127,6 +133,7 @@ class _Page:
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
                 "avatars": sorted(self._avatars),
                 "residents": [resident.handle for resident in residents],
+                "room": {"github": self._room.github_url} if self._room else None,
             }
         )
 
@@ -134,28 +141,42 @@ class _Page:
         return StreamingResponse(self._changes(request), media_type="text/event-stream")
 
     async def _changes(self, request: Request) -> AsyncIterator[str]:
-        """`feed` whenever the network changes, `people` whenever a status file does; each carries the whole."""
+        """Each part whenever it changes, whole: `feed`, `room` (the talk), `present` (who is in it), `people`."""
+        posted, talked = asyncio.Event(), asyncio.Event()
+        posted.set()
         changed = asyncio.Event()
-        changed.set()
-        unsubscribe = self._network.subscribe(lambda _event: _wake(changed, _event))
-        last_people = ""
+        ends = [self._network.subscribe(lambda _event: _wake(posted, changed))]
+        if self._room:
+            talked.set()
+            ends.append(self._room.view.subscribe(lambda: _wake(talked, changed)))
+        sent: dict[str, str] = {}
         try:
             while not await request.is_disconnected():
-                if changed.is_set():
-                    changed.clear()
-                    yield _event("feed", feed(self._network))
-                status = await run_in_threadpool(self._residents_status)
-                now_people = _event("people", people(self._network, status))
-                if now_people != last_people:
-                    yield now_people
-                    last_people = now_people
+                for name, part in [part async for part in self._parts(posted, talked)]:
+                    event = _event(name, part)
+                    if sent.get(name) != event:
+                        sent[name] = event
+                        yield event
                 try:
                     await asyncio.wait_for(changed.wait(), _TICK_S)
                     await asyncio.sleep(_SETTLE_S)
+                    changed.clear()
                 except TimeoutError:
                     yield ": still here\n\n"
         finally:
-            unsubscribe()
+            for end in ends:
+                end()
+
+    async def _parts(self, posted: asyncio.Event, talked: asyncio.Event) -> AsyncIterator[tuple[str, Any]]:
+        if posted.is_set():
+            posted.clear()
+            yield "feed", feed(self._network)
+        if self._room:
+            if talked.is_set():
+                talked.clear()
+                yield "room", self._room.view.rows()
+            yield "present", self._room.view.present()
+        yield "people", people(self._network, await run_in_threadpool(self._residents_status))
 
     async def say(self, request: Request) -> Response:
         """`{"text": …, "replyTo": uri or null}` as "you"."""
@@ -171,6 +192,21 @@ class _Page:
             gone = error.name == "NotFound"
             return _refuse(400, "The post you answer is gone." if gone else "At most 300 characters fit into a post.")
         return JSONResponse({"uri": uri}, status_code=201)
+
+    async def speak(self, request: Request) -> Response:
+        """`{"text": …}` as the room's host."""
+        body = await _asked(request, text=str)
+        if isinstance(body, Response):
+            return body
+        if self._room is None:
+            return _refuse(404, "This town has no room.")
+        text = body["text"].strip()
+        if not text:
+            return _refuse(400, "There is nothing in it yet.")
+        if len(text) > MAX_TEXT:
+            return _refuse(400, f"At most {MAX_TEXT:,} characters at once, please.")
+        self._room.speaker.broadcast_from_host(text)
+        return Response(status_code=204)
 
     async def why(self, request: Request) -> Response:
         """The story of the post `uri` by the resident `handle`."""
@@ -209,8 +245,9 @@ class _SafeHeaders:
         await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
 
 
-def _wake(changed: asyncio.Event, _event: Event) -> None:
-    changed.set()
+def _wake(*events: asyncio.Event) -> None:
+    for event in events:
+        event.set()
 
 
 def _is_ours(request: Request) -> bool:

@@ -1,0 +1,186 @@
+"""The room as the page shows it: the last rows of the talk, who is here, and the visitor's word as its host.
+
+A view in memory of what the room's server tells; the record on disk is the server's. Rows have numbers that never come
+again, so that a page adds what is new and leaves the rest where it stands.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from adapters.space.hosting import LogLevel
+from adapters.space.types import (
+    ActionDone,
+    AgentState,
+    Claimed,
+    Event,
+    Joined,
+    Left,
+    PresenceList,
+    Reflected,
+    Said,
+    StateChanged,
+    Typing,
+    WorkspaceProgress,
+)
+from common.clock import Clock, iso
+
+TYPING_S = 10.0
+MAX_TEXT = 4_000
+_ROWS_KEPT = 150
+_TEXT_KEPT = 20_000
+_QUIET_KEPT = 400
+
+Json = dict[str, Any]
+
+
+class Speaker(Protocol):
+    """What the page needs of a room's server."""
+
+    def broadcast_from_host(self, text: str) -> None:
+        """Say it to everybody, as the host."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A resident behind a name in the room: whose picture and name the page shows."""
+
+    handle: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    version: str
+    state: AgentState = "idle"
+    detail: str = ""
+    typing_until: float = 0.0
+
+
+class RoomView:
+    """A `RoomHost` for the page. `known` is by the name in the room; `host` is the visitor."""
+
+    def __init__(self, clock: Clock, known: Mapping[str, Known], host: Known) -> None:
+        self._clock = clock
+        self._known = known
+        self._host = host
+        self._guests: dict[str, _Guest] = {}
+        self._rows: deque[Json] = deque(maxlen=_ROWS_KEPT)
+        self._count = 0
+        self._listeners: set[Callable[[], None]] = set()
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` after each change; the answer ends that."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    def rows(self) -> list[Json]:
+        """The last rows, oldest first."""
+        return list(self._rows)
+
+    def present(self) -> list[Json]:
+        """Who is here, in the order in which they came."""
+        now = self._clock.monotonic()
+        return [
+            {
+                **self._actor(name),
+                "room": name,
+                "version": guest.version,
+                "state": guest.state,
+                "detail": guest.detail,
+                "typing": now < guest.typing_until,
+            }
+            for name, guest in self._guests.items()
+        ]
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        if level != "info":
+            self._add("trouble", None, f"{message} {detail}".strip())
+            self._tell()
+
+    def happened(self, event: Event) -> None:
+        self._follow(event)
+        row = _row(event)
+        if row is not None:
+            self._add(*row)
+        self._tell()
+
+    def _follow(self, event: Event) -> None:
+        match event:
+            case Joined():
+                self._guests[event.name] = _Guest(event.version)
+            case Left():
+                self._guests.pop(event.name, None)
+            case PresenceList():
+                self._guests = {one.name: self._guests.get(one.name, _Guest(one.version)) for one in event.agents}
+            case Typing():
+                until = self._clock.monotonic() + TYPING_S
+                self._change(event.name, lambda guest: replace(guest, typing_until=until))
+            case Said():
+                self._change(event.name, lambda guest: replace(guest, typing_until=0.0))
+            case StateChanged():
+                state, detail = event.state, event.detail[:_QUIET_KEPT]
+                self._change(event.name, lambda guest: replace(guest, state=state, detail=detail))
+
+    def _change(self, name: str, changed: Callable[[_Guest], _Guest]) -> None:
+        if name in self._guests:
+            self._guests[name] = changed(self._guests[name])
+
+    def _add(self, kind: str, name: str | None, text: str, link: str = "") -> None:
+        self._count += 1
+        row: Json = {"id": self._count, "kind": kind, "at": iso(self._clock.now()), "text": text, "link": link}
+        if name is not None:
+            row["by"] = self._actor(name, host=kind == "host")
+        self._rows.append(row)
+
+    def _actor(self, name: str, *, host: bool = False) -> Json:
+        known = self._host if host else self._known.get(name, Known("", name))
+        return {"handle": known.handle, "name": known.name}
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener()
+
+
+@dataclass(frozen=True, slots=True)
+class RoomOnPage:
+    """The room that a page shows: its view, and its server, through which the visitor speaks."""
+
+    view: RoomView
+    speaker: Speaker
+    github_url: str = ""
+
+
+def _row(event: Event) -> tuple[str, str, str] | tuple[str, str, str, str] | None:
+    """Kind, name in the room, text and link of the event's row."""
+    row: tuple[str, str, str] | tuple[str, str, str, str] | None = None
+    match event:
+        case Said():
+            row = "host" if event.by_host else "said", event.name, event.content[:_TEXT_KEPT]
+        case Joined():
+            row = "joined", event.name, ""
+        case Left():
+            row = "left", event.name, ""
+        case Claimed():
+            row = "claimed", event.name, f"{_words(event.action)} {event.target}"[:_QUIET_KEPT]
+        case ActionDone(success=True):
+            row = "done", event.name, f"{_words(event.action)} {event.target}"[:_QUIET_KEPT], event.link
+        case ActionDone():
+            why = f": {event.error}" if event.error else ""
+            row = "failed", event.name, f"{_words(event.action)} {event.target}{why}"[:_QUIET_KEPT]
+        case Reflected():
+            row = "reflected", event.name, event.summary[:_QUIET_KEPT]
+        case WorkspaceProgress():
+            done = f"{event.completed:g} of {event.total:g} done"
+            row = "progress", event.name, f"{event.workspace}: {done}"[:_QUIET_KEPT]
+        case StateChanged(state="blocked"):
+            row = "blocked", event.name, event.detail[:_QUIET_KEPT]
+    return row
+
+
+def _words(action: str) -> str:
+    return action.replace("_", " ")
