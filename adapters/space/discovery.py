@@ -1,0 +1,135 @@
+"""Where the room is: as the owner set it, as the local network advertises it, or on this very machine.
+
+A room that is found stands in the local network, so only private, link-local and loopback addresses are believed, and
+what was checked is what is returned: an address, never a name that could mean something else a moment later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, TypeAlias
+
+from adapters.space.browsing import Advertised, browse
+from common.constants import SPACE_DEFAULT_PORT
+from common.result import ApiResult, Err, Ok
+
+PROBE_S: Final = 1.0
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Browse: TypeAlias = Callable[[], Awaitable[ApiResult[list[Advertised]]]]
+Notice: TypeAlias = Callable[[str, str], Awaitable[None]]
+
+_RESOLVE_WITHIN_S = 3.0
+_LOWEST_PORT = 1024
+_MOST_PROBED = 8
+# NOTE(self): where clouds tell a machine its secrets; private by number, never a room.
+_NEVER = frozenset(map(ip_address, ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd20:ce::254")))
+
+
+async def discover_space(
+    *,
+    space_url: str,
+    discovery: bool = True,
+    notice: Notice | None = None,
+    browse_rooms: Browse = browse,
+    local_port: int = SPACE_DEFAULT_PORT,
+) -> ApiResult[str]:
+    """The URL of the room.
+
+    Args:
+        space_url: as the owner set it, used as it is; "" to look for one.
+        discovery: whether to look at all.
+        notice: tells the owner what was seen but not taken: message, detail.
+        browse_rooms: what the local network advertises.
+        local_port: where a room on this machine would listen.
+
+    Returns:
+        `Ok` with a `ws://` URL, or `space_url`. `Err`: `not_found`, within about 15 s.
+
+    """
+    if space_url:
+        return Ok(space_url)
+    if not discovery:
+        return Err("SPACE_URL is not set, and SPACE_DISCOVERY is off", "not_found")
+    advertised = await browse_rooms()
+    if isinstance(advertised, Err):
+        await _tell(notice, "No look around for agent spaces", advertised.error)
+    else:
+        spaces = sorted(advertised.data, key=lambda space: space.name)
+        for place, space in enumerate(spaces):
+            if (url := await _reached(space)) is None:
+                await _tell(notice, "An agent space was advertised but not reached", space.name)
+                continue
+            if others := spaces[place + 1 :]:
+                names = ", ".join(other.name for other in others)
+                await _tell(notice, "Several agent spaces; took the first by name", f"{space.name}, not {names}")
+            return Ok(url)
+    if await _answers("localhost", local_port):
+        return Ok(f"ws://localhost:{local_port}")
+    return Err("nobody advertises one, and none is on this machine", "not_found")
+
+
+def believable(addresses: Iterable[str]) -> list[Address]:
+    """Those where a found room may be, best first: IPv4 of a network, link-local, IPv6 of a network, loopback."""
+    ranked = [(rank, place, address) for place, address in enumerate(_parsed(addresses)) if (rank := _rank(address))]
+    return list(dict.fromkeys(address for _, _, address in sorted(ranked, key=lambda one: one[:2])))
+
+
+def _parsed(addresses: Iterable[str]) -> list[Address]:
+    parsed: list[Address] = []
+    for text in addresses:
+        try:
+            parsed.append(ip_address(text))
+        except ValueError:
+            continue
+    return parsed
+
+
+def _rank(address: Address) -> int:
+    """1 is best; 0: never. An IPv6 link-local address means nothing without its interface."""
+    if address in _NEVER or address.is_unspecified or address.is_multicast or not address.is_private:
+        return 0
+    if isinstance(address, IPv6Address):
+        return 0 if address.is_link_local or address.ipv4_mapped else 4 if address.is_loopback else 3
+    return 0 if address.is_reserved else 4 if address.is_loopback else 2 if address.is_link_local else 1
+
+
+async def _reached(space: Advertised) -> str | None:
+    """The URL of the best address of an advertised room at which something listens."""
+    if space.port < _LOWEST_PORT:
+        return None
+    addresses = believable(space.addresses) or believable([space.host]) or believable(await _resolved(space.host))
+    addresses = addresses[:_MOST_PROBED]
+    answers = await asyncio.gather(*(_answers(str(address), space.port) for address in addresses))
+    best = next((address for address, answered in zip(addresses, answers, strict=True) if answered), None)
+    if best is None:
+        return None
+    return f"ws://[{best}]:{space.port}" if isinstance(best, IPv6Address) else f"ws://{best}:{space.port}"
+
+
+async def _resolved(host: str) -> Sequence[str]:
+    try:
+        async with asyncio.timeout(_RESOLVE_WITHIN_S):
+            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (TimeoutError, OSError, UnicodeError):
+        return []
+    return [str(address[0]) for *_, address in found]
+
+
+async def _answers(host: str, port: int) -> bool:
+    """Whether something takes a TCP connection there, within `PROBE_S`."""
+    try:
+        async with asyncio.timeout(PROBE_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except (TimeoutError, OSError):
+        return False
+    writer.transport.abort()
+    return True
+
+
+async def _tell(notice: Notice | None, message: str, detail: str) -> None:
+    if notice:
+        await notice(message, detail)
