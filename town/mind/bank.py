@@ -59,12 +59,17 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """All of it. `known_from` counts the ideas a stem occurs in; `lines` is the rest of `talk.yaml` by its headings."""
+    """All of it.
+
+    `known_from` counts the ideas a stem occurs in; `lines` is the rest of `talk.yaml` by its headings, `room` is
+    `room.yaml`.
+    """
 
     fields: Mapping[str, Field]
     known_from: Mapping[str, int]
     intents: tuple[Intent, ...]
     lines: Mapping[str, Any]
+    room: dict[str, Any]
 
     def ideas(self) -> Iterator[tuple[Field, Idea]]:
         """Every idea with its field."""
@@ -104,7 +109,8 @@ def load_bank() -> Bank:
         for raw in lines.pop("intents")
     )
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
-    return Bank(fields, known_from, intents, lines)
+    room = yaml.safe_load((folder / "room.yaml").read_text("utf-8"))
+    return Bank(fields, known_from, intents, lines, room)
 
 
 def stems(text: str) -> frozenset[str]:

@@ -11,13 +11,13 @@ from town.mind.bank import flatten
 from town.mind.remembering import TOOL
 from town.mind.types import ChatRequest, Message
 
-Task = Literal["answer", "express", "owner", "ground", "judge", "remember", "other"]
+Task = Literal["answer", "express", "owner", "ground", "judge", "remember", "room", "other"]
 
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
 _ON_BLUESKY = re.compile(r"\b[Yy]ou are (?:on Bluesky as )?@([\w.-]+?)[.,]?(?:\s|$)")
 _OWNER = re.compile(r"\bowner(?: is| \()\s*@([\w.-]+?)[.,)]?(?:\s|$)")
 _NAMED = re.compile(r"\bI(?:'m| am) ([A-Z][\w-]+)|\bYou are ([A-Z][\w-]+)[,.]")
-_FRAME = re.compile(r"<(post|conversation)-([\w-]+)([^>]*)>\s*(.*?)\s*</\1-\2>", re.DOTALL)
+FRAME = re.compile(r"<(post|conversation)-([\w-]+)([^>]*)>\s*(.*?)\s*</\1-\2>", re.DOTALL)
 _SAID = re.compile(r"^(YOU|@[\w.-]+): (.*)$")
 _JOINED = re.compile(r"\s(?:and|but|because|so|when|while|who|which)\s", re.IGNORECASE)
 _DRAFT = re.compile(r"Your draft was: (.*?)(?:\n\n|\Z)", re.DOTALL)
@@ -129,6 +129,7 @@ def read_scene(request: ChatRequest) -> Scene:
             recent=f"{_recent(asked)}\n{common.recent}",
         )
     plain: dict[Task, bool] = {
+        "room": "space_decision" in tools and (" in the room: " in asked or "The host's request:" in asked),
         "remember": tools == {TOOL},
         "judge": not tools and bool(_JUDGE.search(asked) or _JUDGE.search(system)),
         "ground": "who are you today" in asked,
@@ -157,7 +158,7 @@ def mentioned(text: str) -> tuple[str, ...]:
 
 def _answering(common: Scene) -> Scene:
     asked = common.prompt
-    frames = {match[1]: match[4] for match in _FRAME.finditer(asked)}
+    frames = {match[1]: match[4] for match in FRAME.finditer(asked)}
     return replace(
         common,
         task="answer",

@@ -17,6 +17,8 @@ from town.mind.posts import post
 from town.mind.reading import Scene, Task, read_scene
 from town.mind.remembering import keep
 from town.mind.replies import answer_freely, reply
+from town.mind.room import TOOL as ROOM_TOOL
+from town.mind.room import decide
 from town.mind.types import ChatRequest, Json, Offer, Thought, ToolUse
 from town.mind.words import Words, fit
 
@@ -53,6 +55,7 @@ class ScriptedMind:
             "ground": lambda _, words: Thought(words.line("ground")),
             "judge": lambda _, words: Thought("yes" if words.rng.random() < _YES_SHARE else "no"),
             "remember": lambda asked, words: Thought(calls=(_keep(asked.offers[0], words.scene.text),)),
+            "room": lambda _, words: Thought(calls=(ToolUse(ROOM_TOOL, decide(words)),)),
             "other": self._other,
         }
         return tasks[scene.task](request, words)

@@ -1,0 +1,161 @@
+"""The scripted mind in a room: it speaks when it has something new, promises what is its own, and is silent else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
+from modules.foreign_text import Framer
+from modules.skills import interpolate
+from modules.space.checks import check_echo_opener, check_list
+from tests.town_mind.town_mind_prompts import SKILLS, only_call, system
+from town.mind.room_reading import read_moment, title_of
+from town.mind.types import ChatRequest, Json, Message, Offer
+
+SKILL = "space-participation"
+DECIDE = Offer("space_decision", "", dict(SPACE_DECISION_SCHEMA))
+
+
+def told(
+    me: str,
+    said: Sequence[tuple[str, str]],
+    notes: Sequence[tuple[str, str]] = (("Notes", "Discussion"),),
+    *,
+    present: str = "rebecca, host",
+    boundary: int = 0,
+    **values: str,
+) -> str:
+    framer = Framer(SKILLS, random.Random(boundary))
+    talk = "\n".join(f"[12:{number:02}] {who}: {text}" for number, (who, text) in enumerate(said))
+    return SKILLS.render(
+        SKILL,
+        "User Message Template",
+        today="Monday 5 January 2026, 12:00",
+        agent_name=me,
+        present=present,
+        typing="-",
+        context="",
+        conversation=framer.frame("conversation", author="several", uri="space://x", text=talk) if talk else "-",
+        notes="\n".join(interpolate(SKILLS.subsection(SKILL, *note), values) for note in notes),
+    )
+
+
+async def decided(who: str, prompt: str) -> Json:
+    request = ChatRequest("m", (system(who, SKILL, agent_name=who), Message("user", prompt)), (DECIDE,), "any")
+    call = await only_call(request)
+    decision = parse_space_decision(call.input)
+    assert decision.success, decision.error
+    return call.input
+
+
+def test_a_prompt_is_read_back_as_it_was_written() -> None:
+    moment = read_moment(
+        told(
+            "maren",
+            [("host", "Fog or rain?\nSay why."), ("YOU", "Fog.")],
+            [("Request", "Pending"), ("Repository", "Known")],
+            request="open an issue",
+            repo="acme/site",
+        )
+    )
+    assert moment.me == "maren"
+    assert moment.present == ("rebecca", "host")
+    assert [(said.who, said.text) for said in moment.said] == [("host", "Fog or rain? Say why."), ("", "Fog.")]
+    assert moment.wish == "open an issue"
+    assert moment.repo == "acme/site"
+    assert [said.text for said in moment.since_host] == ["Fog."]
+
+
+@pytest.mark.parametrize(
+    ("wish", "title"),
+    [
+        ("Can you open an issue for the broken clock in github.com/acme/site?", "Broken clock"),
+        ("@maren please create an issue about fog lamps in https://github.com/a/b", "Fog lamps"),
+        ("write a plan for the migration", "Migration"),
+        ("hm", "Hm"),
+    ],
+)
+def test_a_title_is_the_wish_without_the_asking(wish: str, title: str) -> None:
+    assert title_of(wish) == title
+
+
+async def test_the_owner_promises_the_whole_work_and_others_leave_it_to_it() -> None:
+    wish = "Can you open an issue for the broken clock in github.com/acme/site?"
+    notes = [("Repository", "Known"), ("Request", "Pending"), ("Ownership", "Owner")]
+    said = [("host", wish)]
+    given = await decided("maren", told("maren", said, notes, request=wish, repo="acme/site"))
+    valid = validate_commitments(given["commitments"]).valid
+    assert [(one.type, one.repo, one.title) for one in valid] == [("create_issue", "acme/site", "Broken clock")]
+    assert len(valid[0].description) > 80
+    notes[-1] = ("Ownership", "Other")
+    other = told("odile", said, notes, request=wish, repo="acme/site", owner="maren")
+    assert not (await decided("odile", other))["shouldSpeak"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "kind"),
+    [
+        ("comment on issue #12 that the hinge squeaks", "comment_issue"),
+        ("post something about tides on Bluesky", "post_bluesky"),
+        ("make a plan for the harbour", "create_plan"),
+    ],
+)
+async def test_the_promise_is_of_the_kind_that_was_asked_for(wish: str, kind: str) -> None:
+    notes = [("Request", "Critical"), ("Ownership", "Owner")]
+    given = await decided("tobias", told("tobias", [("host", wish)], notes, request=wish, seconds="9", cycles="2"))
+    assert [one.type for one in validate_commitments(given["commitments"]).valid] == [kind]
+
+
+async def test_a_request_for_the_commitment_alone_is_met_with_one() -> None:
+    wish = Framer(SKILLS, random.Random(1)).frame("reading", author="host", uri="", text="file the flaky test please")
+    prompt = SKILLS.render("space-action", "User Message Template", request=wish, repo="acme/site", problem="")
+    given = await decided("maren", prompt)
+    assert [one.repo for one in validate_commitments(given["commitments"]).valid] == ["acme/site"]
+
+
+async def test_a_talk_of_three_has_no_echo_no_list_and_ends() -> None:
+    said = [("host", "What do you look at first in the morning, and why?")]
+    for number in range(24):
+        who = ("maren", "tobias", "odile")[number % 3]
+        seen = [("YOU" if name == who else name, text) for name, text in said]
+        given = await decided(who, told(who, seen, present="maren, tobias, odile, host", boundary=number))
+        if given["shouldSpeak"]:
+            assert given["message"] not in [text for _, text in said]
+            assert not check_list(given["message"])
+            assert not check_echo_opener(given["message"])
+            said.append((who, given["message"]))
+    assert {name for name, _ in said} == {"host", "maren", "tobias", "odile"}
+    assert len(said) <= 10
+
+
+async def test_a_quiet_room_is_opened_with_a_thought_and_a_question() -> None:
+    given = await decided("odile", told("odile", [], [("Notes", "Discussion"), ("Notes", "Opener")]))
+    assert given["shouldSpeak"]
+    assert "?" in given["message"]
+
+
+@pytest.mark.parametrize("note", [("Saturation", "Saturated"), ("Saturation", "Own")])
+async def test_nothing_is_said_where_enough_was_said(note: tuple[str, str]) -> None:
+    notes = [("Notes", "Discussion"), note]
+    for number in range(6):
+        prompt = told("maren", [("host", "Tides?")], notes, boundary=number, agents="20", own="3")
+        assert not (await decided("maren", prompt))["shouldSpeak"]
+
+
+async def test_the_host_who_asks_how_it_stands_gets_the_link_and_who_has_no_github_hears_it_once() -> None:
+    link = "https://github.com/acme/site/issues/4"
+    given = await decided(
+        "maren", told("maren", [("host", "did you do it?")], [("Notes", "Follow Up Done")], links=link)
+    )
+    assert link in given["message"]
+    alone = [("Notes", "Limited"), ("Notes", "Alone Without GitHub")]
+    first = await decided("maren", told("maren", [("host", "open an issue")], alone, present="host"))
+    again = await decided(
+        "maren", told("maren", [("host", "open an issue"), ("YOU", first["message"])], alone, present="host")
+    )
+    assert first["shouldSpeak"]
+    assert not first.get("commitments")
+    assert not again["shouldSpeak"]

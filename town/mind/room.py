@@ -1,0 +1,139 @@
+"""Taking part in a room: decides from what a SOUL is told whether to speak, what, and what to promise.
+
+Nothing is said that stands in the conversation already; who finds nothing new stays silent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Literal
+
+from town.mind.room_reading import HOST, Moment, read_moment, title_of
+from town.mind.types import Json
+from town.mind.words import Words, lower_first
+
+TOOL = "space_decision"
+
+_NUMBER = re.compile(r"#(\d+)\b")
+_PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
+_EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS = 0.9, 0.4, 0.45
+_OWN_SAY = 3
+
+Why = Literal["own", "asked", "said", "quiet", "answer"]
+
+
+def decide(words: Words) -> Json:
+    """The arguments of the tool."""
+    moment = read_moment(words.scene.prompt)
+    latest = next((said for said in reversed(moment.said) if said.who), None)
+    words = Words(
+        words.bank,
+        replace(words.scene, text=latest.text if latest else "", conversation=moment.said, recent=""),
+        words.rng,
+    )
+    if moment.has("YOU are the action owner") and moment.wish and not moment.has("Ask the host once"):
+        return _promise(words, moment)
+    if answer := _answer(words, moment):
+        return answer
+    if moment.has("is the action owner") or moment.has("CRITICAL"):
+        return _silent(words.bank.room, "owner")
+    if held := _held_back(moment):
+        return _silent(words.bank.room, held)
+    return _talk_along(words, moment)
+
+
+def _answer(words: Words, moment: Moment) -> Json | None:
+    """What the notes want the host to hear, if anything."""
+    lines = words.bank.room
+    if moment.link:
+        return _say(words.pick(lines["link"]).format(link=moment.link), lines, "answer")
+    if moment.has("Say so in one sentence"):
+        return _say(words.pick(lines["queued"]), lines, "answer")
+    if moment.has("you have no GitHub here. Say so once"):
+        return _once(words, moment, words.fill(words.pick(lines["no_github"])))
+    return _once(words, moment, words.pick(lines["no_repo"])) if moment.has("Ask the host once") else None
+
+
+def _held_back(moment: Moment) -> str:
+    """Why to listen, whatever comes to mind; "" if nothing holds us back."""
+    if moment.has("The talk is saturated"):
+        return "saturated"
+    own = sum(not said.who for said in moment.since_host)
+    if own >= _OWN_SAY or moment.has("Act, or be silent"):
+        return "spoken"
+    quiet = moment.has("It has been quiet here")
+    return "" if quiet or (moment.said and moment.said[-1].who) else "nobody"
+
+
+def _talk_along(words: Words, moment: Moment) -> Json:
+    lines = words.bank.room
+    if moment.has("It has been quiet here"):
+        idea = words.next_idea()
+        return _say(f"{idea.say} {idea.ask}", lines, "quiet")
+    own = sum(not said.who for said in moment.since_host)
+    by_host = moment.said[-1].who == HOST or not any(said.who not in ("", HOST) for said in moment.since_host)
+    eager = (_EAGER_AGAIN if own else _EAGER_ASKED) if by_host else _EAGER_PEERS
+    if moment.has("The host speaks to you"):
+        eager = 1.0
+    if words.rng.random() > eager:
+        return _silent(lines, "listening")
+    thought = _new_thought(words)
+    if not thought:
+        return _silent(lines, "nothing")
+    name = moment.said[-1].who
+    if name != HOST and name in moment.present:
+        thought = words.rng.choice(lines["to"]).format(name=name, said=lower_first(thought))
+    return _say(thought, lines, "asked" if by_host else "said")
+
+
+def _new_thought(words: Words) -> str:
+    """Something of our own that touches what was said, if it was not said yet; else any idea of ours that was not."""
+    text = words.scene.text
+    if asked := words.bank.asked_in(text):
+        idea = asked[1]
+        for key in (words.field.name, "any"):
+            if key in idea.answers and words.fresh(idea.answers[key]):
+                return idea.answers[key]
+    near = words.match(text, words.own_fields)
+    idea = near or words.next_idea()
+    for said in (idea.say, idea.more, *idea.answers.values()):
+        if words.fresh(said):
+            return f"{said} {idea.ask}" if said == idea.say and words.fresh(idea.ask) else said
+    return next((said for said in words.field.general if words.fresh(said)), "")
+
+
+def _promise(words: Words, moment: Moment) -> Json:
+    """The work itself, as far as words go."""
+    lines = words.bank.room
+    wish, title = moment.wish, title_of(moment.wish)
+    thought = words.next_idea().say
+    number = _NUMBER.search(wish)
+    commitment: Json
+    if "comment" in wish.lower() and number:
+        text = words.fill(words.pick(lines["comment"]), said=thought)
+        commitment = {"type": "comment_issue", "issue_number": int(number[1]), "description": text}
+    elif "bluesky" in wish.lower():
+        commitment = {"type": "post_bluesky", "content": thought}
+    else:
+        kind = "create_plan" if re.search(r"\bplan\b", wish, re.IGNORECASE) else "create_issue"
+        body = lines["body"].format(title=title, said=thought)
+        commitment = {"type": kind, "title": title, "description": body}
+    if moment.repo and commitment["type"] != "post_bluesky":
+        commitment["repo"] = moment.repo
+    said = words.pick(lines["post" if commitment["type"] == "post_bluesky" else "promise"]).format(title=title)
+    return _say(said, lines, "own") | {"commitments": [commitment]}
+
+
+def _once(words: Words, moment: Moment, text: str) -> Json:
+    if any(not said.who for said in moment.since_host):
+        return _silent(words.bank.room, "spoken")
+    return _say(text, words.bank.room, "asked")
+
+
+def _say(message: str, lines: dict[str, Any], why: Why) -> Json:
+    return {"shouldSpeak": True, "reason": lines["why"][why], "message": message}
+
+
+def _silent(lines: dict[str, Any], why: str) -> Json:
+    return {"shouldSpeak": False, "reason": lines["why_not"][why]}
