@@ -97,7 +97,11 @@ def _from_match(found: re.Match[str], hosts: Sequence[str]) -> GitHubUrl | None:
 
 
 def _once(found: Iterator[GitHubUrl | None]) -> list[GitHubUrl]:
-    return list({one.key: one for one in reversed([one for one in found if one])}.values())[::-1]
+    once: dict[tuple[str, str, Kind, int], GitHubUrl] = {}
+    for one in found:
+        if one:
+            once.setdefault(one.key, one)
+    return list(once.values())
 
 
 def _facet_links(record: Mapping[str, Any]) -> Iterator[str]:

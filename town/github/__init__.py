@@ -1,0 +1,1 @@
+"""GitHub, as the town has it: accounts, repositories, issues and comments, over the REST interface of the real one."""

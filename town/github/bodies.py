@@ -1,0 +1,124 @@
+"""What a request's body and query say, checked as GitHub checks them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.clock import parse_iso_or_none
+from town.github.values import REACTIONS, Json, Refusal, State, StoredIssue, unprocessable
+
+_DEFAULT_PAGE = 30
+_LARGEST_PAGE = 100
+_STATES: dict[str, State] = {"open": "open", "closed": "closed"}
+
+
+def parse_body(content: bytes) -> Json:
+    """The JSON object of a body; empty where there is none. Raises `Refusal`."""
+    if not content:
+        return {}
+    try:
+        body = json.loads(content)
+    except ValueError as error:
+        raise Refusal(400, "Problems parsing JSON") from error
+    if not isinstance(body, dict):
+        raise Refusal(400, "Body should be a JSON object")
+    return body
+
+
+def text(body: Json, name: str, *, required: bool = False) -> str | None:
+    """A field that is text; None where it is missing or null. Raises `Refusal`."""
+    value = body.get(name)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str):
+        wrong = "nil" if value is None else json.dumps(value)
+        raise Refusal(422, f"Invalid request.\n\nFor 'properties/{name}', {wrong} is not a string.")
+    return value
+
+
+def names(body: Json, name: str) -> list[str] | None:
+    """A field that is a list of names, or of objects that have one. Raises `Refusal`."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise Refusal(422, f"Invalid request.\n\nFor 'properties/{name}', {json.dumps(value)} is not an array.")
+    return [_name(one, name) for one in value]
+
+
+def state(body: Json) -> State | None:
+    """The state asked for. Raises `Refusal`."""
+    asked = text(body, "state")
+    if asked is None:
+        return None
+    if asked not in _STATES:
+        raise unprocessable("Issue", "state", "invalid")
+    return _STATES[asked]
+
+
+def reaction(body: Json) -> str:
+    """The reaction asked for. Raises `Refusal`."""
+    content = text(body, "content", required=True)
+    if content not in REACTIONS:
+        raise unprocessable("Reaction", "content", "invalid")
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which page of a list, and how large."""
+
+    page: int
+    size: int
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Window:
+        """As the query asks; nonsense counts as nothing."""
+        size = min(_number(query.get("per_page", ""), _DEFAULT_PAGE), _LARGEST_PAGE)
+        return cls(_number(query.get("page", ""), 1), size)
+
+    def cut(self, items: list[Any]) -> list[Any]:
+        return items[(self.page - 1) * self.size : self.page * self.size]
+
+    def links(self, count: int) -> dict[str, int]:
+        """The pages that the `Link` header names, by relation."""
+        last = max(1, -(-count // self.size))
+        back = {"prev": self.page - 1, "first": 1} if self.page > 1 else {}
+        return back | ({"next": self.page + 1, "last": last} if self.page < last else {})
+
+
+def chosen_issues(issues: list[StoredIssue], query: Mapping[str, str]) -> list[StoredIssue]:
+    """The issues that the query asks for, in the order it asks for."""
+    wanted, creator = query.get("state") or "open", query.get("creator", "").lower()
+    labels = [name.strip().lower() for name in query.get("labels", "").split(",") if name.strip()]
+    assignee = query.get("assignee", "*").lower()
+    since = parse_iso_or_none(query.get("since"))
+    found = [
+        issue
+        for issue in issues
+        if wanted in {"all", issue.state}
+        and creator in {"", issue.author.login.lower()}
+        and set(labels) <= {label.name.lower() for label in issue.labels}
+        and (assignee == "*" or assignee in {account.login.lower() for account in issue.assignees})
+        and (since is None or issue.updated_at.replace(microsecond=0) >= since)
+    ]
+    by_update = query.get("sort") == "updated"
+    found.sort(
+        key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
+        reverse=query.get("direction") != "asc",
+    )
+    return found
+
+
+def _name(value: object, field: str) -> str:
+    name = value.get("name") if isinstance(value, dict) else value
+    if not isinstance(name, str):
+        raise Refusal(422, f"Invalid request.\n\nFor 'properties/{field}', {json.dumps(value)} is not a string.")
+    return name
+
+
+def _number(value: str, default: int) -> int:
+    return int(value) if value.isdecimal() and int(value) > 0 else default

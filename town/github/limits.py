@@ -1,0 +1,53 @@
+"""The hour's requests as GitHub counts them: so many for each account, fewer for who has no token."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from common.clock import Clock
+
+_WINDOW_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How many requests are left after this one. `reset` is in epoch seconds."""
+
+    limit: int
+    used: int
+    reset: int
+
+    @property
+    def refused(self) -> bool:
+        return self.used > self.limit
+
+    def headers(self) -> dict[str, str]:
+        """The `x-ratelimit-*` headers."""
+        return {
+            "x-ratelimit-limit": str(self.limit),
+            "x-ratelimit-remaining": str(max(0, self.limit - self.used)),
+            "x-ratelimit-reset": str(self.reset),
+            "x-ratelimit-used": str(min(self.used, self.limit)),
+            "x-ratelimit-resource": "core",
+        }
+
+
+class Meter:
+    """Counts requests in windows of an hour that begin with their first one. Lives in memory."""
+
+    def __init__(self, clock: Clock, *, known: int = 5000, unknown: int = 60) -> None:
+        self._clock = clock
+        self._known = known
+        self._unknown = unknown
+        self._windows: dict[str, tuple[int, int]] = {}
+
+    def count(self, login: str, address: str) -> Standing:
+        """One more request by this account; by this address where `login` is ""."""
+        key = f"@{login}" if login else address
+        now = self._clock.now().timestamp()
+        reset, used = self._windows.get(key, (0, 0))
+        if reset <= now:
+            reset, used = math.ceil(now + _WINDOW_S), 0
+        self._windows[key] = (reset, used + 1)
+        return Standing(self._known if login else self._unknown, used + 1, reset)

@@ -1,0 +1,285 @@
+"""The state and rules of the town's GitHub, no HTTP inside: accounts, repositories, issues, and who may do what.
+
+Everything is in memory and gone with the process. One event loop owns it; no method waits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Sequence
+
+from common.clock import Clock
+from town.github.values import (
+    Account,
+    AccountKind,
+    Event,
+    Label,
+    Refusal,
+    State,
+    StoredComment,
+    StoredIssue,
+    StoredReaction,
+    StoredRepo,
+    forbidden,
+    not_found,
+    unprocessable,
+)
+
+MAX_BODY_CHARS = 65_536
+MAX_TITLE_CHARS = 256
+Listener = Callable[[Event], None]
+
+
+class GitHubNetwork:
+    """All accounts and repositories. Logins and names are found in any case."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self.clock = clock
+        self._accounts: dict[str, Account] = {}
+        self._tokens: dict[str, Account] = {}
+        self._repos: dict[str, StoredRepo] = {}
+        self._moved: dict[str, StoredRepo] = {}
+        self._ids = itertools.count(1)
+        self._listeners: list[Listener] = []
+
+    # Accounts
+
+    def create_account(
+        self, login: str, *, name: str = "", kind: AccountKind = "User", token: str | None = None
+    ) -> Account:
+        """A new account, let in by `token`, or by a random one. Raises `ValueError` if the login is taken."""
+        if login.lower() in self._accounts:
+            raise ValueError(f"{login} is taken")
+        secret = f"ghp_{secrets.token_hex(18)}" if token is None else token
+        account = Account(next(self._ids), login, name, kind, secret, self.clock.now())
+        self._accounts[login.lower()] = account
+        if secret:
+            self._tokens[secret] = account
+        return account
+
+    def revoke(self, token: str) -> None:
+        """Let nobody in by this token any more."""
+        self._tokens.pop(token, None)
+
+    def find(self, login: str) -> Account | None:
+        return self._accounts.get(login.lower())
+
+    def by_token(self, token: str) -> Account | None:
+        return self._tokens.get(token)
+
+    # Repositories
+
+    def create_repo(
+        self,
+        owner: Account,
+        name: str,
+        *,
+        description: str = "",
+        private: bool = False,
+        has_issues: bool = True,
+        collaborators: Sequence[str] = (),
+    ) -> StoredRepo:
+        """A new repository. Raises `ValueError` if the name is taken."""
+        repo = StoredRepo(next(self._ids), owner, name, description, self.clock.now(), private, has_issues=has_issues)
+        repo.collaborators = {login.lower() for login in collaborators}
+        if repo.full_name.lower() in self._repos:
+            raise ValueError(f"{repo.full_name} is taken")
+        self._repos[repo.full_name.lower()] = repo
+        return repo
+
+    def rename_repo(self, repo: StoredRepo, name: str) -> None:
+        """The old name leads to the new one from now on."""
+        self._moved[repo.full_name.lower()] = self._repos.pop(repo.full_name.lower())
+        repo.name = name
+        self._repos[repo.full_name.lower()] = repo
+
+    def repos(self) -> list[StoredRepo]:
+        """All of them, oldest first."""
+        return sorted(self._repos.values(), key=lambda repo: repo.id)
+
+    def repo(self, owner: str, name: str, viewer: Account | None) -> StoredRepo:
+        """A repository that `viewer` may see. Raises `Refusal`."""
+        return self._visible(self._repos.get(f"{owner}/{name}".lower()), viewer)
+
+    def repo_by_id(self, repo_id: int, viewer: Account | None) -> StoredRepo:
+        """The same, by its number."""
+        return self._visible(next((repo for repo in self._repos.values() if repo.id == repo_id), None), viewer)
+
+    def moved(self, owner: str, name: str) -> StoredRepo | None:
+        """The repository that had this name before."""
+        full_name = f"{owner}/{name}".lower()
+        return None if full_name in self._repos else self._moved.get(full_name)
+
+    def may_push(self, repo: StoredRepo, account: Account | None) -> bool:
+        return account is not None and (account == repo.owner or account.login.lower() in repo.collaborators)
+
+    # Issues
+
+    def issue(self, repo: StoredRepo, number: int) -> StoredIssue:
+        """An issue as it stands. Raises `Refusal`."""
+        if number not in repo.issues:
+            raise not_found()
+        found = repo.issues[number]
+        if found is None:
+            raise Refusal(410, "This issue was deleted")
+        return found
+
+    def open_issue(
+        self,
+        repo: StoredRepo,
+        author: Account,
+        *,
+        title: str,
+        body: str | None = None,
+        labels: Sequence[str] = (),
+        assignees: Sequence[str] = (),
+        is_pull: bool = False,
+    ) -> StoredIssue:
+        """A new issue; labels and assignees count only from who may push. Raises `Refusal`."""
+        self._writable(repo)
+        if not repo.has_issues and not is_pull:
+            raise Refusal(410, "Issues has been disabled in this repository.")
+        self._check_text("Issue", title=title, body=body)
+        pushes, now = self.may_push(repo, author), self.clock.now()
+        issue = StoredIssue(next(self._ids), len(repo.issues) + 1, title, body, author, now, now, is_pull=is_pull)
+        if pushes:
+            issue.assignees = self._assignable(repo, assignees)
+            issue.labels = self._labels(repo, labels)
+        repo.issues[issue.number] = issue
+        self._tell(Event("issue_opened", repo.full_name, issue.number, author.login))
+        return issue
+
+    def change_issue(
+        self,
+        repo: StoredRepo,
+        issue: StoredIssue,
+        by: Account,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: State | None = None,
+        state_reason: str | None = None,
+        labels: Sequence[str] | None = None,
+        assignees: Sequence[str] | None = None,
+    ) -> None:
+        """Change what is given; its author may, and who may push. Raises `Refusal`."""
+        self._writable(repo)
+        pushes = self.may_push(repo, by)
+        if not pushes and by != issue.author:
+            raise forbidden()
+        self._check_text("Issue", title=issue.title if title is None else title, body=body)
+        chosen = self._assignable(repo, assignees) if pushes and assignees is not None else None
+        issue.title = issue.title if title is None else title
+        issue.body = issue.body if body is None else body
+        if pushes:
+            issue.assignees = issue.assignees if chosen is None else chosen
+            issue.labels = issue.labels if labels is None else self._labels(repo, labels)
+        if state and state != issue.state:
+            self._set_state(issue, by, state, state_reason)
+        self._touch(repo, issue, by)
+
+    def assign(
+        self, repo: StoredRepo, issue: StoredIssue, by: Account, *, add: Sequence[str] = (), drop: Sequence[str] = ()
+    ) -> None:
+        """Add or drop assignees; who cannot be assigned is passed over. Raises `Refusal`."""
+        self._writable(repo)
+        if not self.may_push(repo, by):
+            raise forbidden()
+        gone = {login.lower() for login in drop}
+        kept = [account for account in issue.assignees if account.login.lower() not in gone]
+        able = [account for account in map(self.find, add) if account and self.may_push(repo, account)]
+        issue.assignees = list({account.login: account for account in (*kept, *able)}.values())
+        self._touch(repo, issue, by)
+
+    def delete_issue(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
+        """As its owner can on the site."""
+        repo.issues[issue.number] = None
+        self._tell(Event("issue_deleted", repo.full_name, issue.number, by.login))
+
+    def write_comment(self, repo: StoredRepo, issue: StoredIssue, author: Account, body: str) -> StoredComment:
+        """A new comment. Raises `Refusal`."""
+        self._writable(repo)
+        if not body.strip():
+            raise unprocessable("IssueComment", "body", "missing_field")
+        self._check_text("IssueComment", title="-", body=body)
+        now = self.clock.now()
+        comment = StoredComment(next(self._ids), body, author, now, now)
+        issue.comments.append(comment)
+        issue.updated_at = now
+        self._tell(Event("comment_written", repo.full_name, issue.number, author.login))
+        return comment
+
+    def delete_comment(self, repo: StoredRepo, comment_id: int, by: Account) -> None:
+        """Its author may, and who may push. Raises `Refusal`."""
+        self._writable(repo)
+        for issue in filter(None, repo.issues.values()):
+            for comment in issue.comments:
+                if comment.id == comment_id:
+                    if by != comment.author and not self.may_push(repo, by):
+                        raise forbidden()
+                    issue.comments.remove(comment)
+                    self._tell(Event("comment_deleted", repo.full_name, issue.number, by.login))
+                    return
+        raise not_found()
+
+    def react(self, issue: StoredIssue, by: Account, content: str) -> tuple[StoredReaction, bool]:
+        """A reaction, and whether it is new."""
+        for reaction in issue.reactions:
+            if (reaction.author, reaction.content) == (by, content):
+                return reaction, False
+        reaction = StoredReaction(next(self._ids), content, by, self.clock.now())
+        issue.reactions.append(reaction)
+        return reaction, True
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` at once after each change; the returned function ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _visible(self, repo: StoredRepo | None, viewer: Account | None) -> StoredRepo:
+        if repo is None or (repo.private and not self.may_push(repo, viewer)):
+            raise not_found()
+        return repo
+
+    def _writable(self, repo: StoredRepo) -> None:
+        if repo.archived:
+            raise Refusal(403, "Repository was archived so is read-only.")
+
+    def _check_text(self, resource: str, *, title: str, body: str | None) -> None:
+        if not title.strip():
+            raise unprocessable(resource, "title", "missing_field")
+        for name, text, most in (("title", title, MAX_TITLE_CHARS), ("body", body or "", MAX_BODY_CHARS)):
+            if len(text) > most:
+                message = f"{name} is too long (maximum is {most} characters)"
+                raise unprocessable(resource, name, "custom", message=message)
+
+    def _assignable(self, repo: StoredRepo, logins: Sequence[str]) -> list[Account]:
+        accounts: dict[str, Account] = {}
+        for login in logins:
+            account = self.find(login)
+            if account is None or not self.may_push(repo, account):
+                raise unprocessable("Issue", "assignees", "invalid", value=login)
+            accounts[account.login] = account
+        return list(accounts.values())
+
+    def _labels(self, repo: StoredRepo, names: Sequence[str]) -> list[Label]:
+        for name in names:
+            if name.lower() not in repo.labels:
+                repo.labels[name.lower()] = Label(next(self._ids), name)
+        return [repo.labels[name] for name in dict.fromkeys(name.lower() for name in names)]
+
+    def _set_state(self, issue: StoredIssue, by: Account, state: State, reason: str | None) -> None:
+        closed = state == "closed"
+        issue.state = state
+        issue.state_reason = reason or ("completed" if closed else "reopened")
+        issue.closed_at = self.clock.now() if closed else None
+        issue.closed_by = by if closed else None
+
+    def _touch(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
+        issue.updated_at = self.clock.now()
+        self._tell(Event("issue_changed", repo.full_name, issue.number, by.login))
+
+    def _tell(self, event: Event) -> None:
+        for listener in list(self._listeners):
+            listener(event)

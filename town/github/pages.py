@@ -1,0 +1,60 @@
+"""The issues of the town's GitHub as people read them: a list for each repository, a page for each issue.
+
+All text is shown as it was written, never as HTML.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from html import escape
+
+from town.github.values import Account, StoredIssue, StoredRepo
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
+    "article{border:1px solid #8885;border-radius:.5rem;margin:1rem 0;padding:.75rem 1rem}"
+    "pre{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere;margin:.5rem 0 0}"
+    "small{opacity:.75}li{margin:.25rem 0}:root{color-scheme:light dark}"
+)
+
+
+def repo_page(repo: StoredRepo) -> str:
+    """The list of a repository's issues, newest first."""
+    issues = [issue for issue in reversed(repo.issues.values()) if issue]
+    rows = "".join(
+        f'<li><a href="/{escape(repo.full_name)}/issues/{issue.number}">#{issue.number} {escape(issue.title)}</a> '
+        f"<small>{issue.state}, by {escape(issue.author.login)}</small></li>"
+        for issue in issues
+    )
+    listed = f"<ul>{rows}</ul>" if rows else "<p>No issues yet.</p>"
+    return _page(f"Issues · {repo.full_name}", f"<p>{escape(repo.description)}</p>{listed}")
+
+
+def issue_page(repo: StoredRepo, issue: StoredIssue) -> str:
+    """An issue and its comments."""
+    who = ", ".join(escape(account.login) for account in issue.assignees) or "nobody"
+    labels = ", ".join(escape(label.name) for label in issue.labels) or "none"
+    head = f"<p><small>{issue.state} · assigned to {who} · labels: {labels}</small></p>"
+    back = f'<p><a href="/{escape(repo.full_name)}/issues">{escape(repo.full_name)}</a></p>'
+    said = _said(issue.author, issue.created_at, issue.body or "")
+    comments = "".join(
+        _said(comment.author, comment.created_at, comment.body, f' id="issuecomment-{comment.id}"')
+        for comment in issue.comments
+    )
+    return _page(f"{issue.title} · #{issue.number}", f"{back}{head}{said}{comments}")
+
+
+def _said(author: Account, at: datetime, text: str, anchor: str = "") -> str:
+    return (
+        f"<article{anchor}><small>{escape(author.login)}, {at:%Y-%m-%d %H:%M} UTC</small>"
+        f"<pre>{escape(text)}</pre></article>"
+    )
+
+
+def _page(title: str, content: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+        f"<body><h1>{escape(title)}</h1>{content}</body></html>"
+    )

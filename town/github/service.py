@@ -1,0 +1,174 @@
+"""The town's GitHub over HTTP, as the real one speaks: its REST interface, pages for people, faults under `/town/*`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from town.github import pages
+from town.github.bodies import parse_body
+from town.github.breaking import broken, spoil
+from town.github.faults import Faults, fault_from_json, fault_to_json
+from town.github.limits import Meter, Standing
+from town.github.methods import ELSEWHERE, IN_REPO, Answer, Call, Handler
+from town.github.network import GitHubNetwork
+from town.github.values import Account, Refusal, StoredRepo
+from town.github.views import Views
+from town.github.wire import refusal_response
+
+_SAFE = {"GET", "HEAD"}
+
+
+def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: Meter | None = None) -> Starlette:
+    """The application that serves `network`; put it on loopback with `town.serving.serve`.
+
+    Its address is the interface's (`GITHUB_API_URL`), and the pages' too. Every answer of the interface carries
+    `x-ratelimit-*` headers. Only where `faults` is given can they be armed, in process or by `POST /town/faults`.
+    """
+    service = _Service(network, faults if faults is not None else Faults(), meter or Meter(network.clock))
+    routes = [Route(path, service.answering(by), methods=list(by)) for path, by in ELSEWHERE.items()]
+    routes += [
+        Route(f"{place}{path}", service.answering(by), methods=list(by))
+        for place in ("/repos/{owner}/{repo}", "/repositories/{repo_id:int}")
+        for path, by in IN_REPO.items()
+    ]
+    if faults is not None:
+        routes.append(Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]))
+    routes += [
+        Route("/{owner}/{repo}", service.repo_page),
+        Route("/{owner}/{repo}/issues", service.repo_page),
+        Route("/{owner}/{repo}/{kind}/{number:int}", service.issue_page),
+    ]
+    return Starlette(routes=routes, exception_handlers={404: service.nowhere, 405: service.nowhere})
+
+
+class _Service:
+    def __init__(self, network: GitHubNetwork, faults: Faults, meter: Meter) -> None:
+        self._network = network
+        self._faults = faults
+        self._meter = meter
+
+    def answering(self, by_verb: dict[str, Handler]) -> Callable[[Request], object]:
+        """The endpoint of one address."""
+
+        async def endpoint(request: Request) -> Response:
+            content = await request.body()
+            fault = self._faults.meet(f"{request.method} {request.url.path}")
+            if fault and (answer := broken(fault, request, self._network.clock)):
+                return answer
+            handler = by_verb["GET" if request.method == "HEAD" else request.method]
+            answer = self._answer(handler, request, content)
+            return await spoil(fault, answer, request, self._network.clock) if fault else answer
+
+        return endpoint
+
+    async def repo_page(self, request: Request) -> Response:
+        repo = self._public(request)
+        return HTMLResponse(pages.repo_page(repo), headers=_GUARD) if repo else _no_page()
+
+    async def issue_page(self, request: Request) -> Response:
+        repo = self._public(request)
+        issue = repo.issues.get(request.path_params["number"]) if repo else None
+        if repo is None or issue is None or request.path_params["kind"] not in {"issues", "pull"}:
+            return _no_page()
+        return HTMLResponse(pages.issue_page(repo, issue), headers=_GUARD)
+
+    async def faults(self, request: Request) -> Response:
+        try:
+            if request.method == "POST":
+                self._faults.arm(fault_from_json(parse_body(await request.body())))
+            elif request.method == "DELETE":
+                self._faults.clear()
+        except (ValueError, Refusal) as error:
+            return JSONResponse({"message": str(error)}, 400)
+        return JSONResponse({"armed": [fault_to_json(fault) for fault in self._faults.armed]})
+
+    async def nowhere(self, request: Request, _: Exception) -> Response:
+        return refusal_response(Refusal(404, "Not Found"))
+
+    def _answer(self, handler: Handler, request: Request, content: bytes) -> Response:
+        try:
+            viewer = self._viewer(request)
+        except Refusal as refusal:
+            return refusal_response(refusal)
+        standing = self._meter.count(viewer.login if viewer else "", request.client.host if request.client else "")
+        answer = self._performed(handler, request, content, viewer, standing)
+        answer.headers.update(standing.headers())
+        answer.headers["x-github-media-type"] = "github.v3; format=json"
+        return answer
+
+    def _performed(
+        self, handler: Handler, request: Request, content: bytes, viewer: Account | None, standing: Standing
+    ) -> Response:
+        if standing.refused:
+            whose = f"user ID {viewer.id}" if viewer else "your address"
+            return refusal_response(Refusal(403, f"API rate limit exceeded for {whose}."))
+        if moved := self._moved(request):
+            return moved
+        try:
+            views = Views(f"{request.url.scheme}://{request.url.netloc}")
+            call = Call(self._network, views, viewer, request.path_params, request.query_params, parse_body(content))
+            return _success(handler(call), request)
+        except Refusal as refusal:
+            return refusal_response(refusal)
+
+    def _viewer(self, request: Request) -> Account | None:
+        if not request.headers.get("user-agent"):
+            raise Refusal(403, "Request forbidden by administrative rules. Please make sure it has a User-Agent header")
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not scheme:
+            return None
+        account = self._network.by_token(token.strip()) if scheme.lower() in {"bearer", "token"} else None
+        if account is None:
+            raise Refusal(401, "Bad credentials")
+        return account
+
+    def _moved(self, request: Request) -> Response | None:
+        owner, name = request.path_params.get("owner"), request.path_params.get("repo")
+        repo = self._network.moved(owner, name) if owner and name else None
+        if repo is None:
+            return None
+        rest = request.url.path.removeprefix(f"/repos/{owner}/{name}")
+        query = f"?{request.url.query}" if request.url.query else ""
+        url = f"{request.url.scheme}://{request.url.netloc}/repositories/{repo.id}{rest}{query}"
+        status, message = (301, "Moved Permanently") if request.method in _SAFE else (307, "Temporary Redirect")
+        answer = RedirectResponse(url, status)
+        answer.body = json.dumps({"message": message, "url": url}).encode()
+        answer.headers["content-length"] = str(len(answer.body))
+        answer.headers["content-type"] = "application/json; charset=utf-8"
+        return answer
+
+    def _public(self, request: Request) -> StoredRepo | None:
+        try:
+            return self._network.repo(request.path_params["owner"], request.path_params["repo"], None)
+        except Refusal:
+            return None
+
+
+_GUARD = {"content-security-policy": pages.POLICY}
+
+
+def _success(answer: Answer, request: Request) -> Response:
+    if answer.body is None:
+        return Response(status_code=answer.status)
+    response = JSONResponse(answer.body, answer.status)
+    if answer.window and (links := answer.window.links(answer.count)):
+        response.headers["link"] = ", ".join(f'<{_at_page(request, page)}>; rel="{rel}"' for rel, page in links.items())
+    if request.method == "POST" and isinstance(answer.body, dict) and "url" in answer.body:
+        response.headers["location"] = answer.body["url"]
+    return response
+
+
+def _at_page(request: Request, page: int) -> str:
+    query = urlencode({**request.query_params, "page": page})
+    return f"{request.url.scheme}://{request.url.netloc}{request.url.path}?{query}"
+
+
+def _no_page() -> Response:
+    return HTMLResponse("<h1>404</h1><p>This is not the page you are looking for.</p>", 404)

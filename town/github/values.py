@@ -1,0 +1,133 @@
+"""The values that the rooms of the town's GitHub hand each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+AccountKind = Literal["User", "Bot", "Organization"]
+State = Literal["open", "closed"]
+REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
+
+
+class Refusal(Exception):
+    """An answer that is no success: a status, GitHub's message, and what was wrong with which field."""
+
+    def __init__(self, status: int, message: str, errors: tuple[Json, ...] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.errors = errors
+
+
+def not_found() -> Refusal:
+    """What is not there, and what may not be seen."""
+    return Refusal(404, "Not Found")
+
+
+def forbidden() -> Refusal:
+    """What only those who may push can do."""
+    return Refusal(403, "Must have admin rights to Repository.")
+
+
+def unprocessable(resource: str, field_name: str, code: str, **more: object) -> Refusal:
+    """A field of the body that cannot be."""
+    return Refusal(422, "Validation Failed", ({"resource": resource, "field": field_name, "code": code, **more},))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody. `token` lets them in; "" for who never comes by the interface."""
+
+    id: int
+    login: str
+    name: str
+    kind: AccountKind
+    token: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label of a repository."""
+
+    id: int
+    name: str
+    color: str = "ededed"
+    description: str | None = None
+
+
+@dataclass(slots=True)
+class StoredComment:
+    """A comment as it stands."""
+
+    id: int
+    body: str
+    author: Account
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReaction:
+    """Somebody's reaction to an issue."""
+
+    id: int
+    content: str
+    author: Account
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class StoredIssue:
+    """An issue as it stands; a pull request if `is_pull`."""
+
+    id: int
+    number: int
+    title: str
+    body: str | None
+    author: Account
+    created_at: datetime
+    updated_at: datetime
+    state: State = "open"
+    state_reason: str | None = None
+    closed_at: datetime | None = None
+    closed_by: Account | None = None
+    is_pull: bool = False
+    labels: list[Label] = field(default_factory=list)
+    assignees: list[Account] = field(default_factory=list)
+    comments: list[StoredComment] = field(default_factory=list)
+    reactions: list[StoredReaction] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StoredRepo:
+    """A repository; `issues` by number, None where one was deleted."""
+
+    id: int
+    owner: Account
+    name: str
+    description: str
+    created_at: datetime
+    private: bool = False
+    archived: bool = False
+    has_issues: bool = True
+    collaborators: set[str] = field(default_factory=set)
+    labels: dict[str, Label] = field(default_factory=dict)
+    issues: dict[int, StoredIssue | None] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner.login}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened to an issue."""
+
+    kind: Literal["issue_opened", "issue_changed", "issue_deleted", "comment_written", "comment_deleted"]
+    repo: str
+    number: int
+    by: str

@@ -1,0 +1,235 @@
+"""What is stored, in the words of GitHub's interface: field by field as its published description has them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import datetime
+
+from town.github.values import (
+    REACTIONS,
+    Account,
+    Json,
+    Label,
+    StoredComment,
+    StoredIssue,
+    StoredReaction,
+    StoredRepo,
+)
+
+_USER_PLACES = ("followers", "subscriptions", "repos", "received_events")
+_REPO_PLACES = {
+    "archive_url": "/{archive_format}{/ref}",
+    "assignees_url": "/assignees{/user}",
+    "blobs_url": "/git/blobs{/sha}",
+    "branches_url": "/branches{/branch}",
+    "collaborators_url": "/collaborators{/collaborator}",
+    "comments_url": "/comments{/number}",
+    "commits_url": "/commits{/sha}",
+    "compare_url": "/compare/{base}...{head}",
+    "contents_url": "/contents/{+path}",
+    "contributors_url": "/contributors",
+    "deployments_url": "/deployments",
+    "downloads_url": "/downloads",
+    "events_url": "/events",
+    "forks_url": "/forks",
+    "git_commits_url": "/git/commits{/sha}",
+    "git_refs_url": "/git/refs{/sha}",
+    "git_tags_url": "/git/tags{/sha}",
+    "hooks_url": "/hooks",
+    "issue_comment_url": "/issues/comments{/number}",
+    "issue_events_url": "/issues/events{/number}",
+    "issues_url": "/issues{/number}",
+    "keys_url": "/keys{/key_id}",
+    "labels_url": "/labels{/name}",
+    "languages_url": "/languages",
+    "merges_url": "/merges",
+    "milestones_url": "/milestones{/number}",
+    "notifications_url": "/notifications{?since,all,participating}",
+    "pulls_url": "/pulls{/number}",
+    "releases_url": "/releases{/id}",
+    "stargazers_url": "/stargazers",
+    "statuses_url": "/statuses/{sha}",
+    "subscribers_url": "/subscribers",
+    "subscription_url": "/subscription",
+    "tags_url": "/tags",
+    "teams_url": "/teams",
+    "trees_url": "/git/trees{/sha}",
+}
+
+
+class Views:
+    """The views, at one address: `base` is what the client called."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base.rstrip("/")
+
+    def user(self, account: Account) -> Json:
+        """An account, as it stands beside what it wrote."""
+        url = f"{self._base}/users/{account.login}"
+        return {
+            "login": account.login,
+            "id": account.id,
+            "node_id": _node("User", account.id),
+            "avatar_url": f"{self._base}/avatars/u/{account.id}",
+            "gravatar_id": "",
+            "url": url,
+            "html_url": f"{self._base}/{account.login}",
+            "following_url": f"{url}/following{{/other_user}}",
+            "gists_url": f"{url}/gists{{/gist_id}}",
+            "starred_url": f"{url}/starred{{/owner}}{{/repo}}",
+            "organizations_url": f"{url}/orgs",
+            "events_url": f"{url}/events{{/privacy}}",
+            **{f"{place}_url": f"{url}/{place}" for place in _USER_PLACES},
+            "type": account.kind,
+            "user_view_type": "public",
+            "site_admin": False,
+        }
+
+    def profile(self, account: Account, *, public_repos: int) -> Json:
+        """An account by itself."""
+        empty = ("company", "location", "email", "hireable", "bio", "twitter_username")
+        return {
+            **self.user(account),
+            **dict.fromkeys(empty),
+            "name": account.name or None,
+            "blog": "",
+            "public_repos": public_repos,
+            "public_gists": 0,
+            "followers": 0,
+            "following": 0,
+            "created_at": _time(account.created_at),
+            "updated_at": _time(account.created_at),
+        }
+
+    def repo(self, repo: StoredRepo) -> Json:
+        """A repository."""
+        url, page = f"{self._base}/repos/{repo.full_name}", f"{self._base}/{repo.full_name}"
+        still_open = sum(1 for issue in repo.issues.values() if issue and issue.state == "open")
+        created = _time(repo.created_at)
+        return {
+            "id": repo.id,
+            "node_id": _node("Repository", repo.id),
+            "name": repo.name,
+            "full_name": repo.full_name,
+            "private": repo.private,
+            "owner": self.user(repo.owner),
+            "html_url": page,
+            "description": repo.description or None,
+            "fork": False,
+            "url": url,
+            **{name: f"{url}{place}" for name, place in _REPO_PLACES.items()},
+            "clone_url": f"{page}.git",
+            "git_url": f"{page}.git",
+            "ssh_url": f"{page}.git",
+            "svn_url": page,
+            **dict.fromkeys(("homepage", "language", "mirror_url", "license")),
+            **dict.fromkeys(("forks", "forks_count", "stargazers_count", "watchers", "watchers_count"), 0),
+            **dict.fromkeys(("size", "network_count", "subscribers_count"), 0),
+            "open_issues": still_open,
+            "open_issues_count": still_open,
+            "has_issues": repo.has_issues,
+            **dict.fromkeys(("has_projects", "has_wiki", "has_pages", "has_downloads", "has_discussions"), False),
+            "archived": repo.archived,
+            "disabled": False,
+            "visibility": "private" if repo.private else "public",
+            "default_branch": "main",
+            **dict.fromkeys(("created_at", "updated_at", "pushed_at"), created),
+        }
+
+    def issue(self, repo: StoredRepo, issue: StoredIssue) -> Json:
+        """An issue, or a pull request seen as one."""
+        at, number = f"{self._base}/repos/{repo.full_name}", issue.number
+        url = f"{at}/issues/{number}"
+        page = f"{self._base}/{repo.full_name}/{'pull' if issue.is_pull else 'issues'}/{number}"
+        assignees = [self.user(account) for account in issue.assignees]
+        shown: Json = {
+            "id": issue.id,
+            "node_id": _node("Issue", issue.id),
+            "url": url,
+            "repository_url": at,
+            "labels_url": f"{url}/labels{{/name}}",
+            "comments_url": f"{url}/comments",
+            "events_url": f"{url}/events",
+            "html_url": page,
+            "number": number,
+            "state": issue.state,
+            "state_reason": issue.state_reason,
+            "title": issue.title,
+            "body": issue.body,
+            "user": self.user(issue.author),
+            "labels": [self.label(repo, label) for label in issue.labels],
+            "assignee": assignees[0] if assignees else None,
+            "assignees": assignees,
+            "milestone": None,
+            "locked": False,
+            "active_lock_reason": None,
+            "comments": len(issue.comments),
+            "closed_at": _time(issue.closed_at) if issue.closed_at else None,
+            "closed_by": self.user(issue.closed_by) if issue.closed_by else None,
+            "created_at": _time(issue.created_at),
+            "updated_at": _time(issue.updated_at),
+            "author_association": _association(repo, issue.author),
+            "reactions": _counts(issue.reactions, f"{url}/reactions"),
+        }
+        if issue.is_pull:
+            links = {"url": f"{at}/pulls/{number}", "html_url": page}
+            shown["pull_request"] = links | {"diff_url": f"{page}.diff", "patch_url": f"{page}.patch"}
+        return shown
+
+    def comment(self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment) -> Json:
+        """A comment."""
+        at = f"{self._base}/repos/{repo.full_name}/issues"
+        return {
+            "id": comment.id,
+            "node_id": _node("IssueComment", comment.id),
+            "url": f"{at}/comments/{comment.id}",
+            "html_url": f"{self._base}/{repo.full_name}/issues/{issue.number}#issuecomment-{comment.id}",
+            "issue_url": f"{at}/{issue.number}",
+            "body": comment.body,
+            "user": self.user(comment.author),
+            "created_at": _time(comment.created_at),
+            "updated_at": _time(comment.updated_at),
+            "author_association": _association(repo, comment.author),
+            "reactions": _counts([], f"{at}/comments/{comment.id}/reactions"),
+        }
+
+    def label(self, repo: StoredRepo, label: Label) -> Json:
+        """A label."""
+        return {
+            "id": label.id,
+            "node_id": _node("Label", label.id),
+            "url": f"{self._base}/repos/{repo.full_name}/labels/{label.name.replace(' ', '%20')}",
+            "name": label.name,
+            "color": label.color,
+            "default": False,
+            "description": label.description,
+        }
+
+    def reaction(self, reaction: StoredReaction) -> Json:
+        """A reaction."""
+        return {
+            "id": reaction.id,
+            "node_id": _node("Reaction", reaction.id),
+            "user": self.user(reaction.author),
+            "content": reaction.content,
+            "created_at": _time(reaction.created_at),
+        }
+
+
+def _association(repo: StoredRepo, account: Account) -> str:
+    if account == repo.owner:
+        return "OWNER"
+    return "COLLABORATOR" if account.login.lower() in repo.collaborators else "NONE"
+
+
+def _counts(reactions: list[StoredReaction], url: str) -> Json:
+    counts = {content: sum(1 for one in reactions if one.content == content) for content in REACTIONS}
+    return {"url": url, "total_count": len(reactions), **counts}
+
+
+def _node(kind: str, number: int) -> str:
+    return b64encode(f"{kind}{number}".encode()).decode()
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
