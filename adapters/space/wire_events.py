@@ -211,8 +211,17 @@ def _workspace(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) -> E
     workspace = text(frame, "workspace", _LINE_CHARS)
     if not workspace:
         return None
-    counted = ("planNumber", "totalTasks", "completedTasks", "blockedTasks", "inProgressTasks")
-    return WorkspaceProgress(name, agent_id, workspace, *(number(frame, key) for key in counted), at)
+    return WorkspaceProgress(
+        name,
+        agent_id,
+        workspace,
+        plan_number=number(frame, "planNumber"),
+        total=number(frame, "totalTasks"),
+        completed=number(frame, "completedTasks"),
+        blocked=number(frame, "blockedTasks"),
+        in_progress=number(frame, "inProgressTasks"),
+        timestamp=at,
+    )
 
 
 _FREE: Final[Mapping[str, Callable[[Mapping[str, Any]], Event]]] = {

@@ -18,6 +18,7 @@ MAX_DEPTH = 32
 _EXACT = 2**53
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MAYBE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 class BadJson(ValueError):
@@ -48,7 +49,7 @@ def encode_value(value: object) -> str:
 
 
 def parse_json(raw: str | bytes, *, max_bytes: int = SPACE_MAX_PAYLOAD_BYTES) -> object:
-    """The value of a frame. A number too large for JavaScript is None; whole numbers are `int`.
+    """The value of a frame, without lone surrogates. A number too large for JavaScript is None; whole ones are `int`.
 
     Raises:
         BadJson: it is too large, nested too deeply, not UTF-8, or no JSON.
@@ -59,11 +60,16 @@ def parse_json(raw: str | bytes, *, max_bytes: int = SPACE_MAX_PAYLOAD_BYTES) ->
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
         _check_depth(text)
-        return json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
+        value = _loads(text)
+        return value if _MAYBE_SURROGATE.search(text) is None else _loads(encode_value(value))
     except BadJson:
         raise
     except (ValueError, RecursionError) as error:
         raise BadJson(str(error)) from error
+
+
+def _loads(text: str) -> object:
+    return json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
 
 
 def _check_depth(text: str) -> None:

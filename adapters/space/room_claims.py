@@ -1,0 +1,77 @@
+"""Who works at what in a room: one holder for each claim, for a minute unless renewed. Pure; times are monotonic, s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from adapters.space.types import Claimed
+from common.constants import SPACE_CLAIM_TTL_MS
+
+RETELL_AFTER_S = 45.0
+_TTL_S = SPACE_CLAIM_TTL_MS / 1000
+
+Verdict = Literal["new", "renewed", "retold", "conflict"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    claim: Claimed
+    renewed_at: float
+    told_at: float
+
+
+class Claims:
+    """The live claims; key is `action:target`, as on the wire."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+
+    def ask(self, wanted: Claimed, now: float) -> tuple[Verdict, Claimed]:
+        """Claim something.
+
+        Returns:
+            `new`, `renewed` (nobody need know) or `retold` (members may have forgotten, so tell them again) with the
+            claim as it stands; `conflict` with the claim of who was first.
+
+        """
+        key = _key(wanted.action, wanted.target)
+        held = self._held.get(key)
+        if held is not None and held.claim.name == wanted.name:
+            retell = now - held.told_at > RETELL_AFTER_S
+            told_at = now if retell else held.told_at
+            self._held[key] = replace(held, claim=wanted, renewed_at=now, told_at=told_at)
+            return ("retold" if retell else "renewed"), wanted
+        if held is not None and now - held.renewed_at < _TTL_S:
+            return "conflict", held.claim
+        self._held.pop(key, None)
+        self._held[key] = _Held(wanted, now, now)
+        return "new", wanted
+
+    def done(self, name: str, action: str, target: str, now: float) -> Claimed | None:
+        """`name` reports a result: its own claim ends. Somebody else's live one stays and is returned."""
+        key = _key(action, target)
+        held = self._held.get(key)
+        if held is not None and held.claim.name != name and now - held.renewed_at < _TTL_S:
+            return held.claim
+        self._held.pop(key, None)
+        return None
+
+    def drop_all_of(self, name: str) -> None:
+        self._keep(held for held in self._held.values() if held.claim.name != name)
+
+    def drop_expired(self, now: float) -> None:
+        """Forget claims older than their time."""
+        self._keep(held for held in self._held.values() if now - held.renewed_at <= _TTL_S)
+
+    def live(self, now: float) -> tuple[Claimed, ...]:
+        """Claims that still hold, oldest first."""
+        return tuple(held.claim for held in self._held.values() if now - held.renewed_at < _TTL_S)
+
+    def _keep(self, held: Iterable[_Held]) -> None:
+        self._held = {_key(each.claim.action, each.claim.target): each for each in held}
+
+
+def _key(action: str, target: str) -> str:
+    return f"{action}:{target}"

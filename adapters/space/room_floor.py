@@ -1,0 +1,114 @@
+"""What stands in a room, and the few moves that every rule is made of: deliver, share, keep, refuse, close, leave.
+
+Each move leaves its effects in `out`, in order. No socket, no file.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from adapters.space.room_claims import Claims
+from adapters.space.room_effects import Close, Deliver, Effect, Record, Tell
+from adapters.space.room_members import Link, Member, presence_text
+from adapters.space.room_replay import Replay
+from adapters.space.room_workspaces import Workspaces
+from adapters.space.types import (
+    ActionDone,
+    Claimed,
+    Left,
+    LogEntry,
+    PresenceList,
+    Reflected,
+    Refused,
+    Said,
+    ShuttingDown,
+    StateChanged,
+    Typing,
+    WorkspaceProgress,
+)
+from adapters.space.wire_json import encode_message, iso_now
+from adapters.space.wire_room import entry_of, event_frame
+from common.clock import Clock
+
+_Kept: TypeAlias = StateChanged | ActionDone | Reflected | WorkspaceProgress
+
+
+class Floor:
+    """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet."""
+
+    def __init__(self, clock: Clock, replay: Replay) -> None:
+        self.clock = clock
+        self.replay = replay
+        self.links: dict[int, Link] = {}
+        self.members: dict[str, Member] = {}
+        self.claims = Claims()
+        self.workspaces = Workspaces()
+        self.presence_due = False
+        self.out: list[Effect] = []
+
+    @property
+    def now(self) -> float:
+        """Monotonic s."""
+        return self.clock.monotonic()
+
+    @property
+    def at(self) -> str:
+        """The wall time, ISO-8601 UTC."""
+        return iso_now(self.clock)
+
+    def member_of(self, link: Link) -> Member | None:
+        """Who speaks on a connection, if it speaks for a member."""
+        return self.members.get(link.name) if link.standing == "joined" else None
+
+    def taken(self) -> list[Effect]:
+        """What is to be done; it is handed out once."""
+        taken, self.out = self.out, []
+        return taken
+
+    def deliver(self, text: str, to: tuple[int, ...] | None = None) -> None:
+        """Send one frame to some connections, or to every member's."""
+        numbers = tuple(member.link.number for member in self.members.values()) if to is None else to
+        if numbers:
+            self.out.append(Deliver(text, numbers))
+
+    def record(self, entry: LogEntry) -> None:
+        self.replay.add(entry)
+        self.out.append(Record(entry))
+
+    def broadcast(self, event: Left | Said | Typing | Claimed | ShuttingDown | _Kept) -> None:
+        """Tell all members and the host, and keep nothing."""
+        self.deliver(encode_message(event_frame(event)))
+        self.out.append(Tell(event))
+
+    def share(self, event: Said | Claimed | _Kept) -> None:
+        """Keep it in the record, and tell all."""
+        self.record(entry_of(event))
+        self.broadcast(event)
+
+    def tell_presence(self) -> None:
+        self.presence_due = False
+        self.deliver(presence_text(self.members.values()))
+        self.out.append(Tell(PresenceList(tuple(member.presence() for member in self.members.values()))))
+
+    def refuse(self, link: Link, message: str) -> None:
+        """Answer one connection with an error, which begins with a stable prefix."""
+        self.deliver(encode_message(event_frame(Refused("", message))), (link.number,))
+
+    def close(self, link: Link, code: int, reason: str) -> None:
+        """Close a connection; a member who speaks on it leaves."""
+        member = self.member_of(link)
+        link.standing = "closing"
+        self.out.append(Close(link.number, code, reason))
+        if member is not None:
+            self.leave(member)
+
+    def leave(self, member: Member) -> None:
+        """A member is gone, and with it its claims and reports."""
+        left = Left(member.name, member.id, self.at)
+        self.record(entry_of(left))
+        del self.members[member.name]
+        member.link.standing = "closing"
+        self.broadcast(left)
+        self.workspaces.drop_all_of(member.name)
+        self.claims.drop_all_of(member.name)
+        self.tell_presence()

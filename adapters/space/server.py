@@ -1,0 +1,297 @@
+"""The server of a room: sockets and the record around the rules in `room`.
+
+One loop, no locks: whatever comes in is handed to the rules, and what they want done is carried out in order. A frame
+for all is made once. Nobody waits for anybody: not for a peer that does not read, not for a view that fails. After a
+kill the record is whole, and the next start replays it; members come back by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import logging
+from collections import deque
+from collections.abc import Awaitable, Collection, Iterable, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import cast
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.hosting import LogLevel, RoomHost, SilentHost
+from adapters.space.room import Room
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Ping, Record, Tell
+from adapters.space.room_replay import Replay
+from adapters.space.server_doors import Crowd, refused_origin, refused_token
+from adapters.space.server_line import Line, RoomConnection, frame_bytes
+from adapters.space.types import HOST, Claimed, Event, Presence
+from common.clock import Clock, SystemClock
+from common.constants import SPACE_DEFAULT_PORT, SPACE_MAX_PAYLOAD_BYTES
+from common.result import ApiResult, Err, Ok
+
+MAX_CONNECTIONS = 256
+MAX_CONNECTIONS_PER_ADDRESS = 128
+MAX_WAITING_BYTES = 4 * 1024 * 1024
+_OPEN_TIMEOUT_S = 5.0
+_CLOSE_TIMEOUT_S = 2.0
+_TICK_S = 0.5
+_READ_AHEAD = 8
+_REMEMBERED_ENTRIES = 10_000
+
+
+class SpaceServer:
+    """A room that can be joined.
+
+    Args:
+        persistence: the record; None keeps none.
+        host: who looks on.
+        host_name: under which the host speaks.
+        clock: time.
+        token: what a URL must carry as `?token=`; "" asks for none.
+        origins: web pages that may connect although they are of another host, such as `http://127.0.0.1:8000`.
+        max_connections: in all.
+        max_per_address: from one address.
+        max_waiting_bytes: how much may wait for a member that does not read before it is cut off.
+
+    """
+
+    def __init__(
+        self,
+        persistence: ChatLog | None = None,
+        host: RoomHost | None = None,
+        *,
+        host_name: str = HOST,
+        clock: Clock | None = None,
+        token: str = "",
+        origins: Collection[str] = (),
+        max_connections: int = MAX_CONNECTIONS,
+        max_per_address: int = MAX_CONNECTIONS_PER_ADDRESS,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
+        self._log = persistence
+        self._host = host or SilentHost()
+        self._clock = clock or SystemClock()
+        self._token = token
+        self._origins = frozenset(origins)
+        self._crowd = Crowd(most=max_connections, most_per_address=max_per_address)
+        self.most_waiting = max_waiting_bytes
+        past = persistence.get_recent_history(_REMEMBERED_ENTRIES) if persistence is not None else []
+        self._room = Room(self._clock, replay=Replay(past), host_name=host_name)
+        self._servers: list[Server] = []
+        self._sockets: set[RoomConnection] = set()
+        self._lines: dict[int, Line] = {}
+        self._unflushed: set[Line] = set()
+        self._numbers = itertools.count(1)
+        self._to_do: deque[Effect] = deque()
+        self._doing = False
+        self._ticking: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens; 0 before the start."""
+        sockets = list(self._servers[0].sockets) if self._servers else []
+        return int(sockets[0].getsockname()[1]) if sockets else 0
+
+    @property
+    def host_id(self) -> str:
+        """The id under which the host speaks."""
+        return self._room.host_id
+
+    @property
+    def claims(self) -> tuple[Claimed, ...]:
+        """What is being worked at."""
+        return self._room.claims
+
+    def get_connected_agents(self) -> tuple[Presence, ...]:
+        """Who is in the room, in the order of joining."""
+        return self._room.agents
+
+    async def start(self, port: int = SPACE_DEFAULT_PORT, binds: Sequence[str] = ("127.0.0.1",)) -> ApiResult[int]:
+        """Listen on one port (0: any free one) of each address; answers with the port. `conflict`: it is in use."""
+        try:
+            for bind in binds:
+                self._servers.append(await self._listen(bind, self.port or port))
+        except OSError as error:
+            await self.stop()
+            taken = error.errno == errno.EADDRINUSE
+            return Err(f"Cannot listen on port {port}: {error.strerror or error}", "conflict" if taken else "invalid")
+        self._ticking = asyncio.create_task(self._tick_on())
+        return Ok(self.port)
+
+    async def stop(self) -> None:
+        """Say good-bye to all, wait a moment for their answers, then cut them off."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.wait([self._ticking])
+            self._ticking = None
+        self._do(self._room.finish())
+        self._flush()
+        servers, self._servers = self._servers, []
+        for server in servers:
+            server.close(close_connections=False)
+        if servers and not await _within(_CLOSE_TIMEOUT_S, (server.wait_closed() for server in servers)):
+            for socket in list(self._sockets):
+                socket.transport.abort()
+            await _within(_CLOSE_TIMEOUT_S, (server.wait_closed() for server in servers))
+        if self._log is not None:
+            self._log.close()
+
+    def broadcast_from_host(self, text: str) -> None:
+        """The host says something."""
+        self._do(self._room.say(text))
+
+    def broadcast_shutdown(self) -> None:
+        """Tell all that the room will close; from now on nobody comes in. `stop` must follow."""
+        self._do(self._room.drain())
+
+    def came(self, connection: RoomConnection) -> None:
+        """A socket was accepted; see `Watch`."""
+        self._sockets.add(connection)
+        self._crowd.enter(connection.address)
+        if self._crowd.crushed:
+            connection.transport.abort()
+
+    def went(self, connection: RoomConnection) -> None:
+        """A socket is gone; see `Watch`."""
+        self._sockets.discard(connection)
+        self._crowd.leave(connection.address)
+
+    async def _listen(self, bind: str, port: int) -> Server:
+        return await serve(
+            self._serve,
+            bind,
+            port,
+            compression=None,
+            process_request=self._admit,
+            server_header=None,
+            open_timeout=_OPEN_TIMEOUT_S,
+            ping_interval=None,
+            close_timeout=_CLOSE_TIMEOUT_S,
+            max_size=SPACE_MAX_PAYLOAD_BYTES,
+            max_queue=_READ_AHEAD,
+            logger=_quiet_logger(),
+            create_connection=cast("type[ServerConnection]", partial(RoomConnection, watch=self)),
+        )
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        headers, address = request.headers, cast("RoomConnection", connection).address
+        refusal = self._crowd.refusal(address)
+        if refusal is None and refused_origin(headers.get_all("Origin"), headers.get_all("Host"), self._origins):
+            refusal = HTTPStatus.FORBIDDEN, "Web pages of other sites may not join.\n"
+        if refusal is None and refused_token(request.path, self._token):
+            refusal = HTTPStatus.UNAUTHORIZED, "This room asks for a token: add ?token=... to its URL.\n"
+        if refusal is None:
+            return None
+        self._note("warn", f"Connection refused: {refusal[1].strip()}", address)
+        return connection.respond(*refusal)
+
+    async def _serve(self, connection: ServerConnection) -> None:
+        number = next(self._numbers)
+        socket = cast("RoomConnection", connection)
+        line = self._lines[number] = Line(socket, self.most_waiting)
+        socket.on_pong = lambda: self._do(self._room.ponged(number))
+        self._do(self._room.opened(number))
+        try:
+            while (raw := await line.receive()) is not None:
+                self._do(self._room.received(number, raw))
+        except Exception as error:
+            self._note("error", "A connection failed", repr(error))
+        finally:
+            del self._lines[number]
+            self._unflushed.discard(line)
+            self._do(self._room.closed(number))
+
+    async def _tick_on(self) -> None:
+        while True:
+            await self._clock.sleep(_TICK_S)
+            try:
+                self._do(self._room.tick())
+                for line in list(self._lines.values()):
+                    line.tidy()
+            except Exception as error:
+                self._note("error", "The room's clockwork failed", repr(error))
+
+    def _do(self, effects: Iterable[Effect]) -> None:
+        """Carry out effects in their order; what a view asks for while it is told of one comes after the others."""
+        self._to_do.extend(effects)
+        if self._doing:
+            return
+        self._doing = True
+        try:
+            while self._to_do:
+                self._carry_out(self._to_do.popleft())
+        finally:
+            self._doing = False
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Deliver():
+                self._deliver(frame_bytes(effect.text), effect.to)
+            case Record():
+                if self._log is not None:
+                    self._log.append(effect.entry)
+            case Tell():
+                self._tell(effect.event)
+            case Log():
+                self._note(effect.level, effect.message, effect.detail)
+            case Close() | Abort() | Ping():
+                self._handle_line(effect)
+
+    def _handle_line(self, effect: Close | Abort | Ping) -> None:
+        line = self._lines.get(effect.connection)
+        if line is None:
+            return
+        match effect:
+            case Close():
+                line.close(effect.code, effect.reason)
+            case Ping():
+                line.ping()
+            case Abort():
+                line.abort()
+
+    def _deliver(self, frame: bytes, to: tuple[int, ...]) -> None:
+        if not self._unflushed:
+            asyncio.get_running_loop().call_soon(self._flush)
+        for number in to:
+            line = self._lines.get(number)
+            if line is not None:
+                self._unflushed.add(line)
+                if not line.push(frame):
+                    self._note("warn", "Cut off: it does not read", line.connection.address)
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, set()
+        for line in unflushed:
+            if not line.flush():
+                self._note("warn", "Cut off: it does not read", line.connection.address)
+
+    def _tell(self, event: Event) -> None:
+        try:
+            self._host.happened(event)
+        except Exception as error:
+            self._note("error", "The host's view failed", repr(error))
+
+    def _note(self, level: LogLevel, message: str, detail: str = "") -> None:
+        self._host.log(level, message, detail)
+
+
+async def _within(seconds: float, waits: Iterable[Awaitable[None]]) -> bool:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    _, late = await asyncio.wait(tasks, timeout=seconds)
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late)
+    return not late
+
+
+def _quiet_logger() -> logging.Logger:
+    """Strangers who speak no WebSocket are no news; what concerns members comes from the rules."""
+    logger = logging.getLogger("adapters.space.server")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
+    return logger

@@ -1,0 +1,134 @@
+"""One connection of a room's server: frames that are made once for all go out in one write for each turn of the loop.
+
+Whoever does not read is cut off when too much waits for it; nobody else waits. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from websockets.asyncio.server import Server, ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Event, State
+from websockets.server import ServerProtocol
+
+_FLUSH_BYTES = 256 * 1024
+_CLOSE_TIMEOUT_S = 5.0
+
+
+def frame_bytes(text: str) -> bytes:
+    """A text frame as it goes over the wire to any member: nothing in it depends on who gets it."""
+    return Frame(Opcode.TEXT, text.encode()).serialize(mask=False)
+
+
+class Watch(Protocol):
+    """Who looks after the connections."""
+
+    @property
+    def most_waiting(self) -> int:
+        """Bytes that may wait for a peer to read them."""
+        ...
+
+    def came(self, connection: RoomConnection) -> None:
+        """A socket was accepted; it has said nothing yet."""
+        ...
+
+    def went(self, connection: RoomConnection) -> None:
+        """A socket is gone."""
+        ...
+
+
+class RoomConnection(ServerConnection):
+    """A connection that is watched from its first byte on, and tells of every pong."""
+
+    def __init__(self, protocol: ServerProtocol, server: Server, *, watch: Watch, **limits: Any) -> None:  # noqa: ANN401
+        super().__init__(protocol, server, **limits)
+        self._watch = watch
+        self.address = ""
+        self.on_pong: Callable[[], None] = _nobody_waits
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        super().connection_made(transport)
+        self._watch.came(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._watch.went(self)
+
+    def process_event(self, event: Event) -> None:
+        super().process_event(event)
+        opcode = event.opcode if isinstance(event, Frame) else None
+        if opcode is Opcode.PONG:
+            self.on_pong()
+        elif opcode is Opcode.PING and self.transport.get_write_buffer_size() > self._watch.most_waiting:
+            self.transport.abort()
+
+
+class Line:
+    """What goes out on one connection. `flush` must follow `push` within the same turn of the loop."""
+
+    def __init__(self, connection: RoomConnection, most_waiting: int) -> None:
+        self.connection = connection
+        self._most_waiting = most_waiting
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._close_by: float | None = None
+
+    def push(self, frame: bytes) -> bool:
+        """Take a frame; False if the peer has let too much wait and was cut off."""
+        self._pending.append(frame)
+        self._pending_bytes += len(frame)
+        return self._pending_bytes < _FLUSH_BYTES or self.flush()
+
+    def flush(self) -> bool:
+        """Hand over what was pushed; False if the peer has let too much wait and was cut off."""
+        frames, self._pending, self._pending_bytes = self._pending, [], 0
+        if not frames or not self._is_open():
+            return True
+        transport = self.connection.transport
+        transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        if transport.get_write_buffer_size() <= self._most_waiting:
+            return True
+        transport.abort()
+        return False
+
+    def close(self, code: int, reason: str) -> None:
+        """Say good-bye after all that was pushed; `tidy` cuts off a peer that never answers."""
+        self.flush()
+        if self._is_open():
+            self.connection.protocol.send_close(code, reason)
+            self.connection.send_data()
+            self._close_by = self.connection.loop.time() + _CLOSE_TIMEOUT_S
+
+    def ping(self) -> None:
+        self.flush()
+        if self._is_open():
+            self.connection.protocol.send_ping(b"")
+            self.connection.send_data()
+
+    def abort(self) -> None:
+        self.connection.transport.abort()
+
+    def tidy(self) -> None:
+        """Cut off a peer that has not answered a good-bye in time."""
+        if self._close_by is not None and self.connection.loop.time() >= self._close_by:
+            self.abort()
+
+    async def receive(self) -> str | bytes | None:
+        """The next message; None when the connection is gone."""
+        try:
+            return await self.connection.recv()
+        except ConnectionClosed:
+            return None
+
+    def _is_open(self) -> bool:
+        return self.connection.protocol.state is State.OPEN and not self.connection.transport.is_closing()
+
+
+def _nobody_waits() -> None:
+    """Before a connection is served, a pong answers nothing."""
