@@ -30,7 +30,9 @@ def parse_addressed(content: str, names: Sequence[str]) -> list[str]:
 
     rest = _MENTION.sub(mentioned, content)
     spoken = set()
-    for name in sorted(names, key=len, reverse=True):
+    folded = content.casefold()
+    possible = (name for name in names if name.casefold() in folded)
+    for name in sorted(possible, key=len, reverse=True):
         rest, count = re.subn(rf"(?<!\w){re.escape(name)}(?!\w)", "\0", rest, flags=re.IGNORECASE)
         if count:
             spoken.add(name)
