@@ -1,6 +1,7 @@
-"""The whole town, put together: a network, a model service, a page, the residents' accounts and one for the visitor.
+"""The whole town, put together: a network, a GitHub, a room, a model service, a page, and everybody's accounts.
 
-Everything is in memory and on loopback; when the town closes, or the process dies, nothing of it is left.
+Everything is on loopback, and in memory but for the room's record, which lies beside the homes. When the town closes
+and that folder goes, nothing of it is left.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from common.clock import Clock, SystemClock
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.values import Account
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredRepo
 from town.mind.gateway import GatewayMind
 from town.mind.scripted import ScriptedMind
 from town.mind.service import model_app
@@ -24,16 +28,25 @@ from town.mind.types import Mind
 from town.page.app import page_app
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus, read_status
+from town.page.room import Known, RoomOnPage
 from town.residents import RESIDENTS, VISITOR_AVATAR, Resident
+from town.room import open_room
 from town.serving import serve
 
 VISITOR = "you.test"
+_VISITOR_LOGIN = "you"
+_REPO = "town-square"
+_ROOM_FOLDER = ".room"
 _STATUS_FILE = Path(".memory") / "status.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Town:
-    """Where everything is. `accounts` is by the resident's name; `owner` is the visitor, as whom the page writes."""
+    """Where everything is.
+
+    `accounts` and `github_tokens` are by the resident's name, which is its login, too; `owner` is the visitor, as whom
+    the page writes; `repo` is the visitor's repository, `owner/name`, in which the residents may work.
+    """
 
     page_url: str
     atproto_url: str
@@ -44,6 +57,11 @@ class Town:
     accounts: Mapping[str, Account]
     owner: Account
     network: Network
+    space_url: str
+    github_url: str
+    github_tokens: Mapping[str, str]
+    github: GitHubNetwork
+    repo: str
 
 
 @asynccontextmanager
@@ -86,15 +104,20 @@ async def open_town(
         now = time.now()
         return [read_status(resident.handle, homes / resident.name / _STATUS_FILE, now) for resident in residents]
 
-    page = page_app(
-        network,
-        status,
-        owner.did,
-        about=thinking.about,
-        avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
-        controls=controls,
-    )
+    known = {resident.name: Known(resident.handle, resident.display_name) for resident in residents}
+    github, repo, tokens = _github(residents, time)
     async with AsyncExitStack() as stack:
+        room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
+        github_url = await stack.enter_async_context(serve(github_app(github)))
+        page = page_app(
+            network,
+            status,
+            owner.did,
+            about=thinking.about,
+            avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
+            controls=controls,
+            room=RoomOnPage(room.view, room.server, github_url, repo.full_name),
+        )
         page_url = await stack.enter_async_context(serve(page, port=port))
         atproto_url = await stack.enter_async_context(serve(atproto_app(network)))
         model_url = await stack.enter_async_context(serve(model_app(thinking, api_key=model_key)))
@@ -108,7 +131,23 @@ async def open_town(
             accounts=accounts,
             owner=owner,
             network=network,
+            space_url=room.url,
+            github_url=github_url,
+            github_tokens=tokens,
+            github=github,
+            repo=repo.full_name,
         )
+
+
+def _github(residents: Sequence[Resident], clock: Clock) -> tuple[GitHubNetwork, StoredRepo, dict[str, str]]:
+    """A GitHub with an account for everybody; the visitor's repository, open to the residents; and their tokens."""
+    github = GitHubNetwork(clock=clock)
+    visitor = github.create_account(_VISITOR_LOGIN, name="You")
+    tokens = {
+        resident.name: github.create_account(resident.name, name=resident.display_name).token for resident in residents
+    }
+    repo = github.create_repo(visitor, _REPO, description="What the town works on.", collaborators=list(tokens))
+    return github, repo, tokens
 
 
 def _password() -> str:

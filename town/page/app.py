@@ -133,7 +133,7 @@ class _Page:
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
                 "avatars": sorted(self._avatars),
                 "residents": [resident.handle for resident in residents],
-                "room": {"github": self._room.github_url} if self._room else None,
+                "room": {"github": self._room.github_url, "repo": self._room.repo} if self._room else None,
             }
         )
 

@@ -148,11 +148,15 @@ class RoomView:
 
 @dataclass(frozen=True, slots=True)
 class RoomOnPage:
-    """The room that a page shows: its view, and its server, through which the visitor speaks."""
+    """The room that a page shows: its view, and its server, through which the visitor speaks.
+
+    Links lead to `github_url` only; `repo` is where work can be asked for, as `owner/name`.
+    """
 
     view: RoomView
     speaker: Speaker
     github_url: str = ""
+    repo: str = ""
 
 
 def _row(event: Event) -> tuple[str, str, str] | tuple[str, str, str, str] | None:

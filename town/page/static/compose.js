@@ -1,4 +1,4 @@
-// The box in which "you" write: a new post, or a reply.
+// The box in which "you" write: a new post, a reply, or a word in the room.
 
 import { send as ask } from "./ask.js";
 import { el } from "./dom.js";
@@ -9,14 +9,15 @@ const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const length = (text) => [...segments.segment(text)].length;
 let number = 0;
 
-// `label` names the box, `hint` stands in it while it is empty; `replyTo` is a uri or null; `names` gives the residents to mention; `done` is called after
-// sending, `cancel` (if given) offers a way out.
-export function box({ label, hint = "", replyTo, names, done, cancel }) {
+// `label` names the box, `hint` stands in it while it is empty; `names` gives whom to mention; `deliver` sends the text
+// and answers "" or why not; `done` is called after sending, `cancel` (if given) offers a way out; with `enterSends` the
+// Enter key sends and Shift+Enter begins a line.
+export function box({ label, hint = "", names, deliver, button, done, cancel, max = MAX, enterSends = false }) {
   const id = `box-${(number += 1)}`;
   const field = el("textarea", { id, rows: 2, placeholder: hint, "aria-describedby": `${id}-count` });
   const count = el("span", { class: "count", id: `${id}-count` }, "");
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
-  const send = el("button", { class: "main-button", type: "submit", disabled: true }, replyTo ? "Reply" : "Post");
+  const send = el("button", { class: "main-button", type: "submit", disabled: true }, button);
   const chips = el("div", { class: "names", role: "group", "aria-label": "Mention a resident" });
   const form = el("form", { class: "box" },
     el("label", { for: id }, label),
@@ -40,11 +41,11 @@ export function box({ label, hint = "", replyTo, names, done, cancel }) {
 
   function refresh() {
     const used = length(field.value.trim());
-    count.textContent = used > MAX - 60 ? `${MAX - used} left` : "";
-    count.classList.toggle("over", used > MAX);
-    send.disabled = used === 0 || used > MAX;
+    count.textContent = used > max - 60 ? `${max - used} left` : "";
+    count.classList.toggle("over", used > max);
+    send.disabled = used === 0 || used > max;
     const wanted = typed()?.[1].toLowerCase();
-    const people = names().filter((person) => !wanted || person.handle.startsWith(wanted));
+    const people = names().filter((person) => !wanted || person.handle.toLowerCase().startsWith(wanted));
     chips.replaceChildren(...(people.length ? [el("span", {}, wanted === undefined ? "To" : "Mention")] : []),
       ...people.map((person) => el("button",
         { type: "button", "aria-label": `Mention ${person.name}`, onclick: () => mention(person.handle) }, person.name)));
@@ -54,7 +55,7 @@ export function box({ label, hint = "", replyTo, names, done, cancel }) {
     event.preventDefault();
     if (send.disabled) return;
     send.disabled = true;
-    const error = await ask("/api/posts", { text: field.value, replyTo }, LOST);
+    const error = await deliver(field.value);
     problem.hidden = !error;
     problem.textContent = error;
     if (!error) {
@@ -65,9 +66,19 @@ export function box({ label, hint = "", replyTo, names, done, cancel }) {
   });
   field.addEventListener("input", refresh);
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    const sends = event.ctrlKey || event.metaKey || (enterSends && !event.shiftKey && !event.isComposing);
+    if (event.key === "Enter" && sends) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
     if (event.key === "Escape" && cancel) cancel();
   });
   refresh();
   return { form, field, refresh, mention };
+}
+
+// A box for posts; `replyTo` is a uri or null.
+export function postBox({ replyTo, ...rest }) {
+  return box({ ...rest, button: replyTo ? "Reply" : "Post",
+    deliver: (text) => ask("/api/posts", { text, replyTo }, LOST) });
 }

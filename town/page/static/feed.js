@@ -1,7 +1,7 @@
 // The threads. What is already on the page stays where it is; only what changed is touched.
 
 import { HEART, ago, arrange, el, face, icon, listed, setText } from "./dom.js";
-import { box } from "./compose.js";
+import { postBox } from "./compose.js";
 import { disclosure } from "./story.js";
 
 const MENTION = /(@[a-z0-9-]+(?:\.[a-z0-9-]+)+)/gi;
@@ -117,7 +117,7 @@ export class Feed {
       node.querySelector(".acts button").focus();
     };
     const whom = name === "You" ? "yourself" : name;
-    this.reply = box({ label: `Reply to ${whom}`, replyTo: post.uri, names: this.names, done: close, cancel: close });
+    this.reply = postBox({ label: `Reply to ${whom}`, replyTo: post.uri, names: this.names, done: close, cancel: close });
     node.closest(".thread").append(this.reply.form);
     this.reply.field.focus();
   }

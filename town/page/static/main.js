@@ -4,7 +4,9 @@ import { setAvatars, setText } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Feed } from "./feed.js";
 import { People } from "./people.js";
-import { box } from "./compose.js";
+import { Places } from "./places.js";
+import { Room } from "./room.js";
+import { postBox } from "./compose.js";
 
 const town = await (await fetch("/api/town")).json();
 setAvatars(town.avatars);
@@ -16,10 +18,17 @@ const names = () => residents;
 const news = document.getElementById("news");
 const feed = new Feed(document.getElementById("feed"), {
   you: town.you, residents: town.residents, names, news: (text) => setText(news, text) });
+let room = null;
+if (town.room) {
+  let places = null;
+  room = new Room(document.getElementById("room"), { ...town.room, news: (text) => setText(news, text),
+    unread: (number) => places?.count("room", number) });
+  places = new Places(document.getElementById("places"), (place) => room.shown(place === "room"));
+}
 const helpers = { point: (uri) => feed.point(uri), author: (uri) => feed.author(uri), news: (text) => setText(news, text) };
 const people = new People(document.getElementById("people"), helpers);
 const drafts = new Drafts(document.getElementById("drafts"), helpers);
-const write = box({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
+const write = postBox({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
 document.getElementById("write").append(write.form);
 
 const events = new EventSource("/api/events");
@@ -34,4 +43,6 @@ events.addEventListener("people", (event) => {
   drafts.show(residents);
   if (residents.length !== before) write.refresh();
 });
-setInterval(() => { feed.tick(); people.tick(); }, 1000);
+events.addEventListener("room", (event) => room?.show(JSON.parse(event.data)));
+events.addEventListener("present", (event) => room?.showPresent(JSON.parse(event.data)));
+setInterval(() => { feed.tick(); people.tick(); room?.tick(); }, 1000);
