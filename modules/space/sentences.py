@@ -19,14 +19,16 @@ def count_sentences(message: str) -> int:
 def auto_trim(message: str, max_chars: int, max_sentences: int) -> str:
     """As many whole sentences from the start as fit; what follows the last end is no sentence. "" if none fits.
 
-    `max_chars` are UTF-16 code units.
+    `max_chars` are UTF-16 code units. A semicolon counts as `count_sentences` counts it, but nothing is cut there.
     """
-    taken = length = 0
-    for end in _ends(message)[:max_sentences]:
-        length += u16_len(message[taken:end])
+    read = length = taken = 0
+    for end in _ends(message)[: max(max_sentences, 0)]:
+        length += u16_len(message[read:end])
         if length > max_chars:
             break
-        taken = end
+        read = end
+        if message[end - 1] != ";":
+            taken = end
     return message[:taken]
 
 

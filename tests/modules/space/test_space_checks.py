@@ -1,0 +1,451 @@
+"""Each check knows its phrases, in whatever quotes and case, and leaves alone what only looks like them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.text.utf16 import u16_len
+from modules.space import checks
+from modules.space.asked import quoted, requested_type
+from modules.space.repo import repo_in
+from modules.space.sentences import without_first
+
+Check = Callable[[str], bool]
+
+SUBSTANCE = (
+    "Nightly backups verify checksums before rotating archives offsite, retention windows shrink storage bills, "
+    "and restore drills prove everything works."
+)
+
+
+def deference(message: str) -> bool:
+    return checks.check_deference(message, ["Marvin", "sh-rebecca"])
+
+
+CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
+    "list": (
+        checks.check_list,
+        [
+            "- one",
+            "words\n* one\n* two",
+            "• one",
+            "   - indented",
+            "1. one",
+            "  2) two",
+            "12345. many",
+            "We (1) measure and (2) decide",
+            "We 1) measure and then 2) decide",
+            "We (3) go on and (4) stop",
+            "```\ncode\n```\n- after",
+            "```\n- a fence that nothing closes",
+        ],
+        [
+            "well-known things",
+            "-5 degrees",
+            "**bold** at the start",
+            "*emphasis* too",
+            "2024. That was the year",
+            "1999) was better",
+            "3.5 seconds",
+            "```\n- in code\n1. too\n```",
+            "~~~\n* in code\n~~~",
+            "f(1) and f(2)",
+            "(see page 1) and (page 2)",
+            "only (1) of them",
+            "(1) and again (1)",
+            "a :) and b :(",
+            "— a dash",
+            "",
+        ],
+    ),
+    "empty promise": (
+        checks.check_empty_promise,
+        [
+            "I'll open it",
+            "I\u2019ll open it",
+            "i'LL  \n open it",
+            "**I'll** open it",
+            "I will do that",
+            "Let me draft it",
+            "I'm going to write it",
+            "I am going to write it",
+            "I\u2019m opening one now",
+            "I'm creating it",
+            "I'd like to create one",
+            "I want to create it",
+            "I want to open it",
+            "I should create it",
+            "I should open it",
+            "I'll happily do it",
+            "I'd be happy to create it",
+            "I'm happy to create it",
+            "about to open",
+            "about to build it",
+            "I'll be opening it",
+            "I'll be the one to do it",
+            "Let me know; I'll do it",
+            "I\u200b'll open it",
+        ],
+        [
+            "Let me know what you think",
+            "Let me see",
+            "Let me push back",
+            "let me ask you",
+            "Let me just say",
+            "let me add that it rains",
+            "Let me be blunt",
+            "I'll admit that",
+            "I'll say it again",
+            "I will be honest",
+            "I\u2019ll note that",
+            "I'll ask Rebecca",
+            "I'll disagree",
+            "I'll stop here",
+            "I'll wait",
+            "I'll stay with it",
+            "I'll leave it there",
+            "I'll take that",
+            "I'll push back",
+            "I'll concede the point",
+            "I'll also note",
+            "I will not do it",
+            "can we open one?",
+            "I can see why",
+            "You'll open it",
+            "Hawaii'll do",
+            "about to rain",
+            "outlet me",
+            "I wanted to open it",
+        ],
+    ),
+    "echo opener": (
+        checks.check_echo_opener,
+        [
+            "I agree with that",
+            "I'm aligned",
+            "I like Marvin's idea",
+            "I like sh-marvin.x's idea",
+            "Building on that",
+            "Great point",
+            "EXACTLY",
+            "Absolutely!",
+            "That's a great idea",
+            "Well said",
+            "To echo Marvin",
+            "To add one thing",
+            "I\u2019d add that",
+            "I like the tone",
+            "I like that it rains",
+            "The one thing I'd change",
+            "One thing I'd change",
+            "I'm with Marvin",
+            "I'm with @sh-marvin.",
+            "  Same here",
+            "This resonates",
+            "Strongly agree",
+            "I share Rebecca's worry",
+            "I second this",
+            'On "caching": yes',
+            "On “caching” — yes",
+            "On “caching”—yes",
+        ],
+        [
+            "To address the point",
+            "I'd address it",
+            "I agreed once",
+            "Exactly-once delivery is hard",
+            "I like thermal printers",
+            "Secondly",
+            "I seconded it",
+            "Well, I agree",
+            'On "caching" I differ',
+            "On caching: yes",
+            "Additions help",
+            "I'm without words",
+            "",
+        ],
+    ),
+    "deference": (
+        deference,
+        [
+            "if Marvin opens it",
+            "If @marvin opens it",
+            "if someone drafts it",
+            "once they decide",
+            "if folks want",
+            "if SH-Rebecca is up",
+            "once someone creates it",
+            "once the issue is up, fine",
+            "when Marvin does",
+            "I'll wait for Marvin",
+            "I\u2019ll wait for the issue",
+            "happy to review once it is there",
+            "once you open the issue",
+            "if they create a new one",
+        ],
+        [
+            "if it does",
+            "once the sun does rise",
+            "when the page opens",
+            "if you open the page in dark mode, contrast fails",
+            "if marvinette opens it",
+            "once. The site is up",
+            "if you want more detail",
+            "I'll wait",
+        ],
+    ),
+    "repo amnesia": (
+        checks.check_repo_amnesia,
+        [
+            "Which repo?",
+            "what repo is it",
+            "What\u2019s the repo?",
+            "which repository",
+            "what repository",
+            "please drop the repo",
+            "share the repo",
+            "where is it to be filed?",
+            "where was it",
+            "Where should I put it",
+            "where should we look",
+            "where do I go",
+            "can you share the\nlink",
+            "can you drop me a url",
+            "the repo you want",
+            "the repository we want",
+        ],
+        [
+            "the repository is clean",
+            "whichever repo",
+            "where the wild things are",
+            "where it ends. She filed it",
+            "can you share your thoughts",
+            "repost it",
+        ],
+    ),
+    "meta-discussion": (
+        checks.check_meta_discussion,
+        [
+            "the issue should contain steps",
+            "it should include tests",
+            "Acceptance criteria matter",
+            "a checklist for it",
+            "checklist that works",
+            "I'd structure it",
+            "I\u2019d organise it",
+            "I'd scope it",
+            "the issue would help",
+            "the plan could be short",
+            "items for the plan",
+            "items in the list",
+        ],
+        ["it should rain", "a checklist", "I'd rather not", "the plan is short", "items forever", "shoulder coverage"],
+    ),
+    "scope inflation": (
+        checks.check_scope_inflation,
+        [
+            "I'd also add tests",
+            "One more thing",
+            "I\u2019d add a test",
+            "one thing I'd do",
+            "the extra piece",
+            "I'd insist on it",
+            "I want to add it",
+            "to add to that",
+            "to supplement it",
+            "I'd tack on a test",
+            "I'd append it",
+        ],
+        ["I'd address it", "one thing is clear", "the extra mile", "I added it", "supplement it"],
+    ),
+    "action language": (
+        checks.check_action_language,
+        [
+            "I'll do it",
+            "I will do it",
+            "Let me take it",
+            "I'm going to",
+            "I am going to",
+            "I'm drafting it",
+            "I\u2019m filing it",
+            "I am submitting it",
+            "about to post",
+            "about to make it",
+        ],
+        ["I'll admit", "Let me know", "I'm thinking", "about to rain", "I'd like to create it", "we'll do it"],
+    ),
+    "extraction": (
+        checks.extraction_wanted,
+        ["I can open one", "On it.", "will do", "I'm writing it up", "I plan to", "we're fixing it", "I'd be happy to"],
+        ["I can see why", "Nice weather", "let me know", "willing doer", "It was opened"],
+    ),
+}
+POSITIVE = [(name, text) for name, (_, positives, _negatives) in CHECKS.items() for text in positives]
+NEGATIVE = [(name, text) for name, (_, _positives, negatives) in CHECKS.items() for text in negatives]
+
+
+def named(value: str) -> str:
+    return value.encode("unicode_escape").decode()
+
+
+@pytest.mark.parametrize(("check", "text"), POSITIVE, ids=named)
+def test_a_check_knows_its_phrases(check: str, text: str) -> None:
+    assert CHECKS[check][0](text)
+    if check != "list":
+        assert CHECKS[check][0](text.upper().replace("'", "\u2019"))
+
+
+@pytest.mark.parametrize(("check", "text"), NEGATIVE, ids=named)
+def test_a_check_leaves_alone_what_only_looks_like_its_phrases(check: str, text: str) -> None:
+    assert not CHECKS[check][0](text)
+
+
+@pytest.mark.parametrize(
+    ("check", "text"), [pair for pair in POSITIVE if pair[0] not in {"list", "echo opener"}], ids=named
+)
+def test_a_phrase_is_found_wherever_it_stands(check: str, text: str) -> None:
+    assert CHECKS[check][0](f"Tea is ready, {text} (said yesterday)")
+
+
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        ("", 0),
+        ("no end", 0),
+        ("One. Two! Three?", 3),
+        ("Wait... what?!", 2),
+        ("See https://example.com/a.b.c; then https://example.com/d.", 2),
+        ("One; two; three", 2),
+        ("v1.2.3 is out", 0),
+        ('He said "stop." Then left.', 2),
+        ("終わり。始まり\uff01", 2),
+    ],
+)
+def test_sentences_are_counted_by_their_ends(message: str, count: int) -> None:
+    assert checks.count_sentences(message) == count
+
+
+@pytest.mark.parametrize(
+    ("message", "chars", "sentences", "trimmed"),
+    [
+        ("One. Two. Three", 1000, 9, "One. Two."),
+        ("One. Two. Three.", 1000, 2, "One. Two."),
+        ("One. Two. Three.", 9, 9, "One. Two."),
+        ("One. Two. Three.", 8, 9, "One."),
+        ("One. Two.", 3, 9, ""),
+        ("One. Two; three. Four.", 100, 2, "One."),
+        ("One. Two.", 100, 0, ""),
+        ("no end", 100, 9, ""),
+        ("\U0001f3a8. b.", 3, 9, "\U0001f3a8."),
+        ("\U0001f3a8. b.", 2, 9, ""),
+    ],
+)
+def test_a_message_is_cut_between_sentences(message: str, chars: int, sentences: int, trimmed: str) -> None:
+    assert checks.auto_trim(message, chars, sentences) == trimmed
+
+
+@given(st.text(alphabet="ab.!?; \n\U0001f3a8", max_size=80), st.integers(0, 60), st.integers(0, 8))
+def test_what_is_left_is_a_beginning_of_whole_sentences_and_no_more_would_fit(
+    message: str, chars: int, sentences: int
+) -> None:
+    trimmed = checks.auto_trim(message, chars, sentences)
+    count = checks.count_sentences(trimmed)
+    assert message.startswith(trimmed)
+    assert u16_len(trimmed) <= chars
+    assert count <= sentences
+    assert trimmed[-1:] in {"", ".", "!", "?"}
+    assert checks.auto_trim(trimmed, chars, sentences) == trimmed
+    longer = [checks.auto_trim(message, len(message) * 2, more) for more in range(count + 1, len(message) + 1)]
+    assert all(one == trimmed or u16_len(one) > chars or checks.count_sentences(one) > sentences for one in longer)
+
+
+@pytest.mark.parametrize(
+    ("message", "rest"),
+    [
+        ("Exactly. The cache.", "The cache."),
+        ("Exactly\nThe cache.", "The cache."),
+        ("Exactly! The cache.\nMore.", "The cache.\nMore."),
+        ("Only one", ""),
+        ("Only one.", ""),
+    ],
+)
+def test_the_first_sentence_or_line_is_taken_away(message: str, rest: str) -> None:
+    assert without_first(message) == rest
+
+
+def test_a_message_with_substance_loses_only_its_echoing_beginning() -> None:
+    assert checks.without_opener(f"Great point. {SUBSTANCE}", ["Backups need care"]) == SUBSTANCE
+    assert checks.without_opener(f"Great point. I agree!\n{SUBSTANCE}", []) == SUBSTANCE
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("Great point. Backups need checksums.", []),
+        (f"Great point, {SUBSTANCE}", []),
+        (f"Great point. {SUBSTANCE}", [SUBSTANCE]),
+        (f"Great point. - {SUBSTANCE}", []),
+        ("Exactly", []),
+    ],
+    ids=["too little", "one sentence", "nothing new", "a list", "nothing else"],
+)
+def test_an_echo_without_substance_of_its_own_cannot_be_mended(message: str, said: list[str]) -> None:
+    assert checks.without_opener(message, said) == ""
+
+
+def test_names_are_no_news() -> None:
+    names = [f"agent{number}x" for number in range(20)]
+    said = ["backups checksums archives retention windows storage"]
+    message = f"Exactly. {said[0]} {said[0]} {' '.join(names)}"
+    assert checks.without_opener(message, said)
+    assert checks.without_opener(message, said, names) == ""
+
+
+LONG = 50_000
+HOSTILE = {
+    "letters": "a" * LONG,
+    "dots": "." * LONG + "x",
+    "spaces": " " * LONG + "x",
+    "once": "once " * (LONG // 5),
+    "where": "where " * (LONG // 6),
+    "can you share": "can you share " * (LONG // 14),
+    "brackets": "(" * LONG,
+    "steps": "1) " * (LONG // 3),
+    "digits": "1" * LONG,
+    "fences": "```\n" * (LONG // 4),
+    "links": "https://." * (LONG // 9),
+    "a link of dots": "https://" + "." * LONG,
+    "repositories": "github.com/" * (LONG // 11),
+    "an owner": "github.com/" + "a-" * (LONG // 2),
+    "an open quote": 'On "' + "a" * LONG,
+    "quotes": '"' * LONG,
+    "closings": '.")' * (LONG // 3),
+    "promises": "I'll just " * (LONG // 10),
+    "deferring": "if you open a a a " * (LONG // 18),
+    "names": "@a " * (LONG // 3),
+    "invisible": "\u200b" * LONG,
+    "a name of dots": "I'm with " + "." * LONG,
+    "new issues": "create a a a " * (LONG // 13),
+}
+READERS: dict[str, Callable[[str], object]] = {
+    **{name: check for name, (check, _, _) in CHECKS.items()},
+    "count": checks.count_sentences,
+    "trim": lambda text: checks.auto_trim(text, LONG // 2, 900),
+    "first": without_first,
+    "repo": repo_in,
+    "asked": requested_type,
+    "quoted": quoted,
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_long_message_costs_no_more_than_its_length(hostile: str) -> None:
+    began = perf_counter()
+    for read in READERS.values():
+        read(HOSTILE[hostile])
+    assert perf_counter() - began < 3
