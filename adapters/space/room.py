@@ -50,10 +50,10 @@ _CLEANUP_INTERVAL_S = SPACE_CLAIM_CLEANUP_INTERVAL_MS / 1000
 
 
 class Room:
-    """One room. `replay` is what its record holds from before; the host's words are under `host_name`."""
+    """One room. The host speaks under `host_name`, and under an id that is made anew each time."""
 
-    def __init__(self, clock: Clock, *, replay: Replay | None = None, host_name: str = HOST) -> None:
-        self._floor = Floor(clock, replay or Replay())
+    def __init__(self, clock: Clock, *, host_name: str = HOST) -> None:
+        self._floor = Floor(clock)
         self._host_name = host_name
         self.host_id = f"{HOST_ID_PREFIX}{base36(int(clock.now().timestamp() * 1000))}"
         self._draining = False
@@ -69,6 +69,10 @@ class Room:
     def claims(self) -> tuple[Claimed, ...]:
         """What is being worked at."""
         return self._floor.claims.live(self._floor.now)
+
+    def remember(self, replay: Replay) -> None:
+        """What the record holds from before; to be told before anybody comes."""
+        self._floor.replay = replay
 
     def opened(self, number: int) -> list[Effect]:
         """A connection stands; `number` has never been used before."""

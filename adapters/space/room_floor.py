@@ -36,9 +36,9 @@ _Kept: TypeAlias = StateChanged | ActionDone | Reflected | WorkspaceProgress
 class Floor:
     """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet."""
 
-    def __init__(self, clock: Clock, replay: Replay) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.replay = replay
+        self.replay = Replay()
         self.links: dict[int, Link] = {}
         self.members: dict[str, Member] = {}
         self.claims = Claims()

@@ -78,8 +78,7 @@ class SpaceServer:
         self._origins = frozenset(origins)
         self._crowd = Crowd(most=max_connections, most_per_address=max_per_address)
         self.most_waiting = max_waiting_bytes
-        past = persistence.get_recent_history(_REMEMBERED_ENTRIES) if persistence is not None else []
-        self._room = Room(self._clock, replay=Replay(past), host_name=host_name)
+        self._room = Room(self._clock, host_name=host_name)
         self._servers: list[Server] = []
         self._sockets: set[RoomConnection] = set()
         self._lines: dict[int, Line] = {}
@@ -105,12 +104,19 @@ class SpaceServer:
         """What is being worked at."""
         return self._room.claims
 
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """Bytes that wait for each connection to read them, fewest first."""
+        return tuple(sorted(line.waiting for line in self._lines.values()))
+
     def get_connected_agents(self) -> tuple[Presence, ...]:
         """Who is in the room, in the order of joining."""
         return self._room.agents
 
     async def start(self, port: int = SPACE_DEFAULT_PORT, binds: Sequence[str] = ("127.0.0.1",)) -> ApiResult[int]:
         """Listen on one port (0: any free one) of each address; answers with the port. `conflict`: it is in use."""
+        if self._log is not None:
+            self._room.remember(await asyncio.to_thread(_past, self._log))
         try:
             for bind in binds:
                 self._servers.append(await self._listen(bind, self.port or port))
@@ -276,6 +282,10 @@ class SpaceServer:
 
     def _note(self, level: LogLevel, message: str, detail: str = "") -> None:
         self._host.log(level, message, detail)
+
+
+def _past(log: ChatLog) -> Replay:
+    return Replay(log.get_recent_history(_REMEMBERED_ENTRIES))
 
 
 async def _within(seconds: float, waits: Iterable[Awaitable[None]]) -> bool:

@@ -6,6 +6,7 @@ Whoever does not read is cut off when too much waits for it; nobody else waits. 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 
 _FLUSH_BYTES = 256 * 1024
+_KERNEL_BYTES = 256 * 1024
 _CLOSE_TIMEOUT_S = 5.0
 
 
@@ -53,6 +55,9 @@ class RoomConnection(ServerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
         super().connection_made(transport)
         self._watch.came(self)
 
@@ -78,6 +83,11 @@ class Line:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._close_by: float | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the peer has not taken yet, as far as this process knows."""
+        return self._pending_bytes + self.connection.transport.get_write_buffer_size()
 
     def push(self, frame: bytes) -> bool:
         """Take a frame; False if the peer has let too much wait and was cut off."""

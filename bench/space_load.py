@@ -1,0 +1,237 @@
+"""What a room bears: deliveries a second, how late words come, and what one who does not read costs.
+
+Usage: `python bench/space_load.py [--members 100] [--messages 3000] [--paced 300]`
+
+The members live in a process of their own, which does as little as can be done: it looks for a run's last frame, and
+reads when a frame was sent. The server's record is written as always. It judges: where a figure passes its limit, it
+ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+import selectors
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from websockets.frames import Frame, Opcode
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+from adapters.space.server_line import frame_bytes
+from adapters.space.wire import MemberFrames, encode_message
+
+DELIVERIES_A_SECOND = 100_000
+PACED_P99_S = 0.015
+PACED_GAP_S = 0.02
+WORDS = "w" * 910
+BATCH = 20
+STALL_MESSAGES = 8_000
+MAX_AHEAD_BYTES = 512 * 1024
+DEADLINE_S = 55.0
+_MARK = b'"content":"'
+_END = b"END OF THE RUN"
+_READ_BYTES = 1 << 18
+
+
+@dataclass(slots=True)
+class Reader:
+    """One member: the end of what it received, and when a run's last frame came (monotonic s, 0: not yet)."""
+
+    socket: socket.socket
+    rest: bytes = b""
+    ended_at: float = 0.0
+
+
+def connect(port: int, name: str) -> Reader:
+    """Open a member's connection by hand, join, and read until the past has been told."""
+    sock = socket.create_connection(("127.0.0.1", port), timeout=10)
+    key = base64.b64encode(os.urandom(16)).decode()
+    sock.sendall(
+        (
+            f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        ).encode()
+    )
+    join = encode_message(MemberFrames(name, f"{name}-1").join("", version="1", capabilities=["social"]))
+    sock.sendall(Frame(Opcode.TEXT, join.encode()).serialize(mask=True))
+    seen = b""
+    while b'"history_response"' not in seen:
+        seen += sock.recv(_READ_BYTES)
+    return Reader(sock)
+
+
+def members(port: int, count: int) -> None:
+    """The child: `count` members that read, and one line on standard output when each has read a run's last frame."""
+    watch = selectors.DefaultSelector()
+    for number in range(count):
+        reader = connect(port, f"member-{number}")
+        reader.socket.settimeout(0)
+        watch.register(reader.socket, selectors.EVENT_READ, reader)
+    report({"ready": count})
+    readers: list[Reader] = [key.data for key in watch.get_map().values()]
+    late: list[float] = []
+    while True:
+        for key, _ in watch.select(1.0):
+            read(key.data, late)
+        if all(reader.ended_at for reader in readers):
+            ended = max(reader.ended_at for reader in readers)
+            report({"ended": ended, "late": sorted(late)})
+            late.clear()
+            for reader in readers:
+                reader.ended_at, reader.rest = 0.0, b""
+
+
+def report(told: dict[str, object]) -> None:
+    """One line from the child to its parent."""
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def read(reader: Reader, late: list[float]) -> None:
+    """Take what has come; frames whose words begin with `@<time>@` tell how late they are."""
+    data = reader.socket.recv(_READ_BYTES)
+    if not data:
+        raise SystemExit("a member was cut off")
+    now = time.monotonic()
+    if _MARK + b"@" in data:
+        late.extend(now - float(piece.split(b"@", 2)[1]) for piece in data.split(_MARK)[1:] if piece[:1] == b"@")
+    reader.rest = (reader.rest + data)[-2 * len(_END) - 400 :]
+    if _END in reader.rest:
+        reader.ended_at = now
+
+
+class Load:
+    """A room with its members."""
+
+    def __init__(self, server: SpaceServer, child: asyncio.subprocess.Process, size: int) -> None:
+        self.server = server
+        self._child = child
+        self._size = size
+
+    @property
+    def frame_bytes(self) -> int:
+        """How long one message is on the wire."""
+        stamp = "2026-01-02T03:04:05.678Z"
+        said = {"type": "chat", "name": "host", "id": self.server.host_id, "content": WORDS, "timestamp": stamp}
+        return len(frame_bytes(encode_message(said)))
+
+    async def heard(self) -> dict[str, object]:
+        """The child's next line."""
+        if self._child.stdout is None:
+            raise RuntimeError("the members have no output")
+        line = await asyncio.wait_for(self._child.stdout.readline(), DEADLINE_S)
+        if not line:
+            raise RuntimeError("the members are gone")
+        told: dict[str, object] = json.loads(line)
+        return told
+
+    async def flood(self, messages: int) -> tuple[float, float]:
+        """Say as much as the members can read; deliveries a second, and the seconds it took."""
+        began = time.monotonic()
+        for number in range(messages):
+            self.server.broadcast_from_host(WORDS)
+            if number % BATCH == BATCH - 1:
+                await self._not_too_far_ahead()
+        self.server.broadcast_from_host(_END.decode())
+        told = await self.heard()
+        took = float(str(told["ended"])) - began
+        return (messages + 1) * self._size / took, took
+
+    async def _not_too_far_ahead(self) -> None:
+        await asyncio.sleep(0)
+        while max(self.server.waiting[: self._size]) > MAX_AHEAD_BYTES:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.001)
+
+    async def pace(self, messages: int) -> tuple[float, float]:
+        """Say something every 20 ms; p50 and p99 of how late it came, s."""
+        due = time.monotonic()
+        for _ in range(messages):
+            self.server.broadcast_from_host(f"@{time.monotonic():.6f}@{WORDS}")
+            due += PACED_GAP_S
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+        self.server.broadcast_from_host(_END.decode())
+        late = (await self.heard())["late"]
+        if not isinstance(late, list) or not late:
+            raise RuntimeError("the members timed nothing")
+        return late[len(late) // 2], late[int(len(late) * 0.99)]
+
+
+async def run(args: argparse.Namespace) -> int:
+    """All measurements; the number of figures that pass their limits."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = SpaceServer(ChatLog(Path(folder)))
+        await server.start(0)
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            __file__,
+            "--serve-members",
+            str(server.port),
+            "--members",
+            str(args.members),
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 26,
+        )
+        try:
+            return await measure(Load(server, child, args.members), args)
+        finally:
+            child.kill()
+            await child.wait()
+            await server.stop()
+
+
+async def measure(load: Load, args: argparse.Namespace) -> int:
+    """Print the table."""
+    await load.heard()
+    failed = 0
+    sys.stdout.write(f"{args.members} members, frames of {load.frame_bytes} bytes\n")
+    rate, took = await load.flood(args.messages)
+    failed += row("deliveries a second", rate, f"{took:.2f} s", rate >= DELIVERIES_A_SECOND, DELIVERIES_A_SECOND)
+    p50, p99 = await load.pace(args.paced)
+    row("paced p50, ms", p50 * 1000, "", sound=True, limit="-")
+    failed += row("paced p99, ms", p99 * 1000, "", p99 <= PACED_P99_S, PACED_P99_S * 1000)
+    stalled = await asyncio.to_thread(connect, load.server.port, "stalled")
+    with stalled.socket:
+        p50, p99 = await load.pace(args.paced)
+        row("beside one who does not read: p50, ms", p50 * 1000, "", sound=True, limit="-")
+        failed += row("beside one who does not read: p99, ms", p99 * 1000, "", p99 <= PACED_P99_S, PACED_P99_S * 1000)
+        rate, took = await load.flood(max(args.messages, STALL_MESSAGES))
+        present = {agent.name for agent in load.server.get_connected_agents()}
+        failed += row("and it is cut off", float("stalled" not in present), "", "stalled" not in present, 1)
+        failed += row("while deliveries a second are", rate, f"{took:.2f} s", rate >= DELIVERIES_A_SECOND / 2, "half")
+    return failed
+
+
+def row(name: str, value: float, note: str, sound: bool, limit: object) -> int:  # noqa: FBT001 - a row of a table
+    """One line of the table; 1 if its limit is passed."""
+    sys.stdout.write(f"{name:<42}{value:>12,.1f}  limit {limit!s:<10} {'ok' if sound else 'PASSED'} {note}\n")
+    return 0 if sound else 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, or be the members."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--members", type=int, default=100)
+    parser.add_argument("--messages", type=int, default=3000)
+    parser.add_argument("--paced", type=int, default=300)
+    parser.add_argument("--serve-members", type=int, default=0, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.serve_members:
+        members(args.serve_members, args.members)
+        return 0
+    return 1 if asyncio.run(run(args)) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
