@@ -1,0 +1,151 @@
+"""The town's GitHub with a few accounts, and clients that speak to it; time is ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import httpx
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from adapters.web.transport import WebTransport
+from common.clock import FakeClock
+from common.result import ApiResult, Err, Ok
+from town.github.faults import Faults
+from town.github.limits import Meter
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredRepo
+
+T = TypeVar("T")
+REPO = Repo("ada", "garden")
+TOKEN = "ghp_ada0000000000000000000000000000000000"
+
+
+@dataclass
+class Seen:
+    """One request as it left: when, how, and what for."""
+
+    at: float
+    method: str
+    url: httpx.URL
+    headers: httpx.Headers
+
+
+class Watched(httpx.AsyncBaseTransport):
+    """The ordinary way out, with a look at all that takes it."""
+
+    def __init__(self, url: str, clock: FakeClock, seen: list[Seen]) -> None:
+        self._way = WebTransport(allow=(url,))
+        self._clock = clock
+        self._seen = seen
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self._seen.append(Seen(self._clock.monotonic(), request.method, request.url, request.headers))
+        return await self._way.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._way.aclose()
+
+
+@dataclass
+class House:
+    """The service, who lives there, and all requests that were sent to it."""
+
+    url: str
+    clock: FakeClock
+    network: GitHubNetwork
+    faults: Faults
+    repo: StoredRepo
+    seen: list[Seen] = field(default_factory=list)
+    clients: list[GitHub] = field(default_factory=list)
+
+    def client(
+        self,
+        login: str = "ada",
+        *,
+        token: str | None = None,
+        url: str = "",
+        spacing_s: float = 0,
+        timeout_s: float = 5,
+        held_back: Callable[[], str] = str,
+        heard: Callable[[bool, str], None] | None = None,
+    ) -> GitHub:
+        account = self.network.find(login)
+        client = GitHub(
+            api_url=url or self.url,
+            login=login,
+            token=(account.token if account else "") if token is None else token,
+            clock=self.clock,
+            min_spacing_s=spacing_s,
+            timeout_s=timeout_s,
+            held_back=held_back,
+            heard=heard,
+            transport=lambda: Watched(url or self.url, self.clock, self.seen),
+        )
+        self.clients.append(client)
+        return client
+
+    @property
+    def requests(self) -> list[str]:
+        return [f"{seen.method} {seen.url.path}" for seen in self.seen]
+
+    def issues(self) -> int:
+        return len(self.repo.issues)
+
+
+class Door:
+    """One server for all tests, which takes a while to open and close; each test puts its own application behind it."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp = Starlette()
+        self.url = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+
+@asynccontextmanager
+async def open_house(door: Door, *, limit: int = 5000) -> AsyncIterator[House]:
+    """A fresh GitHub: ada has a garden where bea may push and cy may not; each has `limit` requests an hour."""
+    time, faults = FakeClock(), Faults()
+    network = GitHubNetwork(clock=time)
+    ada = network.create_account("ada", name="Ada", token=TOKEN)
+    network.create_account("bea")
+    network.create_account("cy")
+    repo = network.create_repo(ada, "garden", description="What grows where", collaborators=["bea"])
+    door.app = github_app(network, faults=faults, meter=Meter(time, known=limit))
+    house = House(door.url, time, network, faults, repo)
+    try:
+        yield house
+    finally:
+        for client in house.clients:
+            await client.aclose()
+
+
+async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
+    """Await a call that waits on the clock, moving the clock whenever it does."""
+    running = asyncio.ensure_future(call)
+    while not running.done():
+        await asyncio.sleep(0.001)
+        if clock._sleepers:
+            await clock.advance(clock._sleepers[0][0] - clock.monotonic())
+    return running.result()
+
+
+def ok(result: ApiResult[T]) -> T:
+    """The data of a result that must be good."""
+    assert isinstance(result, Ok), result
+    return result.data
+
+
+def err(result: ApiResult[Any]) -> Err:
+    """The failure of a result that must be bad."""
+    assert isinstance(result, Err), result
+    return result

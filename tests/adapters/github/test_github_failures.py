@@ -1,0 +1,247 @@
+"""What goes wrong on the way: nothing is written twice, a failure is one clear line, and the token stays with us."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.errors import error_from_response
+from adapters.github.types import Repo
+from common.clock import FakeClock
+from common.result import ApiResult, Err, ErrKind
+from tests.adapters.github.github_house import REPO, TOKEN, House, err, ok, while_time_passes
+from town.github.faults import Fault, FaultKind
+from town.github.values import Label
+
+on_one_loop = pytest.mark.asyncio(loop_scope="session")
+
+
+@on_one_loop
+@pytest.mark.parametrize(
+    ("fault", "done"),
+    [
+        ("server_error", 0),
+        ("bad_gateway", 0),
+        ("lost_request", 0),
+        ("lost_answer", 1),
+        ("hang", 1),
+        ("garbled", 1),
+    ],
+)
+async def test_a_write_without_a_sound_answer_is_sent_once_and_its_outcome_called_unknown(
+    house: House, fault: FaultKind, done: int
+) -> None:
+    ada = house.client(timeout_s=0.2)
+    house.faults.arm(Fault(fault, times=99, seconds=3600))
+    failed = err(await ada.create_issue(REPO, "Beans", "…"))
+    assert failed.kind == "unknown_outcome"
+    assert failed.error.startswith("could not create an issue in ada/garden: ")
+    assert (len(house.seen), house.issues()) == (1, done)
+
+
+@on_one_loop
+@pytest.mark.parametrize("operation", ["comment", "update", "delete", "react", "assign"])
+async def test_no_write_of_any_kind_is_repeated(house: House, ada: GitHub, operation: str) -> None:
+    ok(await ada.create_issue(REPO, "Beans", "…"))
+    comment = ok(await ada.create_comment(REPO, 1, "first"))
+    house.seen.clear()
+    house.faults.arm(Fault("lost_answer", times=99))
+    calls = {
+        "comment": ada.create_comment(REPO, 1, "hello"),
+        "update": ada.update_issue(REPO, 1, state="closed"),
+        "delete": ada.delete_comment(REPO, comment.id),
+        "react": ada.add_reaction(REPO, 1, "eyes"),
+        "assign": ada.add_assignees(REPO, 1, ["bea"]),
+    }
+    chosen = calls.pop(operation)
+    for other in calls.values():
+        other.close()
+    assert err(await chosen).kind == "unknown_outcome"
+    assert len(house.seen) == 1
+
+
+@on_one_loop
+async def test_a_write_that_could_not_be_sent_may_be_tried_again(house: House) -> None:
+    ada = house.client(url="http://127.0.0.1:1")
+    failed = err(await ada.create_issue(REPO, "Beans", "…"))
+    assert failed == Err("could not create an issue in ada/garden: no connection to GitHub", "transient")
+    assert len(house.seen) == 1
+
+
+@on_one_loop
+@pytest.mark.parametrize("fault", ["server_error", "bad_gateway", "unavailable", "lost_request", "lost_answer"])
+async def test_a_read_without_a_sound_answer_is_sent_once_more(house: House, ada: GitHub, fault: FaultKind) -> None:
+    house.faults.arm(Fault(fault))
+    ok(await while_time_passes(house.clock, ada.get_repository(REPO)))
+    assert len(house.seen) == 2
+    house.faults.arm(Fault(fault, times=99))
+    failed = err(await while_time_passes(house.clock, ada.get_repository(REPO)))
+    assert (failed.kind, len(house.seen)) == ("transient", 4)
+
+
+@on_one_loop
+async def test_a_read_whose_answer_makes_no_sense_is_an_error_and_not_an_exception(house: House, ada: GitHub) -> None:
+    house.faults.arm(Fault("garbled"))
+    failed = err(await ada.get_repository(REPO))
+    assert failed == Err("could not read the repository ada/garden: GitHub's answer could not be read", "transient")
+
+
+@on_one_loop
+async def test_whoever_gives_up_waiting_leaves_no_request_behind(house: House, ada: GitHub) -> None:
+    house.faults.arm(Fault("hang", seconds=3600))
+    before = len(asyncio.all_tasks())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ada.get_repository(REPO), 0.1)
+    ok(await ada.get_repository(REPO))
+    await asyncio.sleep(0.05)
+    assert len(asyncio.all_tasks()) <= before + 1  # the server may still hold the connection
+
+
+@on_one_loop
+async def test_a_redirect_to_another_server_is_not_followed(house: House, ada: GitHub) -> None:
+    for call in (ada.get_repository(REPO), ada.create_issue(REPO, "Beans", "…")):
+        house.faults.arm(Fault("elsewhere"))
+        failed = err(await call)
+        assert failed.kind == "invalid"
+        assert "another server" in failed.error
+    assert {seen.url.host for seen in house.seen} == {"127.0.0.1"}
+    assert len(house.seen) == 2
+
+
+@on_one_loop
+async def test_the_token_is_in_no_log_line_and_no_error(
+    house: House, ada: GitHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        results: list[ApiResult[Any]] = [
+            await ada.create_issue(REPO, "Beans", "…"),
+            await ada.get_issue(Repo("ada", "nowhere"), 7),
+        ]
+        faults: tuple[FaultKind, ...] = ("suspended", "lost_answer", "elsewhere", "too_many")
+        for fault in faults:
+            house.faults.arm(Fault(fault, seconds=0))
+            results.append(await ada.create_issue(REPO, "Beans", "…"))
+    assert caplog.records
+    assert TOKEN not in caplog.text
+    assert all(TOKEN not in repr(result) for result in results)
+
+
+@on_one_loop
+@pytest.mark.parametrize("token", ["ghp_a\nX-Evil: 1", "ghp a", "ghp_ä", "ghp_a\x00"], ids=ascii)
+async def test_what_cannot_be_a_token_is_not_sent(house: House, token: str) -> None:
+    client = house.client(token=token)
+    for result in (await client.get_repository(REPO), await client.create_issue(REPO, "t", "b")):
+        failed = err(result)
+        assert failed.kind == "auth"
+        assert token not in failed.error
+    assert house.seen == []
+
+
+@on_one_loop
+async def test_a_token_that_was_revoked_is_told_in_one_line(house: House, ada: GitHub) -> None:
+    house.network.revoke(TOKEN)
+    failed = err(await ada.whoami())
+    assert (failed.kind, failed.status) == ("auth", 401)
+    assert failed.error == (
+        "could not check the GitHub token: Bad credentials (GitHub does not accept AGENT_GITHUB_TOKEN)"
+    )
+
+
+@on_one_loop
+async def test_refusals_are_told_apart(house: House, ada: GitHub) -> None:
+    cy = house.client("cy")
+    ok(await ada.create_issue(REPO, "Beans", "…"))
+    owner = house.network.find("ada")
+    assert owner
+    house.network.create_repo(owner, "secret", private=True)
+    house.network.create_repo(owner, "quiet", has_issues=False)
+    house.network.create_repo(owner, "old").archived = True
+    results: dict[ErrKind, list[ApiResult[Any]]] = {
+        "not_found": [
+            await cy.get_repository(Repo("ada", "secret")),
+            await cy.create_issue(Repo("ada", "quiet"), "t", "b"),
+            await cy.get_issue(REPO, 99),
+            await cy.get_user("dora"),
+        ],
+        "auth": [await cy.update_issue(REPO, 1, title="Mine")],
+        "invalid": [
+            await ada.create_issue(REPO, "t", "b", assignees=["cy"]),
+            await ada.create_issue(Repo("ada", "old"), "t", "b"),
+        ],
+    }
+    for kind, failures in results.items():
+        assert [err(failure).kind for failure in failures] == [kind] * len(failures)
+    assert "assignees invalid" in err(results["invalid"][0]).error
+    assert "read-only" in err(results["invalid"][1]).error
+    house.network.delete_issue(house.repo, house.network.issue(house.repo, 1), owner)
+    assert err(await ada.get_issue(REPO, 1)).kind == "not_found"
+    assert all("\n" not in err(one).error for failures in results.values() for one in failures)
+
+
+SUSPENDED = {"message": "Sorry. Your account was suspended."}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"message": "Problems parsing JSON"}, "invalid"),
+        (401, {"message": "Bad credentials"}, "auth"),
+        (403, {"message": "Resource not accessible by personal access token"}, "auth"),
+        (403, SUSPENDED, "fatal"),
+        (403, {"message": "Repository was archived so is read-only."}, "invalid"),
+        (403, {"message": "Unable to create comment because issue is locked."}, "invalid"),
+        (403, {"message": "You have exceeded a secondary rate limit"}, "transient"),
+        (404, {"message": "Not Found"}, "not_found"),
+        (409, {"message": "is at abc but expected def"}, "conflict"),
+        (410, {"message": "This issue was deleted"}, "not_found"),
+        (422, {"message": "Validation Failed"}, "invalid"),
+        (429, None, "transient"),
+        (451, {"message": "Repository access blocked"}, "not_found"),
+        (500, None, "unknown_outcome"),
+        (502, {"data": "<html>502</html>"}, "unknown_outcome"),
+        (503, "<html>", "transient"),
+        (504, None, "unknown_outcome"),
+    ],
+)
+def test_every_refusal_of_a_write_has_its_kind_and_one_line(status: int, body: object, kind: ErrKind) -> None:
+    now = FakeClock().now()
+    failed = error_from_response(status, body, {}, what="comment on a/b#1", write=True, now=now)
+    assert (failed.kind, failed.status) == (kind, status)
+    assert failed.error.startswith("could not comment on a/b#1: ")
+    read = error_from_response(status, body, {}, what="read a/b#1", write=False, now=now)
+    assert read.kind == ("transient" if kind == "unknown_outcome" else kind)
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ([{"resource": "Issue", "field": "title", "code": "missing_field"}], "Validation Failed (title missing_field)"),
+        ([{"message": "body is too long"}, "and more"], "Validation Failed (body is too long; and more)"),
+        ("as a text", "Validation Failed (as a text)"),
+        ([None, 7, {}], "Validation Failed"),
+        ({"odd": 1}, "Validation Failed"),
+    ],
+    ids=["field", "message", "text", "nonsense", "object"],
+)
+def test_what_is_wrong_with_a_field_is_told(errors: object, told: str) -> None:
+    body = {"message": "Validation Failed", "errors": errors}
+    failed = error_from_response(422, body, {}, what="do it", write=True, now=FakeClock().now())
+    assert failed.error == f"could not do it: {told}"
+
+
+def test_a_long_message_becomes_one_short_line() -> None:
+    body = {"message": "bad\r\nthings\n" * 100}
+    line = error_from_response(422, body, {}, what="do it", write=True, now=FakeClock().now()).error
+    assert len(line) == 300
+    assert line.startswith("could not do it: bad things bad")
+    assert line.isprintable()
+
+
+@on_one_loop
+async def test_a_label_of_the_repository_keeps_its_spelling(house: House, ada: GitHub) -> None:
+    house.repo.labels["plan:active"] = Label(900, "Plan:Active")
+    assert ok(await ada.create_issue(REPO, "Beans", "…", labels=["plan:active"])).labels == ("Plan:Active",)

@@ -1,0 +1,244 @@
+"""The choke point: spacing, bursts, the hour's budget, and what GitHub says about haste."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.github.client import GitHub
+from adapters.github.rate_limit import effective_remaining, limited_for_s, low_mark, retry_after_s
+from adapters.github.types import RateStatus
+from common.clock import FakeClock
+from tests.adapters.github.github_house import REPO, Door, House, err, ok, open_house, while_time_passes
+from town.github.faults import Fault, FaultKind
+
+on_one_loop = pytest.mark.asyncio(loop_scope="session")
+ISSUES = "/repos/ada/garden/issues"
+
+
+def gaps(house: House) -> list[float]:
+    return [later.at - earlier.at for earlier, later in pairwise(house.seen)]
+
+
+@on_one_loop
+async def test_parallel_calls_leave_one_by_one_with_the_spacing_between_them(house: House) -> None:
+    ada = house.client(spacing_s=5)
+    await while_time_passes(house.clock, asyncio.gather(*(ada.get_repository(REPO) for _ in range(4))))
+    assert gaps(house) == [5, 5, 5]
+
+
+@on_one_loop
+async def test_the_pages_of_a_list_are_spaced_too(house: House) -> None:
+    author = house.network.find("ada")
+    assert author
+    for _ in range(250):
+        house.network.open_issue(house.repo, author, title="bean")
+    ada = house.client(spacing_s=5)
+    assert len(ok(await while_time_passes(house.clock, ada.list_issues(REPO, limit=300)))) == 250
+    assert gaps(house) == [5, 5]
+
+
+@on_one_loop
+async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(house: House) -> None:
+    ada = house.client(spacing_s=5)
+    ok(await while_time_passes(house.clock, ada.create_issue(REPO, "Plan", "a")))
+
+    async def read_and_write() -> None:
+        async with ada.burst():
+            body = ok(await ada.get_issue(REPO, 1)).body
+            await asyncio.sleep(0.02)
+            ok(await ada.update_issue(REPO, 1, body=f"{body}b"))
+
+    calls = asyncio.gather(read_and_write(), ada.get_repository(REPO), read_and_write())
+    await while_time_passes(house.clock, calls)
+    assert [request.split("/")[0] for request in house.requests] == [
+        "POST ",
+        "GET ",
+        "PATCH ",
+        "GET ",
+        "GET ",
+        "PATCH ",
+    ]
+    assert gaps(house) == [5, 0, 5, 5, 0]
+    assert ok(await while_time_passes(house.clock, ada.get_issue(REPO, 1))).body == "abb"
+
+
+@on_one_loop
+async def test_what_a_burst_started_is_spaced_again_once_the_burst_is_over(house: House) -> None:
+    ada = house.client(spacing_s=5)
+    over = asyncio.Event()
+
+    async def later() -> None:
+        await over.wait()
+        for _ in range(2):
+            ok(await ada.get_repository(REPO))
+
+    async with ada.burst():
+        straggler = asyncio.create_task(later())
+        ok(await while_time_passes(house.clock, ada.get_repository(REPO)))
+    over.set()
+    await while_time_passes(house.clock, straggler)
+    assert gaps(house) == [5, 5]
+
+
+@on_one_loop
+async def test_a_low_budget_keeps_requests_here_until_the_hour_is_over(door: Door) -> None:
+    async with open_house(door, limit=20) as house:
+        ada = house.client()
+        for _ in range(19):
+            ok(await ada.whoami())
+        assert ada.rate.remaining == 1
+        held = err(await ada.whoami())
+        assert (held.kind, held.status, len(house.seen)) == ("transient", 503, 19)
+        assert held.retry_after == pytest.approx(3600, abs=1)
+        assert "low" in held.error
+        await house.clock.advance(3601)
+        assert ada.rate.remaining == 20
+        ok(await ada.whoami())
+
+
+@pytest.mark.parametrize(
+    ("remaining", "limit", "reset", "now", "left"),
+    [(0, 5000, 100, 99.9, 0), (0, 5000, 100, 100, 5000), (42, 60, 0, 7, 60), (4999, 5000, 10**10, 7, 4999)],
+)
+def test_the_budget_is_whole_again_once_its_hour_is_over(
+    remaining: int, limit: int, reset: int, now: float, left: int
+) -> None:
+    assert effective_remaining(remaining, limit, reset, now) == left
+
+
+@pytest.mark.parametrize(("limit", "mark"), [(5000, 100), (15_000, 100), (1000, 100), (60, 6), (0, 0)])
+def test_the_reserve_is_a_hundred_requests_or_a_tenth_of_fewer(limit: int, mark: int) -> None:
+    assert low_mark(limit) == mark
+
+
+@on_one_loop
+async def test_the_budget_is_read_from_every_answer_good_or_bad(house: House, ada: GitHub) -> None:
+    assert ada.rate == RateStatus(5000, 5000, 0)
+    ok(await ada.whoami())
+    assert (ada.rate.remaining, ada.rate.limit) == (4999, 5000)
+    assert ada.rate.reset_at == house.clock.now().timestamp() + 3600
+    assert err(await ada.get_issue(REPO, 99)).kind == "not_found"
+    assert ada.rate.remaining == 4998
+
+
+@on_one_loop
+@pytest.mark.parametrize("kind", ["secondary_limit", "too_many", "rate_limited"])
+async def test_a_read_that_came_too_fast_waits_as_told_and_is_sent_once_more(
+    house: House, ada: GitHub, kind: FaultKind
+) -> None:
+    house.faults.arm(Fault(kind, seconds=40))
+    ok(await while_time_passes(house.clock, ada.get_repository(REPO)))
+    assert gaps(house) == [40]
+
+
+@on_one_loop
+async def test_a_second_refusal_is_returned_and_respected(house: House, ada: GitHub) -> None:
+    house.faults.arm(Fault("secondary_limit", seconds=40, times=2))
+    failed = err(await while_time_passes(house.clock, ada.get_repository(REPO)))
+    assert (failed.kind, failed.status, failed.retry_after, len(house.seen)) == ("transient", 403, 40, 2)
+    assert "secondary rate limit" in failed.error
+    held = err(await ada.get_repository(REPO))
+    assert (held.status, held.retry_after, len(house.seen)) == (503, 40, 2)
+    await house.clock.advance(40)
+    ok(await ada.get_repository(REPO))
+
+
+@on_one_loop
+async def test_a_wait_of_more_than_five_minutes_is_not_waited_but_respected(house: House, ada: GitHub) -> None:
+    house.faults.arm(Fault("rate_limited", seconds=301))
+    failed = err(await ada.get_repository(REPO))
+    assert (failed.kind, failed.status, len(house.seen)) == ("transient", 403, 1)
+    assert failed.retry_after == 301
+    assert err(await ada.get_repository(REPO)).status == 503
+    assert len(house.seen) == 1
+
+
+@on_one_loop
+@pytest.mark.parametrize("kind", ["secondary_limit", "too_many", "rate_limited"])
+async def test_a_write_that_came_too_fast_is_handed_back_with_the_time_to_come_again(
+    house: House, ada: GitHub, kind: FaultKind
+) -> None:
+    house.faults.arm(Fault(kind, f"POST {ISSUES}", seconds=40))
+    failed = err(await ada.create_issue(REPO, "Beans", "…"))
+    assert (failed.kind, failed.retry_after, len(house.seen), house.issues()) == ("transient", 40, 1, 0)
+    assert err(await ada.create_issue(REPO, "Beans", "…")).status == 503
+    await house.clock.advance(40)
+    ok(await ada.create_issue(REPO, "Beans", "…"))
+    assert house.issues() == 1
+
+
+LIMITED = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1767614430"}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "wait"),
+    [
+        (429, {"retry-after": "17"}, "", 17),
+        (429, {}, "", 60),
+        (403, {"retry-after": "5", "x-ratelimit-remaining": "4000"}, "", 5),
+        (403, LIMITED, "API rate limit exceeded", 30),
+        (403, {"x-ratelimit-remaining": "0"}, "", 60),
+        (403, {"x-ratelimit-remaining": "4000"}, "You have exceeded a secondary rate limit.", 60),
+        (403, {"x-ratelimit-remaining": "4000"}, "Resource not accessible by personal access token", None),
+        (403, {}, "Must have admin rights to Repository.", None),
+        (404, {"retry-after": "5"}, "", None),
+        (500, LIMITED, "rate limit", None),
+        (200, LIMITED, "", None),
+    ],
+)
+def test_haste_is_told_from_other_refusals(
+    status: int, headers: dict[str, str], message: str, wait: float | None
+) -> None:
+    now = FakeClock().now()
+    assert limited_for_s(status, headers, message, now) == wait
+
+
+@pytest.mark.parametrize(
+    ("value", "wait"),
+    [
+        ("30", 30),
+        (" 7 ", 7),
+        ("Mon, 05 Jan 2026 12:01:00 GMT", 60),
+        ("Mon, 05 Jan 2026 11:00:00 GMT", 0),
+        ("soon", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str, wait: float | None) -> None:
+    assert retry_after_s({"retry-after": value}, FakeClock().now()) == wait
+
+
+@given(status=st.sampled_from([403, 429]), value=st.text(max_size=12), reset=st.text(max_size=12))
+def test_no_header_makes_the_wait_negative_or_an_error(status: int, value: str, reset: str) -> None:
+    headers = {"retry-after": value, "x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}
+    wait = limited_for_s(status, headers, "", FakeClock().now())
+    assert wait is not None
+    assert wait >= 0
+
+
+@on_one_loop
+async def test_a_write_is_held_back_at_the_last_moment_and_a_read_is_not(house: House) -> None:
+    why = "paused by the owner"
+    ada = house.client(held_back=lambda: why)
+    assert err(await ada.create_issue(REPO, "Beans", "…")).error == "paused by the owner"
+    ok(await ada.get_repository(REPO))
+    assert house.requests == ["GET /repos/ada/garden"]
+    why = ""
+    ok(await ada.create_issue(REPO, "Beans", "…"))
+
+
+@on_one_loop
+async def test_health_hears_of_every_request_how_the_service_was(house: House) -> None:
+    told: list[tuple[bool, str]] = []
+    ada = house.client(heard=lambda well, how: told.append((well, how)))
+    ok(await ada.whoami())
+    err(await ada.get_issue(REPO, 9))
+    house.faults.arm(Fault("server_error"))
+    err(await ada.create_issue(REPO, "Beans", "…"))
+    house.faults.arm(Fault("lost_request"))
+    err(await ada.create_issue(REPO, "Beans", "…"))
+    assert told == [(True, ""), (True, ""), (False, "HTTP 500"), (False, "no answer")]

@@ -1,0 +1,138 @@
+"""Addresses on GitHub: what they point to, and how they are found in texts and posts."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.github.parse_url import (
+    GitHubUrl,
+    extract_github_urls,
+    extract_github_urls_from_record,
+    extract_number_from_api_url,
+    parse_github_url,
+)
+from adapters.github.types import Repo
+
+LINK = "app.bsky.richtext.facet#link"
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("https://github.com/o/r/issues/12", GitHubUrl("o", "r", "issue", 12, "https://github.com/o/r/issues/12")),
+        ("github.com/o/r/pull/4#discussion", GitHubUrl("o", "r", "pull", 4, "https://github.com/o/r/pull/4")),
+        ("http://github.com/o/r.js/pull/4/files", GitHubUrl("o", "r.js", "pull", 4, "http://github.com/o/r.js/pull/4")),
+        (
+            "https://www.github.com/o-p/r_s/discussions/7?sort=new",
+            GitHubUrl("o-p", "r_s", "discussion", 7, "https://www.github.com/o-p/r_s/discussions/7"),
+        ),
+        ("https://github.com/o/r", None),
+        ("https://github.com/o/r/issues", None),
+        ("https://github.com/o/r/issues/new", None),
+        ("https://github.com/o/r/issues/0", None),
+        ("https://github.com/o/r/issues/12abc", None),
+        ("https://github.com/o/../issues/1", None),
+        ("https://github.com.evil.example/o/r/issues/1", None),
+        ("https://evil.example/github.com/o/r/issues/1", None),
+        ("https://user@github.com/o/r/issues/1", None),
+        ("ftp://github.com/o/r/issues/1", None),
+        ("", None),
+    ],
+)
+def test_an_address_points_to_an_issue_a_pull_request_a_discussion_or_nothing(
+    url: str, found: GitHubUrl | None
+) -> None:
+    assert parse_github_url(url) == found
+
+
+def test_another_server_counts_as_github_where_it_is_named() -> None:
+    url = "http://127.0.0.1:8080/ada/garden/issues/1"
+    assert parse_github_url(url) is None
+    found = parse_github_url(f"{url}#issuecomment-3", hosts=("127.0.0.1:8080",))
+    assert found == GitHubUrl("ada", "garden", "issue", 1, url)
+    assert found.place == Repo("ada", "garden")
+
+
+def test_each_thing_that_a_text_names_is_found_once_and_in_order() -> None:
+    text = (
+        "See github.com/o/r/issues/2, (https://github.com/O/R/issues/2#issuecomment-1) and\n"
+        "<https://github.com/o/r/pull/2>. Not notgithub.com/o/r/issues/5 nor x@github.com/o/r/issues/6; "
+        "last: github.com/a/b/discussions/1!"
+    )
+    found = [(one.type, one.owner, one.number, one.url) for one in extract_github_urls(text)]
+    assert found == [
+        ("issue", "o", 2, "https://github.com/o/r/issues/2"),
+        ("pull", "o", 2, "https://github.com/o/r/pull/2"),
+        ("discussion", "a", 1, "https://github.com/a/b/discussions/1"),
+    ]
+
+
+def facet(uri: object) -> dict[str, Any]:
+    return {"features": [{"$type": LINK, "uri": uri}]}
+
+
+def card(number: int) -> dict[str, Any]:
+    return {"external": {"uri": f"https://github.com/o/r/issues/{number}"}}
+
+
+TEXT = "look: github.com/o/r/issues/3"
+
+
+@pytest.mark.parametrize(
+    ("record", "numbers"),
+    [
+        ({"text": TEXT, "embed": card(2), "facets": [facet("https://github.com/o/r/issues/1")]}, [1]),
+        ({"text": TEXT, "embed": card(2), "facets": [facet("https://example.org/")]}, [2]),
+        ({"text": TEXT, "embed": {"media": card(2)}}, [2]),
+        ({"text": TEXT}, [3]),
+        ({"text": "nothing"}, []),
+        ({"text": None, "facets": [None, {"features": 7}, facet(7)], "embed": [1]}, []),
+        ({"facets": {"features": "x"}, "embed": {"external": "x", "media": None}}, []),
+    ],
+    ids=["links", "card", "media card", "text", "nothing", "nonsense", "more nonsense"],
+)
+def test_a_post_is_read_by_its_links_then_its_card_then_its_text(record: dict[str, Any], numbers: list[int]) -> None:
+    assert [one.number for one in extract_github_urls_from_record(record)] == numbers
+
+
+def test_addresses_from_a_text_come_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    extract_github_urls_from_record({"text": TEXT})
+    assert "may be cut short" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "number"),
+    [
+        ("https://api.github.com/repos/o/r/issues/12", 12),
+        ("https://api.github.com/repos/o/r/pulls/9", 9),
+        ("https://api.github.com/repos/o/r/pulls/9?page=2", 9),
+        ("https://api.github.com/repos/o/r/commits/abc", None),
+        ("https://api.github.com/repos/o/r/issues/12/comments", None),
+        ("", None),
+    ],
+)
+def test_the_number_at_the_end_of_an_interface_address(url: str, number: int | None) -> None:
+    assert extract_number_from_api_url(url) == number
+
+
+NAMES = st.text(string.ascii_letters + string.digits, min_size=1, max_size=12)
+
+
+@given(owner=NAMES, name=NAMES, number=st.integers(1, 10**9), kind=st.sampled_from(["issues", "pull", "discussions"]))
+def test_what_is_written_as_an_address_is_read_back(owner: str, name: str, number: int, kind: str) -> None:
+    url = f"https://github.com/{owner}/{name}/{kind}/{number}"
+    found = parse_github_url(url)
+    assert found
+    assert (found.owner, found.repo, found.number, found.url) == (owner, name, number, url)
+    assert extract_github_urls(f"a ({url}) b {url}#x") == [found]
+
+
+@given(st.text(max_size=200))
+def test_no_text_is_an_error(text: str) -> None:
+    assert isinstance(extract_github_urls(f"github.com/{text}"), list)
+    assert extract_number_from_api_url(text) is None or text
