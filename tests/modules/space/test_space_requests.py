@@ -306,13 +306,9 @@ OWN = st.builds(OwnWork, st.integers(0, 2), st.integers(0, 2), st.booleans())
 INTENTS: st.SearchStrategy[Intent] = st.sampled_from(["action_request", "discussion", "follow_up"])
 
 
-@given(st.integers(0, 300), DEEDS, OWN, INTENTS, st.booleans())
+@given(s=st.integers(0, 300), deeds=DEEDS, own=OWN, intent=INTENTS, frozen=st.booleans())
 def test_a_look_never_opens_what_is_fulfilled_but_for_a_question_after_a_failure(
-    s: int,
-    deeds: list[Deed],
-    own: OwnWork,
-    intent: Intent,
-    frozen: bool,  # noqa: FBT001
+    s: int, deeds: list[Deed], own: OwnWork, intent: Intent, *, frozen: bool
 ) -> None:
     latest = host("what became of it?", s=5, intent=intent)
     after = look(promised(ASKED), s, *deeds, latest=latest, own=own, frozen=frozen)
