@@ -77,6 +77,14 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Degraded": frozenset({"service", "since", "avoid"}),
         "Avoid": frozenset(),
     },
+    "commitments": {
+        "System Prompt": frozenset({"bluesky_username"}),
+        "Announcement Message": frozenset({"promise", "what"}),
+        "Extraction": frozenset({"agent_name"}),
+        "Extraction Message": frozenset({"replies", "repo", "conversation"}),
+        "Enrichment": frozenset(),
+        "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
+    },
     "commissioning": {
         "System Prompt": frozenset({"owner_handle", "today"}),
         "Opening": frozenset(),
@@ -94,6 +102,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Saturation": frozenset({"agents", "own"}),
         "Context": frozenset({"items"}),
         "Peer": frozenset({"name", "voice", "interests", "learning", "essence", "reflection", "relationship"}),
+        "Progress": frozenset({"workspace", "plan", "done", "total", "active", "blocked"}),
         "Relationship": frozenset({"value"}),
         "Config": frozenset(
             {

@@ -1,0 +1,68 @@
+"""What the room sees of a promise being kept: that we act, what we claim, how it ended. Without a room, nothing.
+
+Nothing here is kept; a claim ends by itself a minute after the process.
+"""
+
+from __future__ import annotations
+
+from common.clock import Clock
+from common.constants import CLAIM_RENEWAL_INTERVAL_MS, SECOND_MS
+from modules.commitments.policy import claim_target
+from modules.commitments.types import QueuedCommitment, Room
+
+_TARGET_CHARS = 60
+
+
+class Presence:
+    """Shows it. What cannot be said is not said later: the room would learn nothing from it."""
+
+    def __init__(self, room: Room | None, clock: Clock) -> None:
+        self._room = room
+        self._clock = clock
+        self._claimed_at: dict[str, float] = {}
+        self._acting = False
+
+    def holder(self, commitment: QueuedCommitment) -> str:
+        """Who else works at it; "" if nobody does."""
+        room = self._active()
+        return (room.has_active_claim(commitment.type, claim_target(commitment)) or "") if room else ""
+
+    async def begins(self, commitment: QueuedCommitment) -> None:
+        """A try begins."""
+        if (room := self._active()) is None:
+            return
+        self._acting = True
+        target = claim_target(commitment)
+        await room.send_state("acting", f"fulfilling {commitment.type}: {target[:_TARGET_CHARS]}")
+        await room.send_claim(commitment.type, target)
+        self._claimed_at[commitment.id] = self._clock.monotonic()
+
+    async def goes_on(self, commitment: QueuedCommitment) -> None:
+        """It is still worked at: the claim is renewed every 30 s."""
+        room, last = self._active(), self._claimed_at.get(commitment.id)
+        now = self._clock.monotonic()
+        if room is None or (last is not None and now - last < CLAIM_RENEWAL_INTERVAL_MS / SECOND_MS):
+            return
+        await room.renew_claim(commitment.type, claim_target(commitment))
+        self._claimed_at[commitment.id] = now
+
+    async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:
+        """A try ended, well if there is no `error`."""
+        self._claimed_at.pop(commitment.id, None)
+        if room := self._active():
+            await room.send_action_result(
+                commitment.type, claim_target(commitment), success=not error, link=link, error=error
+            )
+
+    def let_go(self, commitment: QueuedCommitment) -> None:
+        """It is not worked at for now: the claim runs out."""
+        self._claimed_at.pop(commitment.id, None)
+
+    async def rests(self) -> None:
+        """Nothing is being done any more."""
+        if self._acting and (room := self._active()):
+            await room.send_state("idle")
+        self._acting = False
+
+    def _active(self) -> Room | None:
+        return self._room if self._room is not None and self._room.is_active else None

@@ -1,0 +1,189 @@
+"""Asks the model for words about promises: which were made, what a thin one should say in full, how to tell it is kept.
+
+Keeps nothing. Each call is one request with its deadline at the gateway; what fails leaves things as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from common.clock import Clock
+from common.errors import Fatal, SoulError
+from common.schemas import Commitment, CommitmentType, CommitmentValidation, ExtractedCommitment, validate_commitments
+from common.text.graphemes import fit_post_text
+from modules.commitments.policy import title_of
+from modules.commitments.promising import may_promise
+from modules.commitments.types import QueuedCommitment
+from modules.foreign_text import Framer, clean, one_line
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.llm_gateway.gateway import LLMGateway
+from modules.llm_gateway.types import Message
+from modules.prompt.prompter import Prompter
+from modules.skills import Skills
+from modules.tools.types import Provenance
+
+SKILL = "commitments"
+THIN_CHARS = 80
+RICH_CHARS = 50
+
+_EXTRACTION_TOKENS = 500
+_BODY_TOKENS = 1_500
+_POST_TOKENS = 300
+_TITLE_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What the model says of promises.
+
+    Attributes:
+        agent_name: who speaks.
+        bluesky_username: the same, on Bluesky.
+        gateway: the model.
+        prompter: tells it who it is, where it speaks in public.
+        skills: has the words.
+        journal: hears what could not be asked.
+        clock: tells when.
+        rng: draws the boundaries of foreign text.
+
+    """
+
+    agent_name: str
+    bluesky_username: str
+    gateway: LLMGateway
+    prompter: Prompter
+    skills: Skills
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+
+    async def extract_commitments(
+        self, replies: Sequence[str], *, context: str = "", repo: str = "", done: Sequence[CommitmentType] = ()
+    ) -> tuple[ExtractedCommitment, ...]:
+        """The promises that our own words hold; none where they hold no word of a promise, or nobody can be asked.
+
+        Args:
+            replies: what we said.
+            context: what others said before it.
+            repo: `owner/name` of the repository that is talked about, if known.
+            done: kinds of work that were done in the same breath, so that nothing of it is still to be done.
+
+        """
+        said = [reply for reply in replies if may_promise(reply)]
+        if not said:
+            return ()
+        framed = self._framed("conversation", context) if context.strip() else "-"
+        asked = self.skills.render(
+            SKILL,
+            "Extraction Message",
+            replies="\n".join(f"{number}. {one_line(reply, 5_000)}" for number, reply in enumerate(said, 1)),
+            repo=repo or "-",
+            conversation=framed,
+        )
+        system = self.skills.render(SKILL, "Extraction", agent_name=self.agent_name)
+        answer = await self._ask(asked, system, _EXTRACTION_TOKENS, "extraction")
+        return tuple(one for one in read_extracted(answer) if one.confidence != "low" and one.type not in done)
+
+    async def enrich(self, commitment: Commitment, conversation: str) -> str:
+        """A full body for a thin one; the body as it is where that is not needed, or not to be had."""
+        thin = commitment.description
+        if commitment.type not in {"create_issue", "create_plan"} or len(thin) >= THIN_CHARS:
+            return thin
+        asked = self.skills.render(
+            SKILL,
+            "Enrichment Message",
+            title=one_line(commitment.title or thin, _TITLE_CHARS),
+            repo=commitment.repo or "-",
+            description=thin or "-",
+            conversation=self._framed("conversation", conversation) if conversation.strip() else "-",
+        )
+        body = (await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")).strip()
+        return body if len(body) > RICH_CHARS else thin
+
+    async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
+        """A post that tells, in the SOUL's own words, that a promise was kept; it ends in the link.
+
+        Raises:
+            SoulError: as `LLMGateway.chat`.
+
+        """
+        prompt = await self.prompter.prompt(
+            skill=SKILL,
+            variables={"bluesky_username": self.bluesky_username},
+            audience="bluesky",
+            session_key=SKILL,
+            now=self.clock.now(),
+            least=Provenance.SELF,
+            bare=True,
+        )
+        asked = self.skills.render(
+            SKILL,
+            "Announcement Message",
+            promise=one_line(commitment.source_reply_text, _TITLE_CHARS),
+            what=one_line(title_of(commitment), _TITLE_CHARS),
+        )
+        said = await self.gateway.chat(
+            [Message("user", asked)],
+            system=prompt.blocks,
+            max_tokens=_POST_TOKENS,
+            purpose=SKILL,
+            importance="commitment",
+        )
+        words = one_line(said.replace(url, " "), 1_000).strip(" \"'“”")
+        return fit_post_text(words, url) if words else ""
+
+    async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> str:
+        """The answer; "" where there is none for now, which is told."""
+        try:
+            return await self.gateway.chat(
+                [Message("user", asked)],
+                system=system,
+                max_tokens=max_tokens,
+                temperature=0,
+                purpose=f"{SKILL}-{what}",
+                importance="commitment",
+            )
+        except Fatal:
+            raise
+        except SoulError as error:
+            summary = f"The model could not be asked for {what}"
+            await self.journal.record(Entry("error", "commitments", summary, line="warn", reason=str(error)))
+            return ""
+
+    def _framed(self, kind: str, text: str) -> str:
+        return Framer(self.skills, self.rng).frame(kind, author="several", uri="", text=text)
+
+
+def read_extracted(answer: str) -> list[ExtractedCommitment]:
+    """The promises in a model's answer: its JSON array, whatever stands around it; what does not fit is left out."""
+    begin, end = answer.find("["), answer.rfind("]")
+    try:
+        items: Any = json.loads(answer[begin : end + 1]) if 0 <= begin < end else []
+    except (ValueError, RecursionError):
+        return []
+    found = []
+    for item in items if isinstance(items, list) else []:
+        try:
+            found.append(ExtractedCommitment.model_validate(item))
+        except ValidationError:
+            continue
+    return found
+
+
+def as_commitments(
+    extracted: Sequence[ExtractedCommitment], *, repo: str = "", social_only: bool = False
+) -> CommitmentValidation:
+    """The same as a decision's commitments, so that they pass the same checks; `repo` where none is named."""
+    return validate_commitments([_raw(one, repo) for one in extracted], social_only=social_only)
+
+
+def _raw(one: ExtractedCommitment, repo: str) -> dict[str, Any]:
+    raw = {"title": clean(one.description), **one.params, "type": one.type}
+    return raw if raw.get("repo") or one.type == "post_bluesky" else {**raw, "repo": repo}
