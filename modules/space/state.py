@@ -6,7 +6,6 @@ queue, relationships in their file.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,14 +13,15 @@ from datetime import datetime, timedelta
 
 from adapters.space.types import Said, is_host
 from common.clock import parse_iso_or_none
-from common.constants import SPACE_HISTORY_KEPT, SPACE_IDLE_RESET_MS
-from modules.space.types import HistoryEntry, HostRequest, Intent
+from common.constants import SPACE_HISTORY_KEPT, SPACE_IDLE_RESET_MS, SPACE_OPENER_SILENCE_MS
+from modules.space.targets import point_summary
+from modules.space.types import Deed, HistoryEntry, HostRequest, Intent
 
 POINTS_KEPT = 15
+DEEDS_KEPT = 200
 
-_POINT_WORDS = 10
 _SAME_OWN_WORDS_S = 120
-_NOT_WORD = re.compile(r"[^\w\s]")
+_LONG_SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
 
 
 @dataclass(slots=True)
@@ -39,8 +39,11 @@ class Conversation:
         joined_at: when we came in.
         cooldown_until: until then we only listen.
         spoken: how many messages of ours were said in this life.
-        opened_at: when anybody last opened a conversation here, by our own count.
-        retried: the request for which we already tried a second time in this check.
+        heard_at: when anybody last spoke, the replayed record included; a pause does not end it.
+        opened_at: when an agent last broke a long silence, or we tried to.
+        deeds: what peers did, as far as requests are concerned.
+        issues: links to issues that peers made, and who made each.
+        asked_for_repo: the request for which the host was asked for a repository.
 
     """
 
@@ -54,7 +57,11 @@ class Conversation:
     joined_at: datetime | None = None
     cooldown_until: datetime | None = None
     spoken: int = 0
+    heard_at: datetime | None = None
     opened_at: datetime | None = None
+    deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=DEEDS_KEPT))
+    issues: dict[str, str] = field(default_factory=dict)
+    asked_for_repo: str = ""
     _count: int = 0
 
     def take_in(self, said: Sequence[Said], now: datetime) -> list[HistoryEntry]:
@@ -102,15 +109,19 @@ class Conversation:
         self.pinned = (f"Repo: {self.repo}",) if self.repo else ()
         self.history.clear()
         self.points.clear()
+        self.deeds.clear()
+        self.issues.clear()
         self.repo = None
         self.request = HostRequest()
+        self.asked_for_repo = ""
         self.last_activity_at = None
 
     def leave(self, now: datetime) -> None:
         """Another room, or the same one anew: nothing of the talk before belongs to it."""
         self.reset()
         self.pinned = ()
-        self.joined_at, self.cooldown_until, self.opened_at = now, None, None
+        self.joined_at, self.cooldown_until = now, None
+        self.heard_at = self.opened_at = None
 
     def classified(self, intents: dict[str, Intent]) -> None:
         """Note what the host's messages mean, by their ids."""
@@ -159,11 +170,9 @@ class Conversation:
     def _note(self, new: Iterable[HistoryEntry], now: datetime) -> None:
         for entry in new:
             if not entry.is_host:
-                self.points.append(point_of(entry.name, entry.content))
+                self.points.append(point_summary(entry.name, entry.content))
+                if self.heard_at is None or entry.at - self.heard_at >= _LONG_SILENCE:
+                    self.opened_at = entry.at
+            self.heard_at = max(entry.at, self.heard_at or entry.at)
             if not entry.replayed:
                 self.last_activity_at = now
-
-
-def point_of(name: str, content: str) -> str:
-    """What a message was about: its author and its first ten words."""
-    return f"{name}: {' '.join(_NOT_WORD.sub('', content).split()[:_POINT_WORDS])}"

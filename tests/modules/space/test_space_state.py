@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Said
 from common.clock import FakeClock, iso
-from modules.space.state import Conversation, point_of
+from modules.space.state import Conversation
 
 NOW = FakeClock().now()
 
@@ -109,7 +109,6 @@ def test_a_point_is_an_author_and_ten_words() -> None:
         talk.take_in([said("rebecca", f"{number}, one, two! three four five six seven eight nine ten", number)], NOW)
     assert len(talk.points) == 15
     assert talk.points[-1] == "rebecca: 19 one two three four five six seven eight nine"
-    assert point_of("x", "") == "x: "
 
 
 @settings(max_examples=60)

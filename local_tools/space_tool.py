@@ -1,0 +1,56 @@
+"""The one tool of a turn in the agent space: the model says what it decided, and the life does the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL
+from modules.space.decide import SpaceTurn
+from modules.tools.types import Provenance, Tool, ToolResult, Turn
+
+_COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
+
+
+class DecisionInput(BaseModel):
+    """What was decided; what a commitment holds is looked at later, one by one."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="ignore")
+
+    should_speak: StrictBool = Field(alias="shouldSpeak", description="Whether you speak now.")
+    reason: str = Field(default="", description="Why, in a few words.")
+    message: str = Field(default="", description="What you say: plain prose, no lists.")
+    commitments: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="What you promise with it; description is the finished text.",
+        json_schema_extra={"items": _COMMITMENTS["items"]},
+    )
+    adjust_behavior: dict[str, Any] | None = Field(
+        default=None, alias="adjustBehavior", description="Leave it out, unless you change your pace."
+    )
+
+
+class SpaceTools:
+    """The handler; it needs nothing."""
+
+    async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
+        if args.should_speak and not (args.message.strip() or args.commitments):
+            return ToolResult("Error: shouldSpeak is true, but message is empty. Write what you say.", is_error=True)
+        return ToolResult("Noted.", ends_turn=True, data={"decision": args.model_dump(by_alias=True)})
+
+
+def space_tools() -> tuple[Tool, ...]:
+    """The tools of the agent space."""
+    return (
+        Tool(
+            name=SPACE_DECISION_TOOL,
+            description="Say whether you speak in the room, what, and what you promise with it.",
+            input_model=DecisionInput,
+            capability="social",
+            needs=Provenance.STRANGER,
+            handler=SpaceTools().decide,
+            subject=SpaceTurn,
+            effect="look",
+        ),
+    )

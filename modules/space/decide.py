@@ -1,0 +1,187 @@
+"""Asks the model what to do at a moment in the room, and reads what it said.
+
+The decision is a call of one tool that leaves nothing behind; everything that follows from it is the life's own doing.
+A model that writes its decision as text is understood as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.clock import Clock
+from common.schemas import (
+    SPACE_DECISION_TOOL,
+    Commitment,
+    Dropped,
+    SpaceDecision,
+    parse_space_decision,
+    validate_commitments,
+)
+from modules.foreign_text import one_line
+from modules.llm_gateway.types import Importance, Message
+from modules.prompt.prompter import Prompter, TurnPrompt
+from modules.skills import Skills
+from modules.space.config import SpaceConfig
+from modules.space.notes import SKILL
+from modules.space.prompting import Prompting
+from modules.space.scene import Scene
+from modules.thinker import Thinker
+from modules.thinking import Thought
+from modules.tools.policy import sunk
+from modules.tools.types import Provenance, Turn
+
+ACTION_SKILL = "space-action"
+LOOP = "space"
+SESSION = "space:room"
+
+_ROUNDS = 2
+_QUERY_CHARS = 500
+_REQUEST_CHARS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceTurn:
+    """The moment that a turn is about; its tool exists only there."""
+
+    scene: Scene
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the model decided; with `error`, why there is no decision.
+
+    Attributes:
+        decision: as it was made.
+        commitments: those of its commitments that are whole and of a kind that this life may keep.
+        dropped: the others, with the reason.
+        error: "" if there is a decision.
+
+    """
+
+    decision: SpaceDecision | None = None
+    commitments: tuple[Commitment, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    error: str = ""
+
+    @property
+    def message(self) -> str:
+        """What it wants to say; "" if it does not want to speak."""
+        decision = self.decision
+        return (decision.message or "").strip() if decision and decision.should_speak else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Asks.
+
+    Attributes:
+        me: our own name in the room.
+        prompter: says who the SOUL is, and what it knows.
+        prompting: says how things stand in the room.
+        skills: have the words.
+        thinker: the mind.
+        clock: tells when.
+        social_only: whether this life has no GitHub.
+
+    """
+
+    me: str
+    prompter: Prompter
+    prompting: Prompting
+    skills: Skills
+    thinker: Thinker
+    clock: Clock
+    social_only: bool
+
+    async def decide(self, scene: Scene, config: SpaceConfig) -> Decided:
+        """What to do now. Raises what `Thinker.think` raises."""
+        turn = self._turn(scene, "mention" if scene.from_host or scene.is_open else "own")
+        system = await self._system(SKILL, scene, turn)
+        room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
+        text = self.prompting.user_message(scene, config, room_tokens=room)
+        return self._read(await self._think(turn, system, text, SKILL))
+
+    async def act(self, scene: Scene, problem: str) -> Decided:
+        """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
+        turn = self._turn(scene, "commitment")
+        system = await self._system(ACTION_SKILL, scene, turn, bare=True)
+        text = self.skills.render(
+            ACTION_SKILL,
+            "User Message Template",
+            request=self.prompting.framed_post(scene, scene.request.content[:_REQUEST_CHARS]),
+            repo=scene.repo or "-",
+            problem=one_line(problem, _QUERY_CHARS),
+        )
+        return self._read(await self._think(turn, system, text, ACTION_SKILL))
+
+    def _turn(self, scene: Scene, importance: Importance) -> Turn:
+        return Turn(
+            loop=LOOP,
+            provenance=Provenance.PEER,
+            cause_id=scene.thread_uri,
+            subject=SpaceTurn(scene),
+            importance=importance,
+        )
+
+    async def _system(self, skill: str, scene: Scene, turn: Turn, *, bare: bool = False) -> TurnPrompt:
+        about = scene.batch[-1].content if scene.batch else scene.request.content
+        return await self.prompter.prompt(
+            skill=skill,
+            variables={"agent_name": self.me},
+            audience="space",
+            session_key=SESSION,
+            query=about[:_QUERY_CHARS],
+            now=self.clock.now(),
+            least=turn.provenance,
+            bare=bare,
+        )
+
+    async def _think(self, turn: Turn, system: TurnPrompt, text: str, purpose: str) -> Thought:
+        return await self.thinker.think(
+            turn=turn,
+            system=system,
+            messages=(Message("user", text),),
+            purpose=purpose,
+            tool_choice="required",
+            only=(SPACE_DECISION_TOOL,),
+            max_rounds=_ROUNDS,
+        )
+
+    def _read(self, thought: Thought) -> Decided:
+        raw, error = _raw(thought)
+        if error:
+            return Decided(error=error)
+        parsed = parse_space_decision(raw)
+        if parsed.data is None:
+            return Decided(error=parsed.error)
+        checked = validate_commitments(parsed.data.commitments or [], social_only=self.social_only)
+        return Decided(parsed.data, checked.valid, checked.dropped)
+
+
+def _raw(thought: Thought) -> tuple[Any, str]:
+    """The decision as it came, or why there is none; a call that was refused says more than the words around it."""
+    for call, result in reversed(thought.calls):
+        if result.ends_turn:
+            return result.data["decision"], ""
+        if not call.malformed and result.content.startswith("BLOCKED"):
+            return None, result.content
+    found = read_json(thought.text)
+    if found is not None:
+        return found, ""
+    refused = next((result.content for _, result in reversed(thought.calls)), "")
+    return None, refused or f"the model decided nothing that can be read ({thought.stopped})"
+
+
+def read_json(text: str) -> Mapping[str, Any] | None:
+    """The object from the first brace of `text` to its last; None if that is none."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return None
+    try:
+        found = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,141 @@
+"""Takes in what the room said and did since the last look: words into the talk, deeds beside it.
+
+The room's record comes back at each join; what in it we did in a former life counts as anybody's deeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from adapters.space.client import SpaceClient
+from adapters.space.types import ActionDone, Claimed, Event, History, LogEntry, Said, is_host
+from common.clock import Clock, parse_iso_or_none
+from common.constants import MINUTE_MS
+from modules.commitments.queue import CommitmentQueue
+from modules.space.relationships import PeerRelationships
+from modules.space.repo import detect_repo
+from modules.space.requests import is_done_chat
+from modules.space.state import Conversation
+from modules.space.types import Deed, HistoryEntry
+
+_STILL_NEW = timedelta(milliseconds=MINUTE_MS)
+_LOST = "a peer was first"
+
+
+@dataclass(slots=True)
+class Perceiver:
+    """Looks, and keeps the talk up to date.
+
+    Attributes:
+        client: our place in the room.
+        talk: what we keep in mind of it.
+        relationships: whom we talked with.
+        queue: promises; one whose claim was lost is withdrawn.
+        clock: tells when.
+        on_reset: hears that another conversation begins.
+
+    """
+
+    client: SpaceClient
+    talk: Conversation
+    relationships: PeerRelationships
+    queue: CommitmentQueue
+    clock: Clock
+    on_reset: Callable[[], None] = lambda: None
+    _joins: int = field(default=0, init=False)
+
+    def look(self) -> list[HistoryEntry]:
+        """What others said since the last look and is still new, oldest first."""
+        now = self.clock.now()
+        self._enter(now)
+        if self.talk.is_idle(now):
+            self.talk.reset()
+            self.on_reset()
+        events = self.client.take_events()
+        own = [event for event in events if isinstance(event, Said) and event.name == self.talk.me]
+        said = sorted([*self.client.get_and_flush_messages(), *own], key=lambda one: one.timestamp)
+        new = self.talk.take_in(said, now)
+        self.talk.deeds.extend(deeds_in(events, self.talk.me, self.client.agent_id, now))
+        self.talk.issues |= dict(_issues(events, self.talk.me))
+        self.talk.repo = detect_repo(self.talk.history) or self.talk.repo or _pinned(self.talk.pinned)
+        if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
+            self.relationships.talked_with(names)
+        for action, target in self.client.lost_claims():
+            self.queue.withdraw_claimed(action, target, _LOST)
+        return self._still_new(new, now)
+
+    def _enter(self, now: datetime) -> None:
+        """Since the last look we came into a room, perhaps into another one."""
+        if self.client.joins == self._joins:
+            return
+        if self._joins and self.client.fresh_room:
+            self.talk.leave(now)
+            self.on_reset()
+        self._joins = self.client.joins
+        self.talk.joined_at = now
+
+    def _still_new(self, new: Sequence[HistoryEntry], now: datetime) -> list[HistoryEntry]:
+        """Without our own words, and of what was replayed only what nobody had the time to answer."""
+        spoke = max((entry.at for entry in self.talk.own_messages), default=None)
+        return [
+            entry
+            for entry in new
+            if not entry.is_me
+            and (not entry.replayed or (now - entry.at < _STILL_NEW and (spoke is None or entry.at > spoke)))
+        ]
+
+
+def deeds_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Iterator[Deed]:
+    """What was done that counts for a request; ours only where the record tells of a former life."""
+    for event in events:
+        if isinstance(event, History):
+            for entry in event.entries:
+                if entry.agent_id != my_id and not is_host(entry.agent_name, entry.agent_id):
+                    yield from _recorded(entry, now)
+        elif isinstance(event, Claimed | ActionDone | Said) and event.name != me:
+            yield from _done(event, parse_iso_or_none(event.timestamp) or now)
+
+
+def _done(event: Claimed | ActionDone | Said, at: datetime) -> Iterator[Deed]:
+    match event:
+        case Claimed():
+            yield Deed("claim", event.name, at, event.action, event.target)
+        case ActionDone():
+            yield Deed("success" if event.success else "failure", event.name, at, event.action, event.target)
+        case Said() if not event.by_host and is_done_chat(event.content):
+            yield Deed("done_chat", event.name, at)
+
+
+def _recorded(entry: LogEntry, now: datetime) -> Iterator[Deed]:
+    at = parse_iso_or_none(entry.timestamp) or now
+    if entry.type == "chat" and is_done_chat(entry.content):
+        yield Deed("done_chat", entry.agent_name, at)
+    elif entry.type == "claim":
+        action, _, target = entry.content.partition(":")
+        yield Deed("claim", entry.agent_name, at, action, target)
+    elif entry.type == "action_result":
+        result = _object(entry.content)
+        action, target = str(result.get("action", "")), str(result.get("target", ""))
+        yield Deed("success" if result.get("success") is True else "failure", entry.agent_name, at, action, target)
+
+
+def _issues(events: Iterable[Event], me: str) -> Iterator[tuple[str, str]]:
+    """Links to issues that peers made, and who made each."""
+    for event in events:
+        if isinstance(event, ActionDone) and event.success and event.action == "create_issue" and event.name != me:
+            yield event.link, event.name
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _pinned(pinned: Iterable[str]) -> str | None:
+    return next((text.removeprefix("Repo: ") for text in pinned if text.startswith("Repo: ")), None)
