@@ -125,7 +125,7 @@ SCOPE_INFLATION = _whole(
 """Piling more onto a request than was asked."""
 
 _ANYBODY = r"someone|somebody|anyone|anybody|folks|they|you"
-_THING = r"(?:\w+ ){0,3}(?:issue|plan|PR|pull request|ticket|one|it)"
+_THING = r"(?:\w+ ){0,3}(?:issue|plan|PR|pull request|ticket)"
 
 
 @lru_cache(maxsize=_PEER_SETS_REMEMBERED)
