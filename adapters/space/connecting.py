@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
 OPEN_WITHIN_S: Final = 10.0
-CLOSE_WITHIN_S: Final = 2.0
+CLOSE_WITHIN_S: Final = 1.0
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 """Larger than what a room takes from us: the record of a lively one outgrows 1 MiB, and it comes in one frame."""
 
@@ -70,6 +70,9 @@ async def open_connection(url: str, *, keepalive_s: float) -> ClientConnection |
 
 
 def without_secrets(url: str) -> str:
-    """An address as it may be shown: no token, no password."""
-    parts = urlsplit(url)
+    """An address as it may be shown: no token, no password; "" for what is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/") if parts.netloc else ""

@@ -77,7 +77,7 @@ class Line:
             self._resting.set()
 
     async def close(self) -> None:
-        """Make `run` return, and wait for it, 8 s at most."""
+        """Make `run` return, and wait for it, 4 s at most."""
         self._closing.set()
         await first_of(self._resting.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
 

@@ -1,0 +1,64 @@
+"""A SOUL's client with its time in the hands of a test."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from adapters.space.client import SpaceClient
+from common.clock import FakeClock
+from common.result import ApiResult, Ok
+from tests.adapters.space.scripted_room import until
+
+
+class Member:
+    """A client and what it told its owner."""
+
+    def __init__(self, find: Callable[[], Awaitable[ApiResult[str]]], **more: Any) -> None:
+        self.clock = more.pop("clock", None) or FakeClock()
+        self.notices: list[tuple[str, str, str]] = []
+        self.client = SpaceClient(
+            agent_name=more.pop("agent_name", "ada"),
+            agent_version="1.2.3",
+            capabilities=("social", "code"),
+            discover=find,
+            clock=self.clock,
+            rng=random.Random(7),
+            notice=self._note,
+            **more,
+        )
+
+    async def _note(self, kind: str, message: str, detail: str) -> None:
+        self.notices.append((kind, message, detail))
+
+    async def joined(self, times: int) -> None:
+        """Wait until it has joined so often."""
+        await until(lambda: self.client.joins >= times)
+
+    def told(self, message: str) -> list[str]:
+        """The details that came with a message to the owner."""
+        return [detail for _, told, detail in self.notices if told == message]
+
+
+def at(url: str) -> Callable[[], Awaitable[ApiResult[str]]]:
+    """Discovery that always finds the room there."""
+
+    async def find() -> ApiResult[str]:
+        return Ok(url)
+
+    return find
+
+
+@asynccontextmanager
+async def living(member: Member) -> AsyncIterator[SpaceClient]:
+    """The client lives while the block runs."""
+    async with asyncio.TaskGroup() as group:
+        life = group.create_task(member.client.run())
+        try:
+            yield member.client
+        finally:
+            await member.client.close()
+            await life

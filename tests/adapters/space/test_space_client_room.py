@@ -1,0 +1,439 @@
+"""A client in a room of plain WebSockets: joining, hearing, saying, and what the room's refusals do."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adapters.space.client import SpaceClient
+from adapters.space.types import (
+    ActionDone,
+    Claimed,
+    History,
+    IdentitySummary,
+    Reflected,
+    Refused,
+    Said,
+    WorkspaceProgress,
+)
+from common.result import Err, Ok
+from modules.commitments.types import Room
+from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until
+
+
+async def _welcome(visit: Visit) -> None:
+    await visit.welcome()
+    await visit.until_gone()
+
+
+async def _echo(visit: Visit) -> None:
+    await visit.welcome()
+    while True:
+        await visit.echo(await visit.hear("chat"))
+
+
+def _contents(messages: list[Said]) -> list[str]:
+    return [said.content for said in messages]
+
+
+async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order() -> None:
+    room = ScriptedRoom(_welcome)
+    async with room.open():
+        member = Member(at(f"{room.url}/?token=hush-hush"))
+        async with living(member) as client:
+            await until(lambda: client.status == "joined")
+            assert client.is_active
+            assert room.visits[0].me == {
+                "type": "join",
+                "name": "ada",
+                "id": client.agent_id,
+                "version": "1.2.3",
+                "capabilities": ["social", "code"],
+                "timestamp": AT,
+            }
+            request = room.visits[0].socket.request
+            assert request
+            assert request.path == "/?token=hush-hush"
+            await until(lambda: member.told("Joined agent space"))
+        await until(lambda: room.live == 0)
+        assert room.visits[0].socket.close_code == 1000
+        assert room.visits[0].socket.close_reason == "Client disconnecting"
+    assert client.status == "disconnected"
+    assert client.url == room.url
+    assert member.told("Space discovered") == member.told("Joined agent space") == [room.url]
+    assert "hush" not in repr(member.notices)
+
+
+def test_its_id_tells_name_and_time_of_birth() -> None:
+    name, born = Member(at("ws://127.0.0.1:1")).client.agent_id.split("-")
+    assert (name, int(born, 36)) == ("ada", 1_767_614_400_000)
+
+
+async def test_hears_others_and_not_itself_and_remembers_who_is_there() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome(agents=[present_as("bob", capabilities=["github"])])
+        await visit.chat("bob", "hello")
+        await visit.chat("host", "welcome", addressed=["ada"])
+        await visit.chat("ada", "my own echo")
+        await visit.tell(type="typing", name="bob", id="bob-1", timestamp=AT)
+        await visit.tell(type="claim", name="bob", id="bob-1", action="create_issue", target="o/r", timestamp=AT)
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(client.claims)
+            messages = client.get_and_flush_messages()
+            assert _contents(messages) == ["hello", "welcome"]
+            assert messages[1].by_host
+            assert messages[1].addressed == ("ada",)
+            assert client.get_and_flush_messages() == []
+            assert client.peers()["bob"].capabilities == ("github",)
+            assert list(client.peers()) == ["bob"]
+            assert client.typing() == ["bob"]
+            assert client.has_active_claim("create_issue", "o/r") == "bob"
+            said = [event.content for event in client.take_events() if isinstance(event, Said)]
+            assert said == ["hello", "welcome", "my own echo"]
+        assert client.peers() == {}
+
+
+async def test_the_record_comes_once_per_join_and_is_marked() -> None:
+    async def script(visit: Visit) -> None:
+        old = [entry("chat", "bob", "of yesterday"), entry("join", "bob"), entry("chat", "ada", "mine of yesterday")]
+        await visit.welcome(entries=old)
+        if visit.number == 0:
+            await visit.chat("bob", "of today")
+            await visit.hear("typing")
+            await visit.socket.close(1011)
+            return
+        await visit.tell(type="history_response", entries=[*old, entry("chat", "bob", "of today")])
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: len(client._member.heard._messages) == 3)
+            heard = client.get_and_flush_messages()
+            assert [(said.name, said.replayed) for said in heard] == [("bob", True), ("ada", True), ("bob", False)]
+            assert client.fresh_room
+            await client.send_typing()
+            await until(lambda: client.status == "disconnected")
+            await member.clock.advance(6)
+            await until(lambda: client.joins == 2)
+            await until(lambda: sum(isinstance(event, History) for event in client._member.heard._events) == 3)
+            assert client.get_and_flush_messages() == []
+            assert not client.fresh_room
+
+
+async def test_two_messages_in_a_row_are_said_one_after_the_other() -> None:
+    room = ScriptedRoom(_echo)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            first, second = await client.send_chat("one"), await client.send_chat("two", thread_id="t1")
+            assert isinstance(first, Ok)
+            assert isinstance(second, Ok)
+            assert await client.delivered(first.data) == Ok(data=True)
+            await member.clock.advance(3.0)
+            assert [frame["content"] for frame in room.visits[0].said if frame["type"] == "chat"] == ["one"]
+            await member.clock.advance(0.2)
+            assert await client.delivered(second.data) == Ok(data=True)
+            assert room.visits[0].said[-1] == {
+                "type": "chat",
+                "name": "ada",
+                "id": client.agent_id,
+                "content": "two",
+                "threadId": "t1",
+                "timestamp": "2026-01-05T12:00:03.100Z",
+            }
+            assert await client.delivered("chat-99") == Err("no such message is on its way", "not_found")
+
+
+async def test_what_the_limiter_refused_is_said_again() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome()
+        await visit.hear("chat")
+        await visit.tell(type="error", message="Rate limited: wait 3 seconds")
+        await visit.echo(await visit.hear("chat"))
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            sent = await client.send_chat("Done — it is there")
+            assert isinstance(sent, Ok)
+            await until(lambda: any(isinstance(event, Refused) for event in client._member.heard._events))
+            await member.clock.advance(3.2)
+            assert await client.delivered(sent.data) == Ok(data=True)
+            assert [frame["content"] for frame in room.visits[0].said[1:]] == ["Done — it is there"] * 2
+
+
+async def test_a_message_that_the_room_keeps_refusing_is_reported_as_not_said() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome()
+        while True:
+            await visit.hear("chat")
+            await visit.tell(type="error", message="Rate limited")
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            sent = await client.send_chat("one")
+            assert isinstance(sent, Ok)
+            for times in range(1, 5):
+                await room.said(times + 1)
+                await until(lambda: not client._member.outgoing._flying)
+                await member.clock.advance(3.2)
+            result = await client.delivered(sent.data)
+            assert isinstance(result, Err)
+            assert "too fast" in result.error
+            await until(lambda: member.told("A message was not said in the agent space"))
+
+
+async def test_words_that_were_on_their_way_when_the_room_died_are_said_once() -> None:
+    async def script(visit: Visit) -> None:
+        if visit.number == 0:
+            await visit.welcome()
+            await visit.hear("chat")
+            visit.socket.transport.abort()
+            return
+        await visit.welcome(entries=[entry("chat", "ada", "it reached the record")])
+        await visit.echo(await visit.hear("chat"))
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            first, second = await client.send_chat("it reached the record"), await client.send_chat("it did not")
+            assert isinstance(first, Ok)
+            assert isinstance(second, Ok)
+            await until(lambda: client.status == "disconnected")
+            await member.clock.advance(6.1)
+            assert await client.delivered(first.data) == Ok(data=True)
+            assert await client.delivered(second.data) == Ok(data=True)
+            assert [frame["content"] for frame in room.visits[1].said[1:]] == ["it did not"]
+
+
+async def test_a_claim_that_somebody_else_made_first_is_told_as_lost() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome(agents=[present_as("bob")])
+        claim = await visit.hear("claim")
+        await visit.tell(type="error", message=f"Claim conflict: bob holds {claim['target']} and was first, not ada")
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            assert client.has_active_claim("create_issue", "o/r") is None
+            assert await client.send_claim("create_issue", "o/r") == Ok(None)
+            await until(client.lost_claims)
+            assert client.lost_claims() == {("create_issue", "o/r")}
+            assert client.has_active_claim("create_issue", "o/r") == "bob"
+            await member.clock.advance(60)
+            assert client.has_active_claim("create_issue", "o/r") is None
+
+
+async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
+    room = ScriptedRoom(_welcome)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            in_a_room: Room = client
+            told = [
+                await client.send_typing(),
+                await client.send_identity(IdentitySummary(("truth",), ("bees",), "calm", ("code",), "a site")),
+                await in_a_room.send_claim("create_issue", "o/r"),
+                await in_a_room.renew_claim("create_issue", "o/r"),
+                await in_a_room.send_state("acting", "an issue"),
+                await in_a_room.send_action_result("create_issue", "o/r", success=True, link="https://x/1"),
+                await client.send_reflection("I rush"),
+                await client.send_workspace_state("site", total=5, completed=2, plan_number=1),
+            ]
+            assert told == [Ok(None)] * 8
+            await until(lambda: len(room.visits[0].said) == 9)
+            frames = room.visits[0].said[1:]
+            assert {(frame["name"], frame["id"], frame["timestamp"]) for frame in frames} == {
+                ("ada", client.agent_id, AT)
+            }
+            kinds = [frame["type"] for frame in frames]
+            assert kinds == [
+                "typing",
+                "identity",
+                "claim",
+                "claim",
+                "state",
+                "action_result",
+                "reflection",
+                "workspace_state",
+            ]
+            assert frames[1]["summary"]["currentInterests"] == ["bees"]
+            assert (frames[4]["state"], frames[4]["detail"]) == ("acting", "an issue")
+            assert (frames[7]["totalTasks"], frames[7]["inProgressTasks"]) == (5, 0)
+
+
+async def test_does_not_tell_so_much_at_once_that_the_room_would_cut_it_off() -> None:
+    room = ScriptedRoom(_welcome)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client.is_active)
+            told = [await client.send_state("thinking") for _ in range(16)]
+            assert told[:15] == [Ok(None)] * 15
+            assert isinstance(told[15], Err)
+            assert told[15].retry_after == 5
+            await member.clock.advance(5)
+            assert await client.send_state("idle") == Ok(None)
+
+
+async def test_outside_a_room_everything_answers_that_there_is_none() -> None:
+    client = Member(at("ws://127.0.0.1:1")).client
+    no = Err("not connected to an agent space", "transient")
+    assert not client.is_active
+    assert await client.send_chat("hello") == no
+    assert await client.send_typing() == no
+    assert await client.send_claim("a", "b") == no
+    assert await client.send_action_result("a", "b", success=False, error="x") == no
+
+
+@pytest.mark.parametrize("words", ["", " \n "], ids=["nothing", "blanks"])
+async def test_there_must_be_something_to_say(words: str) -> None:
+    room = ScriptedRoom(_welcome)
+    async with room.open(), living(Member(at(room.url))) as client:
+        await until(lambda: client.is_active)
+        assert await client.send_chat(words) == Err("there is nothing to say", "invalid")
+
+
+async def test_news_wake_whoever_waits_for_them_and_silence_does_not() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome(agents=[present_as("bob")])
+        await visit.hear("typing")
+        await visit.tell(type="typing", name="bob", id="bob-1", timestamp=AT)
+        await visit.chat("ada", "our own echo")
+        await visit.hear("state")
+        await visit.chat("bob", "news")
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            assert await client.wait_for_news(5)
+            await until(lambda: client.is_active)
+            await client.wait_for_news(0)
+            await client.send_typing()
+            await until(lambda: any(isinstance(event, Said) for event in client._member.heard._events))
+            assert not await client.wait_for_news(0)
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(client.wait_for_news(1000))
+                await client.send_state("idle")
+            assert waiting.result()
+            assert _contents(client.get_and_flush_messages()) == ["news"]
+
+
+async def test_introduces_itself_after_each_join_and_survives_a_broken_introduction() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome()
+        await visit.hear("identity")
+        await visit.socket.close(1011)
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        clients: list[SpaceClient] = []
+
+        async def introduce() -> None:
+            await clients[0].send_identity(IdentitySummary(voice="calm"))
+            raise OSError("SELF.md is gone")
+
+        member = Member(at(room.url), on_joined=introduce)
+        clients.append(member.client)
+        async with living(member) as client:
+            for joins in (1, 2):
+                await member.joined(joins)
+                await until(lambda: client.status == "disconnected")
+                await member.clock.advance(6.1)
+            await member.joined(3)
+        failed = member.told("We could not introduce ourselves in the agent space")
+        assert failed
+        assert "SELF.md is gone" in failed[0]
+
+
+async def test_shows_each_event_at_once_to_whoever_looks_on() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome()
+        await visit.tell(type="reflection", name="bob", id="bob-1", summary="I rush", timestamp=AT)
+        await visit.tell(type="workspace_state", name="bob", id="bob-1", workspace="site", totalTasks=3, timestamp=AT)
+        done = {"action": "create_issue", "target": "o/r", "success": True, "link": "https://x/1"}
+        await visit.tell(type="action_result", name="bob", id="bob-1", **done, timestamp=AT)
+        await visit.until_gone()
+
+    shown: list[object] = []
+    room = ScriptedRoom(script)
+    async with room.open(), living(Member(at(room.url), on_event=shown.append)) as client:
+        await until(lambda: any(isinstance(event, ActionDone) for event in shown))
+        assert [event for event in client.take_events() if not isinstance(event, Claimed)] == shown
+        assert client.reflections() == {"bob": Reflected("bob", "bob-1", "I rush", AT)}
+        assert client.workspace_states() == {"site": WorkspaceProgress("bob", "bob-1", "site", 0, 3, 0, 0, 0, AT)}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "",
+        "null",
+        "[1,2]",
+        '{"type":["chat"]}',
+        '{"type":{"a":1},"name":"bob"}',
+        '{"type":"chat","name":["bob"],"content":5}',
+        '{"type":"presence","agents":[[],{"name":1},null]}',
+        '{"type":"history_response","entries":{"0":"x"}}',
+        '{"type":"state","name":"bob","state":[]}',
+        '{"type":"claim","name":"bob","action":{},"target":1e999}',
+        '{"type":"error","message":[]}',
+        "[" * 10_000 + "]" * 10_000,
+        b"\x00\xff\xfe",
+        '{"type":"chat","name":"bob","id":"b","content":"\\ud800","timestamp":"never"}',
+    ],
+    ids=[
+        "empty",
+        "null",
+        "array",
+        "type in a list",
+        "type is an object",
+        "odd chat",
+        "odd presence",
+        "odd history",
+        "odd state",
+        "odd claim",
+        "odd error",
+        "deep",
+        "bytes",
+        "lone surrogate",
+    ],
+)
+async def test_nothing_that_a_room_says_can_make_it_deaf(frame: str | bytes) -> None:
+    async def script(visit: Visit) -> None:
+        await visit.socket.send(frame)
+        await visit.welcome()
+        await visit.socket.send(frame)
+        await visit.chat("bob", "still there?")
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open(), living(Member(at(room.url))) as client:
+        await until(lambda: "still there?" in _contents(list(client._member.heard._messages)))
+        assert client.is_active
+        assert client.joins == 1

@@ -1,0 +1,228 @@
+"""What a member knows of its room: who is there, what they told, who works at what, and what it heard."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.space.member_claims import CLAIM_TTL_S, SOMEBODY, Claims
+from adapters.space.member_heard import EVENTS_KEPT, MESSAGES_KEPT, Heard
+from adapters.space.member_view import TYPING_S, RoomView
+from adapters.space.types import (
+    ActionDone,
+    Claimed,
+    Event,
+    History,
+    Identified,
+    IdentitySummary,
+    Joined,
+    Left,
+    LogEntry,
+    Presence,
+    PresenceList,
+    Reflected,
+    Said,
+    StateChanged,
+    Typing,
+    WorkspaceProgress,
+)
+
+AT = "2026-01-05T12:00:00.000Z"
+DAY_S = 86_400.0
+
+
+def _present(name: str, agent_id: str = "", identity: IdentitySummary | None = None) -> Presence:
+    return Presence(name, agent_id or f"{name}-1", "1.0.0", AT, AT, identity)
+
+
+def _view(*events: Event) -> RoomView:
+    view = RoomView("ada")
+    for event in (PresenceList((_present("ada"), _present("bob"), _present("cy"))), *events):
+        view.apply(event, 0)
+    return view
+
+
+def test_peers_are_all_but_ourselves_in_the_order_of_the_room() -> None:
+    view = _view(Joined("dee", "dee-1", "2.0.0", ("social",)), Left("bob", "bob-1", AT))
+    assert list(view.peers()) == ["cy", "dee"]
+    assert view.peers()["dee"].capabilities == ("social",)
+
+
+def test_what_is_handed_out_is_a_copy() -> None:
+    view = _view()
+    view.peers().clear()
+    view.identities().clear()
+    assert list(view.peers()) == ["bob", "cy"]
+
+
+def test_typing_ends_by_speaking_by_leaving_or_after_ten_seconds() -> None:
+    view = _view(Typing("bob", "bob-1", AT), Typing("cy", "cy-1", AT), Typing("ada", "ada-1", AT))
+    assert view.typing(TYPING_S - 0.1) == ["bob", "cy"]
+    view.apply(Said("bob", "bob-1", "hello", AT), 1)
+    assert view.typing(1) == ["cy"]
+    assert view.typing(TYPING_S) == []
+
+
+def test_what_peers_tell_of_themselves_is_kept_until_they_leave() -> None:
+    who = IdentitySummary(voice="calm")
+    told: list[Event] = [
+        Identified("bob", "bob-1", who, AT),
+        Reflected("bob", "bob-1", "I rush", AT),
+        StateChanged("bob", "bob-1", "thinking", AT),
+        Claimed("bob", "bob-1", "create_issue", "o/r", AT),
+        Identified("ada", "ada-1", IdentitySummary(voice="mine"), AT),
+    ]
+    view = _view(*told)
+    assert view.identities() == {"bob": who}
+    assert view.reflections()["bob"].summary == "I rush"
+    assert view.states()["bob"].state == "thinking"
+    assert view.claims.holder("create_issue", "o/r", 1) == "bob"
+    view.apply(Left("bob", "bob-1", AT), 2)
+    assert not view.identities()
+    assert not view.reflections()
+    assert not view.states()
+    assert view.claims.holder("create_issue", "o/r", 2) is None
+
+
+def test_the_leave_of_an_earlier_life_does_not_take_away_the_present_one() -> None:
+    view = _view(Joined("bob", "bob-2", "1.0.0"), Left("bob", "bob-1", AT))
+    assert "bob" in view.peers()
+
+
+def test_the_list_of_who_is_present_brings_identities_and_forgets_whom_it_lacks() -> None:
+    view = _view(Identified("cy", "cy-1", IdentitySummary(voice="quick"), AT))
+    view.apply(PresenceList((_present("bob", identity=IdentitySummary(voice="slow")),)), 1)
+    assert view.identities() == {"bob": IdentitySummary(voice="slow")}
+    assert list(view.peers()) == ["bob"]
+
+
+def test_reflections_in_the_record_count_for_those_who_are_present() -> None:
+    entries = tuple(LogEntry(AT, name, f"{name}-1", "reflection", f"of {name}") for name in ("bob", "gone", "ada"))
+    view = _view(History(entries))
+    assert {name: told.summary for name, told in view.reflections().items()} == {"bob": "of bob"}
+
+
+def test_how_far_a_plan_has_come_is_known_for_a_day_by_its_latest_reporter() -> None:
+    first = WorkspaceProgress("bob", "bob-1", "site", 1, 5, 1, 0, 1, AT)
+    then = WorkspaceProgress("cy", "cy-1", "site", 1, 5, 3, 0, 0, AT)
+    view = _view(first, then, WorkspaceProgress("ada", "ada-1", "own", 1, 1, 1, 0, 0, AT))
+    assert view.workspace_states(DAY_S - 1) == {"site": then}
+    assert view.workspace_states(DAY_S) == {}
+
+
+def test_a_peers_claim_holds_for_a_minute_from_when_it_was_last_told() -> None:
+    claims = Claims("ada")
+    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 0)
+    assert claims.holder("create_issue", "o/r", CLAIM_TTL_S - 1) == "bob"
+    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 50)
+    assert [claim.name for claim in claims.live(CLAIM_TTL_S + 1)] == ["bob"]
+    assert claims.holder("create_issue", "o/r", 50 + CLAIM_TTL_S) is None
+    assert claims.live(50 + CLAIM_TTL_S) == ()
+
+
+@pytest.mark.parametrize("name", ["bob", "ada"])
+def test_a_claim_ends_with_its_result_whoever_reports_it(name: str) -> None:
+    claims = Claims("ada")
+    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 0)
+    claims.done(ActionDone(name, f"{name}-1", "create_issue", "o/r", success=True, timestamp=AT))
+    assert claims.holder("create_issue", "o/r", 1) is None
+
+
+def test_our_own_claim_is_nobody_elses() -> None:
+    claims = Claims("ada")
+    claims.asked("create_issue", "o/r", 0)
+    claims.claimed(Claimed("ada", "ada-1", "create_issue", "o/r", AT), 0)
+    assert claims.holder("create_issue", "o/r", 1) is None
+    assert claims.conflict("Claim conflict: bob was first on o/r", ["bob"], 1, AT) is None
+    assert claims.lost == set()
+
+
+def test_a_conflict_is_matched_to_the_claim_that_its_words_name_and_shows_who_was_first() -> None:
+    claims = Claims("ada")
+    claims.asked("create_issue", "o/r", 0)
+    claims.asked("create_issue", "o/other", 0)
+    message = 'Claim conflict: bob already claimed "o/other" before ada; bob was first'
+    assert claims.conflict(message, ["bob", "bo"], 1, AT) == ("create_issue", "o/other")
+    assert claims.lost == {("create_issue", "o/other")}
+    assert claims.holder("create_issue", "o/other", 1) == "bob"
+    assert claims.holder("create_issue", "o/r", 1) is None
+
+
+def test_a_conflict_without_names_concerns_the_oldest_claim_that_waits() -> None:
+    claims = Claims("ada")
+    claims.asked("create_issue", "o/r", 0)
+    claims.asked("create_plan", "o/r2", 0)
+    assert claims.conflict("Claim conflict", [], 1, AT) == ("create_issue", "o/r")
+    assert claims.holder("create_issue", "o/r", 1) == SOMEBODY
+
+
+def test_claiming_again_asks_the_room_again() -> None:
+    claims = Claims("ada")
+    claims.asked("create_issue", "o/r", 0)
+    claims.conflict("Claim conflict", [], 1, AT)
+    claims.asked("create_issue", "o/r", 70)
+    assert claims.lost == set()
+
+
+def test_a_conflict_long_after_our_claims_concerns_none_of_them() -> None:
+    claims = Claims("ada")
+    claims.asked("create_issue", "o/r", 0)
+    assert claims.conflict("Claim conflict on o/r", [], 60, AT) is None
+
+
+def _chat(name: str, content: str, at: str = AT) -> LogEntry:
+    return LogEntry(at, name, f"{name}-1", "chat", content)
+
+
+def test_the_record_is_told_once_with_our_own_words_and_without_what_was_heard() -> None:
+    heard = Heard("ada")
+    heard.note(Said("bob", "bob-1", "live", AT))
+    assert [said.content for said in heard.take_messages()] == ["live"]
+    record = History(
+        (_chat("bob", "old"), LogEntry(AT, "bob", "bob-1", "join", ""), _chat("bob", "live"), _chat("ada", "mine"))
+    )
+    heard.replay(record)
+    heard.replay(record)
+    told = heard.take_messages()
+    assert [(said.name, said.content, said.replayed) for said in told] == [("bob", "old", True), ("ada", "mine", True)]
+    assert told[0].id == "bob-1"
+
+
+def test_own_echoes_are_events_and_no_messages() -> None:
+    heard = Heard("ada")
+    heard.note(Said("ada", "ada-1", "hello", AT))
+    assert heard.take_messages() == []
+    assert heard.take_events() == [Said("ada", "ada-1", "hello", AT)]
+    assert heard.take_events() == []
+
+
+def test_a_room_is_fresh_when_its_record_holds_nothing_that_we_knew() -> None:
+    heard = Heard("ada")
+    assert heard.fresh_room
+    heard.replay(History((_chat("bob", "old"),)))
+    heard.replay(History((_chat("bob", "old"), _chat("bob", "new"))))
+    assert not heard.fresh_room
+    heard.replay(History((_chat("zoe", "elsewhere"),)))
+    assert heard.fresh_room
+
+
+def test_who_does_not_listen_for_long_misses_the_oldest() -> None:
+    heard = Heard("ada")
+    for number in range(EVENTS_KEPT + 10):
+        heard.note(Said("bob", "bob-1", str(number), AT))
+    messages, events = heard.take_messages(), heard.take_events()
+    assert (len(messages), messages[-1].content) == (MESSAGES_KEPT, str(EVENTS_KEPT + 9))
+    assert len(events) == EVENTS_KEPT
+
+
+def test_a_room_that_invents_thousands_of_members_costs_a_bounded_memory() -> None:
+    view = _view()
+    for number in range(3_000):
+        name = f"agent{number}"
+        view.apply(Joined(name, name, "1"), 0)
+        view.apply(Identified(name, name, IdentitySummary(), AT), 0)
+        view.apply(Claimed(name, name, "do", name, AT), 0)
+        view.apply(WorkspaceProgress(name, name, name, 1, 1, 1, 0, 0, AT), 0)
+    assert len(view.peers()) <= 1_000
+    assert len(view.identities()) <= 1_000
+    assert len(view.claims.live(1)) <= 1_000
+    assert len(view.workspace_states(1)) <= 1_000
