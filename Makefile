@@ -7,7 +7,7 @@ MINUTES ?= 0
 RUN ?= python -m
 SPREAD ?= -n auto --dist worksteal
 
-.PHONY: demo test check test-browser test-demo test-network test-crash test-security test-agentdojo test-model coverage \
+.PHONY: demo test check test-browser test-demo test-network test-interop test-crash test-security test-agentdojo test-model coverage \
 	bench lock clean help
 
 help:
@@ -31,6 +31,9 @@ test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcom
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh
+
+test-interop: .venv/.dev ## rooms and members in JavaScript, and GitHub's own description of its interface as judge
+	PYTHON=$(BIN)/python bash tests/interop/run.sh
 
 test-crash: .venv/.dev ## kill -9, a hundred times
 	$(BIN)/python -m pytest -m crash -s
