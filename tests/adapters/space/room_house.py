@@ -1,0 +1,174 @@
+"""A room in the hands of a test: its rules with a clock of its own, or its server with real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.hosting import LogLevel
+from adapters.space.room import Room
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Ping, Record, Tell
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event, LogEntry
+from common.clock import FakeClock
+from common.result import Ok
+
+Told = dict[str, Any]
+
+
+class Hall:
+    """A room's rules, carried out in memory: what each connection was sent, and what became of it."""
+
+    def __init__(self, **more: Any) -> None:
+        self.clock = FakeClock()
+        self.room = Room(self.clock, **more)
+        self.texts: dict[int, list[str]] = defaultdict(list)
+        self.ended: dict[int, tuple[int, str]] = {}
+        self.pinged: list[int] = []
+        self.recorded: list[LogEntry] = []
+        self.seen: list[Event] = []
+        self.logged: list[Log] = []
+        self._count = 0
+
+    def open(self) -> int:
+        self._count += 1
+        self.do(self.room.opened(self._count))
+        return self._count
+
+    def send(self, number: int, frame: Told | str | bytes) -> list[Told]:
+        """Hand in a frame; what this connection is told at once."""
+        before = len(self.texts[number])
+        self.do(self.room.received(number, json.dumps(frame) if isinstance(frame, dict) else frame))
+        return self.heard(number)[before:]
+
+    def join(self, name: str, agent_id: str = "", **more: Any) -> int:
+        """A new connection that has joined, and been told all of it."""
+        number = self.open()
+        self.send(number, {"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
+        return number
+
+    def heard(self, number: int) -> list[Told]:
+        return [json.loads(text) for text in self.texts[number]]
+
+    def types(self, number: int) -> list[str]:
+        return [frame["type"] for frame in self.heard(number)]
+
+    def forget(self) -> None:
+        """Look only at what comes from now on."""
+        self.texts.clear()
+        self.recorded.clear()
+        self.seen.clear()
+
+    async def after(self, seconds: float) -> None:
+        """Let time pass, in steps as a server would notice it."""
+        end = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < end:
+            await self.clock.advance(min(0.5, end - self.clock.monotonic()))
+            self.do(self.room.tick())
+
+    def do(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Deliver():
+                    for number in effect.to:
+                        self.texts[number].append(effect.text)
+                case Close():
+                    self.ended[effect.connection] = (effect.code, effect.reason)
+                case Abort():
+                    self.ended[effect.connection] = (1006, "")
+                case Ping():
+                    self.pinged.append(effect.connection)
+                case Record():
+                    self.recorded.append(effect.entry)
+                case Tell():
+                    self.seen.append(effect.event)
+                case Log():
+                    self.logged.append(effect)
+
+
+class Onlooker:
+    """A host that remembers what it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+        self.lines: list[tuple[LogLevel, str, str]] = []
+
+    def happened(self, event: Event) -> None:
+        self.seen.append(event)
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        self.lines.append((level, message, detail))
+
+
+class Guest:
+    """Somebody connected to a server."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+
+    async def send(self, frame: Told | str | bytes) -> None:
+        await self.socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
+
+    async def join(self, name: str, agent_id: str = "", **more: Any) -> list[Told]:
+        """Join; what came until the whole welcome was over."""
+        await self.send({"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
+        welcome = await self.until("history_response")
+        return [*welcome, *await self.until("presence")]
+
+    async def next(self) -> Told:
+        async with asyncio.timeout(5):
+            told: Told = json.loads(await self.socket.recv())
+            return told
+
+    async def until(self, kind: str) -> list[Told]:
+        """All frames up to and with the next one of a type."""
+        frames = [await self.next()]
+        while frames[-1]["type"] != kind:
+            frames.append(await self.next())
+        return frames
+
+    async def closed(self) -> tuple[int | None, str | None]:
+        """Wait for the end: close code and reason."""
+        async with asyncio.timeout(8):
+            await self.socket.wait_closed()
+        return self.socket.close_code, self.socket.close_reason
+
+
+class House:
+    """A server and its guests."""
+
+    def __init__(self, server: SpaceServer, host: Onlooker, log: ChatLog) -> None:
+        self.server = server
+        self.host = host
+        self.log = log
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.server.port}/"
+
+    @asynccontextmanager
+    async def guest(self, query: str = "", **more: Any) -> AsyncIterator[Guest]:
+        async with connect(self.url + query, proxy=None, **more) as socket:
+            yield Guest(socket)
+
+    def names(self) -> Sequence[str]:
+        return [agent.name for agent in self.server.get_connected_agents()]
+
+
+@asynccontextmanager
+async def open_house(folder: Path, **more: Any) -> AsyncIterator[House]:
+    host, log = Onlooker(), ChatLog(folder)
+    server = SpaceServer(log, host, **more)
+    assert isinstance(await server.start(0), Ok)
+    try:
+        yield House(server, host, log)
+    finally:
+        await server.stop()

@@ -1,0 +1,351 @@
+"""The wire: every frame byte by byte, and nothing that a stranger sends costs more than an error."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.space.types import (
+    ActionDone,
+    Claimed,
+    History,
+    Identified,
+    IdentitySummary,
+    Joined,
+    Left,
+    LogEntry,
+    PresenceList,
+    Reflected,
+    Refused,
+    Said,
+    ShuttingDown,
+    StateChanged,
+    Typing,
+    WorkspaceProgress,
+)
+from adapters.space.wire import (
+    ERROR_PREFIXES,
+    BadJson,
+    MemberFrames,
+    Unreadable,
+    decode_entry,
+    decode_event,
+    encode_message,
+    iso_now,
+    parse_json,
+)
+from adapters.space.wire_requests import (
+    ChatRequest,
+    ClaimRequest,
+    IdentityRequest,
+    JoinRequest,
+    ReflectionRequest,
+    Rejected,
+    ResultRequest,
+    StateRequest,
+    TypingRequest,
+    WorkspaceRequest,
+    decode_request,
+    is_reserved,
+)
+from adapters.space.wire_room import encode_entry, entry_of, event_frame, identity_frame
+from common.clock import FakeClock
+
+AT = "2026-01-02T03:04:05.678Z"
+WHO = ("ada", "ada-1")
+SUMMARY = IdentitySummary(("care",), ("maps",), "dry", ("sql",), "a draft", "curious")
+SUMMARY_JSON = (
+    '{"coreValues":["care"],"currentInterests":["maps"],"voice":"dry","expertise":["sql"],'
+    '"recentWork":"a draft","soulEssence":"curious"}'
+)
+
+SERVER_FRAMES: list[tuple[str, Any, str]] = [
+    (
+        "join",
+        Joined("sh-marvin", "m1", "10.1.0", ("social", "github")),
+        '{"type":"join","name":"sh-marvin","id":"m1","version":"10.1.0","capabilities":["social","github"]}',
+    ),
+    ("join-bare", Joined("ada", "a", "1"), '{"type":"join","name":"ada","id":"a","version":"1"}'),
+    ("leave", Left(*WHO, AT), f'{{"type":"leave","name":"ada","id":"ada-1","timestamp":"{AT}"}}'),
+    (
+        "chat",
+        Said(*WHO, "Grüße 你好", AT, thread_id="t1"),
+        f'{{"type":"chat","name":"ada","id":"ada-1","content":"Grüße 你好","timestamp":"{AT}","threadId":"t1"}}',
+    ),
+    (
+        "chat-host",
+        Said("host", "host-1", "hi", AT, addressed=("ada",)),
+        f'{{"type":"chat","name":"host","id":"host-1","content":"hi","timestamp":"{AT}","addressed":["ada"]}}',
+    ),
+    ("typing", Typing(*WHO, AT), f'{{"type":"typing","name":"ada","id":"ada-1","timestamp":"{AT}"}}'),
+    (
+        "claim",
+        Claimed(*WHO, "create_issue", "o/r", AT),
+        f'{{"type":"claim","name":"ada","id":"ada-1","action":"create_issue","target":"o/r","timestamp":"{AT}"}}',
+    ),
+    (
+        "state",
+        StateChanged(*WHO, "acting", AT, "on it"),
+        f'{{"type":"state","name":"ada","id":"ada-1","state":"acting","detail":"on it","timestamp":"{AT}"}}',
+    ),
+    (
+        "action_result",
+        ActionDone(*WHO, "a", "t", success=True, timestamp=AT, link="https://x"),
+        (
+            '{"type":"action_result","name":"ada","id":"ada-1","action":"a","target":"t","success":true,'
+            f'"link":"https://x","timestamp":"{AT}"}}'
+        ),
+    ),
+    (
+        "reflection",
+        Reflected(*WHO, "less is more", AT),
+        f'{{"type":"reflection","name":"ada","id":"ada-1","summary":"less is more","timestamp":"{AT}"}}',
+    ),
+    (
+        "workspace_state",
+        WorkspaceProgress(*WHO, "ws", 2, 5, 3, 1, 0, AT),
+        (
+            '{"type":"workspace_state","name":"ada","id":"ada-1","workspace":"ws","planNumber":2,"totalTasks":5,'
+            f'"completedTasks":3,"blockedTasks":1,"inProgressTasks":0,"timestamp":"{AT}"}}'
+        ),
+    ),
+    ("error", Refused("Must join", "Must join first"), '{"type":"error","message":"Must join first"}'),
+    (
+        "shutdown",
+        ShuttingDown("Server shutting down", AT),
+        f'{{"type":"shutdown","reason":"Server shutting down","timestamp":"{AT}"}}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), [row[1:] for row in SERVER_FRAMES], ids=[row[0] for row in SERVER_FRAMES])
+def test_a_servers_frame_is_written_byte_by_byte_and_read_back(event: Any, text: str) -> None:
+    assert encode_message(event_frame(event)) == text
+    assert decode_event(text) == event
+    assert decode_event(text.encode()) == event
+
+
+def test_an_identity_is_passed_on_as_it_came() -> None:
+    text = f'{{"type":"identity","name":"ada","id":"ada-1","summary":{SUMMARY_JSON},"timestamp":"{AT}"}}'
+    assert encode_message(identity_frame(*WHO, json.loads(SUMMARY_JSON), AT)) == text
+    assert decode_event(text) == Identified(*WHO, SUMMARY, AT)
+
+
+MEMBER = MemberFrames(*WHO)
+MEMBER_FRAMES: list[tuple[str, Any, str, Any]] = [
+    (
+        "join",
+        MEMBER.join(AT, version="1.0", capabilities=("social",)),
+        '"version":"1.0","capabilities":["social"],',
+        JoinRequest(*WHO, "1.0", ("social",)),
+    ),
+    ("chat", MEMBER.chat(AT, "hi"), '"content":"hi",', ChatRequest("hi", "")),
+    ("typing", MEMBER.typing(AT), "", TypingRequest()),
+    (
+        "identity",
+        MEMBER.identity(AT, SUMMARY),
+        f'"summary":{SUMMARY_JSON},',
+        IdentityRequest(json.loads(SUMMARY_JSON)),
+    ),
+    ("claim", MEMBER.claim(AT, action="a", target="t"), '"action":"a","target":"t",', ClaimRequest("a", "t")),
+    ("state", MEMBER.state(AT, "idle"), '"state":"idle",', StateRequest("idle", "")),
+    (
+        "action_result",
+        MEMBER.action_result(AT, action="a", target="t", success=False, error="no"),
+        '"action":"a","target":"t","success":false,"error":"no",',
+        ResultRequest("a", "t", success=False, link="", error="no"),
+    ),
+    ("reflection", MEMBER.reflection(AT, "so"), '"summary":"so",', ReflectionRequest("so")),
+    (
+        "workspace_state",
+        MEMBER.workspace_state(AT, workspace="w", total=3, completed=1),
+        '"workspace":"w","planNumber":0,"totalTasks":3,"completedTasks":1,"blockedTasks":0,"inProgressTasks":0,',
+        WorkspaceRequest("w", 0, 3, 1, 0, 0),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "frame", "fields", "request_"), MEMBER_FRAMES, ids=[row[0] for row in MEMBER_FRAMES])
+def test_a_members_frame_is_signed_and_stamped_and_the_server_reads_it(
+    kind: str, frame: Any, fields: str, request_: Any
+) -> None:
+    text = encode_message(frame)
+    assert text == f'{{"type":"{kind}","name":"ada","id":"ada-1",{fields}"timestamp":"{AT}"}}'
+    assert decode_request(text) == request_
+
+
+REFUSED = [
+    ("[1", "Invalid JSON"),
+    ("null", "Invalid JSON"),
+    (b"\xff\xfe", "Invalid JSON"),
+    ('{"type":"join","name":" ","id":"x","version":"1"}', "Invalid join"),
+    ('{"type":"join","name":"x","id":7,"version":"1"}', "Invalid join"),
+    ('{"type":"join","name":"x","id":"x"}', "Invalid join"),
+    (json.dumps({"type": "join", "name": "n" * 101, "id": "x", "version": "1"}), "Invalid join"),
+    (json.dumps({"type": "join", "name": "🎨" * 51, "id": "x", "version": "1"}), "Invalid join"),
+    (json.dumps({"type": "join", "name": "x", "id": "x", "version": "v" * 51}), "Invalid join"),
+    ('{"type":"chat","content":"  "}', "Invalid chat"),
+    ('{"type":"chat","content":["x"]}', "Invalid chat"),
+    (json.dumps({"type": "chat", "content": "c" * 100_001}), "Invalid chat"),
+    ('{"type":"identity"}', "Invalid identity"),
+    ('{"type":"identity","summary":[]}', "Invalid identity"),
+    (json.dumps({"type": "identity", "summary": {"voice": "v" * 17_000}}), "Invalid identity"),
+    ('{"type":"claim","action":"a","target":" "}', "Invalid claim"),
+    (json.dumps({"type": "claim", "action": "a", "target": "t" * 301}), "Invalid claim"),
+    ('{"type":"state","state":"busy"}', "Invalid state"),
+    ('{"type":"state","state":["idle"]}', "Invalid state"),
+    ('{"type":"action_result","action":"a","target":"t","success":1}', "Invalid action_result"),
+    ('{"type":"reflection","summary":""}', "Invalid reflection"),
+    ('{"type":"workspace_state","workspace":"w","totalTasks":"3","completedTasks":1}', "Invalid workspace_state"),
+    ('{"type":"workspace_state","workspace":"w","totalTasks":true,"completedTasks":1}', "Invalid workspace_state"),
+    ('{"type":"workspace_state","workspace":"w","totalTasks":1e999,"completedTasks":1}', "Invalid workspace_state"),
+]
+
+
+@pytest.mark.parametrize(("raw", "prefix"), REFUSED, ids=[f"{n}-{row[1]}" for n, row in enumerate(REFUSED)])
+def test_what_is_unsound_is_refused_by_a_stable_prefix(raw: str | bytes, prefix: str) -> None:
+    rejected = decode_request(raw)
+    assert isinstance(rejected, Rejected)
+    assert rejected.message.startswith(prefix)
+    assert decode_event(encode_message(event_frame(Refused("", rejected.message)))) == Refused(prefix, rejected.message)
+
+
+@pytest.mark.parametrize("raw", ["7", "[]", "{}", '"text"', '{"type":"dance"}', '{"type":7}', '{"type":["chat"]}'])
+def test_what_is_no_message_is_passed_over_in_silence(raw: str) -> None:
+    assert decode_request(raw) is None
+
+
+def test_what_is_only_too_long_is_cut() -> None:
+    assert decode_request(json.dumps({"type": "state", "state": "acting", "detail": "d" * 1500})) == StateRequest(
+        "acting", "d" * 1000
+    )
+    assert decode_request(json.dumps({"type": "reflection", "summary": "s" * 6000})) == ReflectionRequest("s" * 5000)
+    cut = decode_request(json.dumps({"type": "reflection", "summary": "s" * 4999 + "🎨"}))
+    assert cut == ReflectionRequest("s" * 4999 + "�")
+
+
+def test_odd_side_fields_are_left_out_and_the_message_stays() -> None:
+    assert decode_request('{"type":"chat","content":"hi","threadId":{"a":1}}') == ChatRequest("hi", "")
+    assert decode_request('{"type":"state","state":"idle","detail":7}') == StateRequest("idle", "")
+    assert decode_request(
+        '{"type":"join","name":"a","id":"b","version":"1","capabilities":["social",5,"github"]}'
+    ) == JoinRequest("a", "b", "1", ("social", "github"))
+    assert decode_request('{"type":"join","name":"a","id":"b","version":"1","capabilities":"all"}') == JoinRequest(
+        "a", "b", "1", None
+    )
+    many = {"type": "join", "name": "a", "id": "b", "version": "1", "capabilities": ["c" * 51, *["x"] * 20]}
+    assert decode_request(json.dumps(many)) == JoinRequest("a", "b", "1", ("x",) * 16)
+
+
+@pytest.mark.parametrize("name", ["host", "HOST", " Host ", "ｈｏｓｔ", "ho\u200bst"])  # noqa: RUF001 - a disguise
+def test_no_spelling_of_the_hosts_name_is_free(name: str) -> None:
+    assert is_reserved(name, "x-1")
+
+
+def test_the_hosts_kind_of_id_is_not_free_but_names_that_only_begin_alike_are() -> None:
+    assert is_reserved("marvin", "host-mwrx")
+    assert not is_reserved("hostess", "hostess-1")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["[" * 10_000, '{"a":' * 10_000, "[" * 500_000 + "]" * 500_000, '"\\' * 300_000, "9" * 500_000, "NaN", "-Infinity"],
+    ids=["brackets", "objects", "balanced", "quotes", "digits", "nan", "infinity"],
+)
+def test_hostile_json_costs_an_error_and_no_time(raw: str) -> None:
+    began = time.perf_counter()
+    answer = decode_request(raw)
+    assert answer is None or isinstance(answer, Rejected)
+    assert isinstance(decode_event(raw), Unreadable)
+    assert time.perf_counter() - began < 1.0
+
+
+def test_a_frame_of_more_than_a_mebibyte_is_not_even_parsed() -> None:
+    with pytest.raises(BadJson, match="1 MiB"):
+        parse_json('"' + "x" * 1_048_576 + '"')
+
+
+def test_brackets_inside_words_are_no_nesting() -> None:
+    assert decode_request(json.dumps({"type": "chat", "content": '[{"\\' * 2000})) == ChatRequest('[{"\\' * 2000, "")
+
+
+def test_numbers_travel_as_javascript_writes_them() -> None:
+    assert parse_json("[1.0, -0.0, 2.5, 1e3, 1e999, 12345678901234567890]") == [
+        1,
+        0,
+        2.5,
+        1000,
+        None,
+        1.2345678901234567e19,
+    ]
+    assert encode_message({"type": "x", "n": parse_json("3.0")}) == '{"type":"x","n":3}'
+
+
+def test_lone_surrogates_become_replacement_signs_in_both_directions() -> None:
+    assert parse_json('"\\ud800 \\ud83c\\udfa8"') == "� 🎨"
+    assert encode_message({"type": "x", "a": "\udc00", "none": None}) == '{"type":"x","a":"�"}'
+
+
+def test_the_time_has_three_digits_and_a_z() -> None:
+    assert iso_now(FakeClock()) == "2026-01-05T12:00:00.000Z"
+
+
+def test_an_entry_survives_the_way_to_disk_and_back() -> None:
+    entry = entry_of(ActionDone(*WHO, "a", "t", success=True, timestamp=AT, link="l"))
+    assert entry.content == '{"action":"a","target":"t","success":true,"link":"l"}'
+    assert decode_entry(json.loads(encode_entry(entry))) == entry
+    assert entry_of(WorkspaceProgress(*WHO, "w", 1, 2, 3, 4, 5, AT)).content == (
+        '{"workspace":"w","plan":1,"total":2,"completed":3,"blocked":4,"inProgress":5}'
+    )
+    assert entry_of(StateChanged(*WHO, "acting", AT, "on it")).content == "acting: on it"
+    assert entry_of(StateChanged(*WHO, "idle", AT)).content == "idle"
+    assert entry_of(Claimed(*WHO, "a", "t", AT)).content == "a:t"
+
+
+def test_presence_and_history_of_an_odd_server_are_read_as_far_as_they_can_be() -> None:
+    odd = {"type": "presence", "agents": [7, {"name": ""}, {"name": "ada", "identity": 3, "capabilities": [1, "x"]}]}
+    present = decode_event(json.dumps(odd))
+    assert isinstance(present, PresenceList)
+    (ada,) = present.agents
+    assert (ada.name, ada.identity, ada.capabilities) == ("ada", None, ("x",))
+    entries = [
+        None,
+        {"type": "dance"},
+        {"type": "chat", "agentName": "a", "agentId": "b", "timestamp": AT, "content": "hi"},
+    ]
+    assert decode_event(json.dumps({"type": "history_response", "entries": entries})) == History(
+        (LogEntry(AT, "a", "b", "chat", "hi"),)
+    )
+    assert decode_event('{"type":"presence","agents":"none"}') == PresenceList(())
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+_keys = ["name", "id", "version", "capabilities", "content", "threadId", "summary", "action", "target", "state"]
+_keys += ["detail", "success", "link", "error", "workspace", "totalTasks", "completedTasks", "planNumber", "agents"]
+_keys += ["entries", "message", "reason", "timestamp", "addressed"]
+_types = ["join", "leave", "chat", "typing", "presence", "history_response", "identity", "claim", "state", "error"]
+_types += ["action_result", "reflection", "workspace_state", "shutdown"]
+
+
+@given(st.fixed_dictionaries({"type": st.sampled_from(_types)}, optional=dict.fromkeys(_keys, _json)))
+def test_no_frame_whatsoever_makes_a_reader_raise(frame: dict[str, Any]) -> None:
+    raw = json.dumps(frame)
+    decode_event(raw)
+    answer = decode_request(raw)
+    if isinstance(answer, Rejected):
+        assert answer.message.startswith(ERROR_PREFIXES)
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200))
+def test_no_bytes_whatsoever_make_a_reader_raise(raw: str | bytes) -> None:
+    assert decode_event(raw) is not None
+    decode_request(raw)
