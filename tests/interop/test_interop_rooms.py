@@ -151,7 +151,12 @@ async def test_our_member_joins_a_javascript_room_hears_its_past_and_speaks() ->
             assert isinstance(second, Ok)
             assert await maren.delivered(second.data) == Ok(data=True)
             heard: list[str] = []
-            await until(lambda: heard.extend(one.content for one in odile.get_and_flush_messages()) or len(heard) > 1)
+
+            def both() -> bool:
+                heard.extend(one.content for one in odile.get_and_flush_messages())
+                return len(heard) > 1
+
+            await until(both)
             assert heard == ["One.", "Two, right after."]
             await odile.send_claim("post_bluesky", "tides")
             await until(lambda: any(isinstance(event, Claimed) for event in maren.take_events()))
