@@ -1,0 +1,75 @@
+"""GitHub's published description, cut to what our adapter asks for and made fit for Prism.
+
+Of each response that offers `application/json` only that is kept, as Prism can write no other. Links in example headers
+are dropped, as a client would follow them. `nullable: true` without a type (POST and PATCH of issues among the places)
+makes Prism's validator give up without a word and judge nothing: there, null becomes an alternative that is spelt out.
+Beyond that every schema stays as GitHub publishes it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+PUBLISHED = Path(__file__).parent / "node_modules/@octokit/openapi/generated/api.github.com.json"
+PATHS = (
+    "/user",
+    "/users/{username}",
+    "/repos/{owner}/{repo}",
+    "/repos/{owner}/{repo}/issues",
+    "/repos/{owner}/{repo}/issues/{issue_number}",
+    "/repos/{owner}/{repo}/issues/{issue_number}/assignees",
+    "/repos/{owner}/{repo}/issues/{issue_number}/comments",
+    "/repos/{owner}/{repo}/issues/{issue_number}/reactions",
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}",
+)
+_NULL = {"enum": [None]}
+
+
+def make_spec(address: str) -> str:
+    """The description of a GitHub that answers at `address`, as JSON."""
+    spec = json.loads(PUBLISHED.read_text(encoding="utf-8").replace("https://api.github.com", address))
+    spec["paths"] = {path: spec["paths"][path] for path in PATHS}
+    for operations in spec["paths"].values():
+        for operation in operations.values():
+            if isinstance(operation, dict):
+                for response in operation.get("responses", {}).values():
+                    _keep_json(response)
+    for response in spec["components"]["responses"].values():
+        _keep_json(response)
+    _spell_out_null(spec)
+    return json.dumps(spec)
+
+
+def _keep_json(response: dict[str, Any]) -> None:
+    headers = response.get("headers", {})
+    for name in [name for name in headers if name.lower() == "link"]:
+        del headers[name]
+    content = response.get("content", {})
+    if "application/json" in content:
+        response["content"] = {"application/json": content["application/json"]}
+
+
+def _spell_out_null(node: object) -> None:
+    if isinstance(node, list):
+        for child in node:
+            _spell_out_null(child)
+    if not isinstance(node, dict):
+        return
+    if node.get("nullable") is True and "type" not in node:
+        del node["nullable"]
+        _allow_null(node)
+    for name, child in list(node.items()):
+        if name not in {"example", "examples"}:
+            _spell_out_null(child)
+
+
+def _allow_null(schema: dict[str, Any]) -> None:
+    for name in ("oneOf", "anyOf"):
+        if name in schema:
+            schema[name] = [*schema[name], _NULL]
+            return
+    inner = {name: schema.pop(name) for name in ("allOf", "$ref") if name in schema}
+    if inner:
+        schema["anyOf"] = [inner, _NULL]

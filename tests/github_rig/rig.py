@@ -1,0 +1,81 @@
+"""What judges our GitHub: Prism between a client and a server, and an independent emulator. All on loopback."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.github_rig.make_spec import make_spec
+
+_HERE = Path(__file__).resolve().parent
+_MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+_NODE = _HERE / f"node24/node_modules/node-linux-{_MACHINE}/bin/node"
+_PRISM = _HERE / "node_modules/@stoplight/prism-cli/dist/index.js"
+_EMULATE = _HERE / "node_modules/emulate/dist/index.js"
+_SEED = _HERE / "seed.yaml"
+_START_S = 120
+
+
+def install() -> None:
+    """Fetch what is missing; nothing, if all is there."""
+    done = subprocess.run([_HERE / "install.sh"], capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+
+
+def free_port() -> int:
+    """A port that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def judged(upstream: str, folder: Path) -> Iterator[str]:
+    """A proxy in front of `upstream`. Each answer carries in `sl-violations` what it or its request did wrong."""
+    port = free_port()
+    url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
+    spec.write_text(make_spec(url), encoding="utf-8")
+    with _running(folder, port, _PRISM, "proxy", "-h", "127.0.0.1", "-p", port, "-v", "warn", spec, upstream):
+        yield url
+
+
+@contextmanager
+def emulated(folder: Path) -> Iterator[str]:
+    """The emulator, with the accounts of `seed.yaml`."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    where = ("--service", "github", "--host", "127.0.0.1", "--port", port, "--base-url", url, "--seed", _SEED)
+    with _running(folder, port, _EMULATE, "start", *where):
+        yield url
+
+
+@contextmanager
+def _running(folder: Path, port: int, *arguments: object) -> Iterator[None]:
+    log = folder / f"node-{port}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen([_NODE, *map(str, arguments)], stdout=out, stderr=out, cwd=folder)
+    try:
+        until = time.monotonic() + _START_S
+        while not _answers(port):
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"it did not start:\n{log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

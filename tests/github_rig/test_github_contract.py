@@ -1,0 +1,256 @@
+"""GitHub's own description judges: neither our requests nor the town's answers may break it, whatever is asked.
+
+And an independent emulator answers the same calls, so that the adapter is not only right about the town.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from adapters.web.transport import WebTransport
+from common.clock import SystemClock
+from common.result import ApiResult
+from tests.adapters.github.github_house import Door, err, ok
+from tests.github_rig import rig
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
+on_one_loop = pytest.mark.asyncio(loop_scope="session")
+
+REPO = Repo("ada", "garden")
+NOT_CALLS = {"aclose"}
+Violations = list[tuple[str, str]]
+
+
+class Heard(httpx.AsyncBaseTransport):
+    """The ordinary way out, with an ear for what the judge says of each exchange."""
+
+    def __init__(self, url: str) -> None:
+        self._way = WebTransport(allow=(url,))
+        self.violations: Violations = []
+        self.exchanges: list[str] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = await self._way.handle_async_request(request)
+        self.exchanges.append(f"{request.method} {answer.status_code}")
+        self.violations += judged(answer.headers)
+        return answer
+
+    async def aclose(self) -> None:
+        await self._way.aclose()
+
+
+def judged(headers: httpx.Headers) -> Violations:
+    told: list[dict[str, Any]] = json.loads(headers.get("sl-violations", "[]"))
+    return [(one["location"][0], one["message"]) for one in told]
+
+
+class Behind:
+    """An application that takes itself to be where the judge is, as the real one does."""
+
+    def __init__(self, app: ASGIApp, url: str) -> None:
+        self._app = app
+        self._host = httpx.URL(url).netloc
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(name, value) for name, value in scope.get("headers", []) if name != b"host"]
+        await self._app({**scope, "headers": [*headers, (b"host", self._host)]}, receive, send)
+
+
+class Court:
+    """The town's GitHub behind the judge; each test puts a fresh one there."""
+
+    def __init__(self, url: str, door: Door) -> None:
+        self.url = url
+        self.door = door
+        self.network = GitHubNetwork(clock=SystemClock())
+        ada = self.network.create_account("ada", name="Ada", token="ghp_ada")
+        self.network.create_account("bea", token="ghp_bea")
+        self.repo = self.network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
+        door.app = Behind(github_app(self.network), url)
+        self.heard = Heard(url)
+        self.clients: list[GitHub] = []
+
+    def client(self, login: str = "ada", *, token: str | None = None) -> GitHub:
+        client = GitHub(
+            api_url=self.url,
+            login=login,
+            token=f"ghp_{login}" if token is None else token,
+            clock=SystemClock(),
+            min_spacing_s=0,
+            transport=lambda: self.heard,
+        )
+        self.clients.append(client)
+        return client
+
+
+@pytest.fixture(scope="session")
+def _installed() -> None:
+    rig.install()
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def bench(_installed: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, Door]]:
+    """The judge, and the door behind it."""
+    door = Door()
+    async with serve(door) as upstream:
+        judge = rig.judged(upstream, tmp_path_factory.mktemp("judge"))
+        url = await asyncio.to_thread(judge.__enter__)
+        try:
+            yield url, door
+        finally:
+            await asyncio.to_thread(judge.__exit__, None, None, None)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def court(bench: tuple[str, Door]) -> AsyncIterator[Court]:
+    court = Court(*bench)
+    yield court
+    for client in court.clients:
+        await client.aclose()
+
+
+@on_one_loop
+async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court) -> None:
+    ada = court.client()
+    ok(await ada.create_issue(REPO, "Beans", "Near the wall.", labels=["plan", "two words"], assignees=["ada", "bea"]))
+    ok(await ada.create_issue(REPO, "No body", ""))
+    ok(await ada.get_issue(REPO, 1))
+    ok(await ada.list_issues(REPO, state="all", creator="ada", labels=["plan"], since="2020-01-01T00:00:00Z"))
+    ok(await ada.update_issue(REPO, 1, title="Peas", body="By the wall.", state="closed", labels=[], assignees=["bea"]))
+    ok(await ada.update_issue(REPO, 1, state="open"))
+    comment = ok(await ada.create_comment(REPO, 1, "Sown."))
+    ok(await ada.list_comments(REPO, 1, since="2020-01-01T00:00:00Z"))
+    for _ in range(2):
+        ok(await ada.add_reaction(REPO, 1, "rocket"))
+    ok(await ada.add_assignees(REPO, 1, ["ada"]))
+    ok(await ada.remove_assignee(REPO, 1, "ada"))
+    ok(await ada.delete_comment(REPO, comment.id))
+    ok(await ada.get_repository(REPO))
+    ok(await ada.get_user("bea"))
+    ok(await ada.whoami())
+    assert court.heard.violations == []
+    assert len(court.heard.exchanges) == 17
+
+
+def test_no_operation_of_the_adapter_escaped_the_judge() -> None:
+    calls = {name for name, _ in inspect.getmembers(GitHub, inspect.iscoroutinefunction) if not name.startswith("_")}
+    source = inspect.getsource(test_every_operation_keeps_githubs_contract_on_both_sides)
+    assert {name for name in calls - NOT_CALLS if f"ada.{name}(" not in source} == set()
+
+
+@on_one_loop
+async def test_pages_keep_it_too(court: Court) -> None:
+    ada = court.network.find("ada")
+    assert ada
+    for number in range(101):
+        court.network.open_issue(court.repo, ada, title=f"Issue {number}", is_pull=number == 50)
+    listed = ok(await court.client().list_issues(REPO, limit=200))
+    assert len(listed) == 101
+    assert sum(issue.is_pull_request for issue in listed) == 1
+    assert court.heard.violations == []
+
+
+@on_one_loop
+async def test_refusals_keep_it_too(court: Court) -> None:
+    ada, stranger = court.client(), court.client(token="ghp_revoked")
+    owner = court.network.find("ada")
+    assert owner
+    ok(await ada.create_issue(REPO, "Beans", "…"))
+    court.network.create_repo(owner, "old").archived = True
+    court.network.create_repo(owner, "quiet", has_issues=False)
+    refusals: list[ApiResult[Any]] = [
+        await stranger.whoami(),
+        await ada.get_issue(REPO, 99),
+        await ada.get_repository(Repo("ada", "nowhere")),
+        await ada.get_user("nobody"),
+        await ada.create_issue(REPO, "Beans", "…", assignees=["nobody"]),
+        await ada.create_issue(Repo("ada", "quiet"), "Beans", "…"),
+        await ada.create_comment(Repo("ada", "old"), 1, "…"),
+        await court.client("bea", token="").get_issue(Repo("ada", "nowhere"), 1),
+    ]
+    court.network.delete_issue(court.repo, court.network.issue(court.repo, 1), owner)
+    refusals.append(await ada.get_issue(REPO, 1))
+    assert [err(refusal).status for refusal in refusals] == [401, 404, 404, 404, 422, 410, 404, 404, 410]
+    assert court.heard.violations == []
+
+
+@on_one_loop
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/repos/ada/garden/issues", {"body": "no title"}),
+        ("POST", "/repos/ada/garden/issues", {"title": ["no text"]}),
+        ("PATCH", "/repos/ada/garden/issues/1", {"state": "ajar"}),
+        ("PATCH", "/repos/ada/garden/issues/1", {"labels": "plan"}),
+        ("POST", "/repos/ada/garden/issues/1/comments", {}),
+        ("POST", "/repos/ada/garden/issues/1/reactions", {"content": "shrug"}),
+        ("GET", "/repos/ada/garden/issues?state=ajar", None),
+    ],
+)
+async def test_the_judge_sees_a_request_that_breaks_it(court: Court, method: str, path: str, body: object) -> None:
+    async with httpx.AsyncClient(transport=court.heard) as http:
+        await http.request(method, f"{court.url}{path}", json=body, headers={"authorization": "Bearer ghp_ada"})
+    assert "request" in {location for location, _ in court.heard.violations}
+
+
+@on_one_loop
+@pytest.mark.parametrize("missing", ["number", "user", "html_url", "created_at", "labels"])
+async def test_the_judge_sees_an_answer_that_breaks_it(court: Court, missing: str) -> None:
+    ada = court.client()
+    ok(await ada.create_issue(REPO, "Beans", "…"))
+    async with httpx.AsyncClient(transport=court.heard) as http:
+        whole = (await http.get(f"{court.url}/repos/ada/garden/issues/1")).json()
+        assert court.heard.violations == []
+        court.door.app = JSONResponse({name: value for name, value in whole.items() if name != missing})
+        await http.get(f"{court.url}/repos/ada/garden/issues/1")
+    assert {location for location, _ in court.heard.violations} == {"response"}
+
+
+@pytest.fixture(scope="session")
+def emulator(_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with rig.emulated(tmp_path_factory.mktemp("emulator")) as url:
+        yield url
+
+
+@on_one_loop
+async def test_an_independent_emulator_is_understood_as_well(emulator: str) -> None:
+    alice = GitHub(
+        api_url=emulator,
+        login="alice",
+        token="tok_alice",
+        clock=SystemClock(),
+        min_spacing_s=0,
+        transport=lambda: WebTransport(allow=(emulator,)),
+    )
+    repo = Repo("alice", "demo")
+    assert ok(await alice.whoami()) == "alice"
+    assert ok(await alice.get_repository(repo)).full_name == "alice/demo"
+    assert ok(await alice.get_user("bob")).login == "bob"
+    made = ok(await alice.create_issue(repo, "Beans", "Near the wall."))
+    assert (made.title, made.body, made.author, made.assignees) == ("Beans", "Near the wall.", "alice", ("alice",))
+    assert ok(await alice.get_issue(repo, made.number)) == made
+    said = ok(await alice.create_comment(repo, made.number, "Sown."))
+    assert [one.body for one in ok(await alice.list_comments(repo, made.number))] == ["Sown."]
+    closed = ok(await alice.update_issue(repo, made.number, title="Peas", state="closed"))
+    assert (closed.title, closed.body, closed.state) == ("Peas", "Near the wall.", "closed")
+    assert [one.number for one in ok(await alice.list_issues(repo, state="closed"))] == [made.number]
+    assert ok(await alice.list_issues(repo)) == ()
+    for _ in range(2):
+        ok(await alice.delete_comment(repo, said.id))
+    assert err(await alice.get_issue(repo, 999)).kind == "not_found"
+    await alice.aclose()
