@@ -1,7 +1,7 @@
 """A SOUL's place in the agent space: what is known of the room, what was heard there, and what to say.
 
 One object per process, through every loss of the room. What it knows is lost with the process: the room replays its
-record to whoever joins. How it gets there and stays is told in `line`.
+record to whoever joins. How it gets there and stays is told in `client_line`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from adapters.space.connecting import without_secrets
-from adapters.space.line import Find, Line, Tell, first_of
+from adapters.space.client_line import Find, Line, Tell, first_of
 from adapters.space.member import Member
 from adapters.space.types import (
     AgentState,

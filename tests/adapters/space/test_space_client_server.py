@@ -1,0 +1,155 @@
+"""Our members in a room of our own server: talk, claims, a wrong token, a slow closing, and a server that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+from adapters.space.client import SpaceClient
+from adapters.space.server import SpaceServer
+from adapters.space.types import ActionDone, IdentitySummary, Said
+from common.clock import FakeClock, SystemClock
+from common.result import Err, Ok
+from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.scripted_room import until
+from tests.children import child_of
+
+
+async def _room(*, token: str = "") -> SpaceServer:
+    server = SpaceServer(token=token)
+    started = await server.start(0)
+    assert isinstance(started, Ok)
+    return server
+
+
+def _url(server: SpaceServer) -> str:
+    return f"ws://127.0.0.1:{server.port}"
+
+
+def _contents(client: SpaceClient) -> list[str]:
+    return [said.content for said in client._member.heard._messages]
+
+
+async def test_two_members_and_the_host_hear_each_other() -> None:
+    server = await _room()
+    ada, bob = Member(at(_url(server))), Member(at(_url(server)), agent_name="bob")
+    async with living(ada), living(bob):
+        await until(lambda: "bob" in ada.client.peers() and "ada" in bob.client.peers())
+        assert await ada.client.send_identity(IdentitySummary(voice="calm")) == Ok(None)
+        sent = await ada.client.send_chat("hello «bob» 👋")
+        assert isinstance(sent, Ok)
+        assert await ada.client.delivered(sent.data) == Ok(data=True)
+        server.broadcast_from_host("welcome @bob")
+        await until(lambda: _contents(bob.client) == ["hello «bob» 👋", "welcome @bob"])
+        assert bob.client.get_and_flush_messages()[1].addressed == ("bob",)
+        assert bob.client.identities()["ada"].voice == "calm"
+        assert _contents(ada.client) == ["welcome @bob"]
+    await server.stop()
+
+
+async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:
+    server = await _room()
+    ada, bob = Member(at(_url(server))), Member(at(_url(server)), agent_name="bob")
+    async with living(ada), living(bob):
+        await until(lambda: ada.client.is_active and bob.client.is_active)
+        await asyncio.gather(*(one.client.send_claim("create_issue", "o/r") for one in (ada, bob)))
+        await until(lambda: ada.client.lost_claims() or bob.client.lost_claims())
+        loser, holder = (ada, bob) if ada.client.lost_claims() else (bob, ada)
+        assert loser.client.lost_claims() == {("create_issue", "o/r")}
+        assert loser.client.has_active_claim("create_issue", "o/r") == holder.client.name
+        assert holder.client.lost_claims() == set()
+        await holder.client.send_action_result("create_issue", "o/r", success=True, link="https://x/1")
+        await until(lambda: any(isinstance(event, ActionDone) for event in loser.client._member.heard._events))
+        assert loser.client.has_active_claim("create_issue", "o/r") is None
+    await server.stop()
+
+
+async def test_two_messages_at_once_both_arrive_through_the_rooms_own_limiter() -> None:
+    server = await _room()
+    ada = Member(at(_url(server)), clock=SystemClock())
+    async with living(ada) as client:
+        await until(lambda: client.is_active)
+        first, second = await client.send_chat("one"), await client.send_chat("two")
+        assert isinstance(first, Ok)
+        assert isinstance(second, Ok)
+        assert await client.delivered(first.data) == Ok(data=True)
+        assert await client.delivered(second.data) == Ok(data=True)
+        said = [event.content for event in client.take_events() if isinstance(event, Said)]
+        assert said == ["one", "two"]
+    await server.stop()
+
+
+async def test_the_token_in_the_address_opens_the_room_and_a_wrong_one_does_not() -> None:
+    server = await _room(token="open sesame")
+    right, wrong = Member(at(f"{_url(server)}/?token=open%20sesame")), Member(at(f"{_url(server)}/?token=guess"))
+    async with living(right), living(wrong):
+        await until(lambda: right.client.is_active)
+        await until(lambda: wrong.told("The agent space will not have us; trying again in 5 minutes"))
+        assert wrong.client.joins == 0
+    await server.stop()
+
+
+async def test_a_second_program_of_our_name_takes_the_place_and_the_first_says_so() -> None:
+    server = await _room()
+    first = Member(at(_url(server)))
+    async with living(first):
+        await until(lambda: first.client.is_active)
+        second = Member(at(_url(server)), clock=FakeClock(datetime(2026, 1, 6, tzinfo=UTC)))
+        async with living(second):
+            await until(lambda: second.client.is_active and first.client.status == "disconnected")
+            assert first.told("The agent space will not have us; trying again in 5 minutes")
+            assert [agent.id for agent in server.get_connected_agents()] == [second.client.agent_id]
+    await server.stop()
+
+
+async def test_says_what_is_left_while_the_server_closes() -> None:
+    server = await _room()
+    ada = Member(at(_url(server)))
+    async with living(ada) as client:
+        await until(lambda: client.is_active)
+        server.broadcast_shutdown()
+        await until(lambda: client.status == "draining")
+        sent = await client.send_chat("Done — it is there")
+        assert isinstance(sent, Ok)
+        assert await client.delivered(sent.data) == Ok(data=True)
+        await server.stop()
+        await until(lambda: client.status == "disconnected")
+        assert await client.send_chat("too late") == Err("not connected to an agent space", "transient")
+
+
+async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_and_hears_again(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    child = ("tests.adapters.space.room_child", str(tmp_path), port)
+    ada, bob = Member(at(f"ws://127.0.0.1:{port}")), Member(at(f"ws://127.0.0.1:{port}"), agent_name="bob")
+    async with child_of(*child) as server:
+        assert server.stdout
+        await server.stdout.readline()
+        async with living(ada), living(bob):
+            await until(lambda: "bob" in ada.client.peers())
+            sent = await bob.client.send_chat("before")
+            assert isinstance(sent, Ok)
+            assert await bob.client.delivered(sent.data) == Ok(data=True)
+            await until(lambda: _contents(ada.client) == ["before"])
+            server.kill()
+            await server.wait()
+            await until(lambda: ada.client.status == bob.client.status == "disconnected")
+            async with child_of(*child) as again:
+                assert again.stdout
+                assert again.stdin
+                await again.stdout.readline()
+                waited_s = 0
+                while not (ada.client.joins == bob.client.joins == 2 and "bob" in ada.client.peers()):
+                    for one in (ada, bob):
+                        await one.clock.advance(5)
+                    await asyncio.sleep(0.02)
+                    waited_s += 5
+                assert waited_s <= 90
+                assert list(ada.client.peers()) == ["bob"]
+                assert [agent.name for agent in ada.client._member.view._present.values()].count("ada") == 1
+                assert not ada.client.fresh_room
+                again.stdin.write(b"is everybody back?\n")
+                await until(lambda: "is everybody back?" in _contents(ada.client))
+                assert _contents(ada.client) == ["before", "is everybody back?"]

@@ -1,0 +1,168 @@
+"""Where a member looks for its room, whom it believes, and what it does not follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.space.browsing import Advertised
+from adapters.space.discovery import believable, discover_space
+from common.result import ApiResult, Err, Ok
+
+_NOWHERE = 1  # nothing listens on it
+
+
+class Owner:
+    """Hears what was seen but not taken."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    async def tell(self, message: str, detail: str) -> None:
+        self.told.append((message, detail))
+
+
+def _shouted(*spaces: Advertised) -> Callable[[], Awaitable[ApiResult[list[Advertised]]]]:
+    async def browse() -> ApiResult[list[Advertised]]:
+        return Ok(list(spaces))
+
+    return browse
+
+
+@asynccontextmanager
+async def _listening(host: str = "127.0.0.1") -> AsyncIterator[int]:
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(take, host, 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_the_address_that_the_owner_set_is_used_as_it_is() -> None:
+    url = "wss://room.example/space?token=abc"
+    assert await discover_space(space_url=url, discovery=False) == Ok(url)
+
+
+async def test_with_discovery_off_and_no_address_there_is_no_room() -> None:
+    found = await discover_space(space_url="", discovery=False)
+    assert isinstance(found, Err)
+    assert (found.kind, "SPACE_URL" in found.error) == ("not_found", True)
+
+
+async def test_a_room_on_this_machine_is_found_only_where_something_listens() -> None:
+    async with _listening() as port:
+        here = await discover_space(space_url="", browse_rooms=_shouted(), local_port=port)
+        assert here == Ok(f"ws://localhost:{port}")
+    gone = await discover_space(space_url="", browse_rooms=_shouted(), local_port=_NOWHERE)
+    assert isinstance(gone, Err)
+    assert gone.kind == "not_found"
+
+
+async def test_of_several_rooms_the_first_by_name_is_taken_and_the_others_are_told() -> None:
+    async with _listening() as port:
+        spaces = [Advertised(name, port, ("127.0.0.1",), "box") for name in ("zoo", "attic", "cellar")]
+        owner = Owner()
+        found = await discover_space(space_url="", browse_rooms=_shouted(*spaces), notice=owner.tell)
+        assert found == Ok(f"ws://127.0.0.1:{port}")
+        assert owner.told == [("Several agent spaces; took the first by name", "attic, not cellar, zoo")]
+
+
+async def test_a_room_that_is_advertised_and_gone_gives_way_to_the_next() -> None:
+    async with _listening() as port:
+        dead, alive = Advertised("a", _NOWHERE + 1024, ("127.0.0.1",), "x"), Advertised("b", port, ("127.0.0.1",), "y")
+        owner = Owner()
+        found = await discover_space(space_url="", browse_rooms=_shouted(dead, alive), notice=owner.tell)
+        assert found == Ok(f"ws://127.0.0.1:{port}")
+        assert owner.told == [("An agent space was advertised but not reached", "a")]
+
+
+async def test_of_several_addresses_the_best_that_answers_is_taken() -> None:
+    async with _listening() as port:
+        space = Advertised("a", port, ("::1", "127.0.0.1"), "x")
+        assert await discover_space(space_url="", browse_rooms=_shouted(space)) == Ok(f"ws://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1")],
+    ids=["an address in its place", "a name"],
+)
+async def test_without_addresses_the_host_that_is_named_is_looked_up(host: str, address: str) -> None:
+    async with _listening() as port:
+        space = Advertised("a", port, (), host)
+        found = await discover_space(space_url="", browse_rooms=_shouted(space))
+        assert found == Ok(f"ws://{address}:{port}")
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Advertised("a", 80, ("127.0.0.1",), "x"),
+        Advertised("a", 7777, ("8.8.8.8",), "8.8.8.8"),
+        Advertised("a", 7777, ("169.254.169.254",), "169.254.169.254"),
+        Advertised("a", 7777, ("not an address",), "\x00.."),
+    ],
+    ids=["a port of the system", "a public address", "a cloud's own", "rubbish"],
+)
+async def test_nobody_in_the_network_can_send_a_member_out_of_it(space: Advertised) -> None:
+    owner = Owner()
+    found = await discover_space(space_url="", browse_rooms=_shouted(space), notice=owner.tell, local_port=_NOWHERE)
+    assert isinstance(found, Err)
+    assert owner.told == [("An agent space was advertised but not reached", "a")]
+
+
+async def test_where_multicast_does_not_work_the_owner_is_told_and_this_machine_tried() -> None:
+    async def browse() -> ApiResult[list[Advertised]]:
+        return Err("multicast DNS does not work here: no such device", "transient")
+
+    async with _listening() as port:
+        owner = Owner()
+        found = await discover_space(space_url="", browse_rooms=browse, notice=owner.tell, local_port=port)
+        assert found == Ok(f"ws://localhost:{port}")
+        assert owner.told == [("No look around for agent spaces", "multicast DNS does not work here: no such device")]
+
+
+def test_addresses_of_a_network_are_believed_before_those_of_a_link_and_of_this_machine() -> None:
+    given_in_disorder = ["::1", "127.0.0.1", "169.254.3.4", "fd00::5", "192.168.1.9", "10.0.0.1", "10.0.0.1"]
+    assert [str(address) for address in believable(given_in_disorder)] == [
+        "192.168.1.9",
+        "10.0.0.1",
+        "169.254.3.4",
+        "fd00::5",
+        "::1",
+        "127.0.0.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "100.64.0.1",
+        "0.0.0.0",  # noqa: S104 - refused, not bound
+        "224.0.0.251",
+        "255.255.255.255",
+        "240.0.0.1",
+        "169.254.169.254",
+        "fe80::1",
+        "2001:4860::1",
+        "::ffff:10.0.0.1",
+        "::ffff:8.8.8.8",
+        "ff02::fb",
+        "::",
+        "fd00:ec2::254",
+        "room.local",
+    ],
+)
+def test_no_other_address_is_believed(address: str) -> None:
+    assert believable([address]) == []
+
+
+@given(st.ip_addresses())
+def test_whatever_is_believed_is_private(address: object) -> None:
+    assert all(found.is_private and not found.is_multicast for found in believable([str(address)]))
