@@ -1,7 +1,7 @@
 """Carries the news that a promise was kept into the agent space, once.
 
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
-room replays to whoever joins; `hear` must be shown each event of the room, from before the first join on.
+room replays to whoever joins: `OwnWords` must be shown each event of the room, from before the first join on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ class Speaker(Protocol):
     """A place in a room, as far as announcing needs it."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
     def is_active(self) -> bool: ...
 
     async def send_chat(self, content: str) -> ApiResult[str]: ...
@@ -42,18 +39,41 @@ class Speaker(Protocol):
     async def delivered(self, chat_id: str) -> ApiResult[bool]: ...
 
 
+class OwnWords:
+    """What the room heard from `name`, live and replayed, the latest 500."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._heard: deque[tuple[str, str]] = deque(maxlen=_KEPT)
+
+    def hear(self, event: Event) -> None:
+        """Something happened in the room."""
+        self._heard.extend(self._own(event))
+
+    def heard(self, words: str, since: datetime) -> bool:
+        """Whether the room heard these words since then, as far as its clock can be compared with ours."""
+        earliest = since - _CLOCKS_APART
+        return any(
+            said == words.strip() and (parse_iso_or_none(at) or earliest) >= earliest for said, at in self._heard
+        )
+
+    def _own(self, event: Event) -> Iterator[tuple[str, str]]:
+        if isinstance(event, Said) and event.name == self._name:
+            yield event.content.strip(), event.timestamp
+        elif isinstance(event, History):
+            for entry in event.entries:
+                if entry.type == "chat" and entry.agent_name == self._name:
+                    yield entry.content.strip(), entry.timestamp
+
+
 class SpaceCourier:
     """Sends intents of the kind `space_chat`; `gate` keeps them in while there is no room."""
 
-    def __init__(self, room: Speaker | None, journal: Journal) -> None:
+    def __init__(self, room: Speaker | None, own_words: OwnWords, journal: Journal) -> None:
         self._room = room
+        self._own_words = own_words
         self._journal = journal
-        self._heard: deque[tuple[str, str]] = deque(maxlen=_KEPT)
         self._on_the_way: dict[str, str] = {}
-
-    def hear(self, event: Event) -> None:
-        """Something happened in the room: our own words are remembered, live and replayed."""
-        self._heard.extend(self._own(event))
 
     def gate(self, _: sqlite3.Connection, intent: Intent, __: datetime) -> Wait | None:
         """Asked by the outbox before each departure."""
@@ -88,9 +108,8 @@ class SpaceCourier:
         """Whether the room has heard it."""
         if self._room is None or not self._room.is_active:
             return Err(ABSENT, "transient")
-        earliest = parse_iso(intent.departed_at or intent.created_at) - _CLOCKS_APART
-        text = str(intent.body["text"]).strip()
-        if not any(said == text and (parse_iso_or_none(at) or earliest) >= earliest for said, at in self._heard):
+        since = parse_iso(intent.departed_at or intent.created_at)
+        if not self._own_words.heard(str(intent.body["text"]), since):
             return Ok(None)
         self._on_the_way.pop(intent.id, None)
         return Ok(await self._arrived(intent))
@@ -100,12 +119,3 @@ class SpaceCourier:
         entry = Entry("act", "commitments", "[space] Fulfillment announced", "done", text, intent_id=intent.id)
         await self._journal.record(entry)
         return Sent()
-
-    def _own(self, event: Event) -> Iterator[tuple[str, str]]:
-        name = self._room.name if self._room else ""
-        if isinstance(event, Said) and event.name == name:
-            yield event.content.strip(), event.timestamp
-        elif isinstance(event, History):
-            for entry in event.entries:
-                if entry.type == "chat" and entry.agent_name == name:
-                    yield entry.content.strip(), entry.timestamp

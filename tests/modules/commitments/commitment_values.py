@@ -14,7 +14,8 @@ ROOM = "space://conversation/0123456789abcdef"
 
 
 def wanted(
-    description: str = "Release checklist",
+    promised: str = "Release checklist",
+    /,
     *,
     kind: CommitmentType = "create_issue",
     thread: str = ROOM,
@@ -23,7 +24,7 @@ def wanted(
     **params: Any,
 ) -> Wanted:
     base: dict[str, Any] = {"owner": "acme", "repoName": "site"} if kind != "post_bluesky" else {}
-    return Wanted(kind, description, thread, text, {**base, **params}, source)
+    return Wanted(kind, promised, thread, text, {**base, **params}, source)
 
 
 def queued(
@@ -36,7 +37,7 @@ def queued(
     name: str = "0000000000000000",
     **more: Any,
 ) -> QueuedCommitment:
-    like = wanted(**more)
+    like = wanted(more.pop("promised", "Release checklist"), **more)
     return QueuedCommitment(
         id=f"commitment-{int(created.timestamp() * 1000)}-{name}",
         created_at=iso(created),

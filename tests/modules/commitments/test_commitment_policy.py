@@ -28,7 +28,7 @@ def as_queued(promise: Wanted, **fields: Any) -> QueuedCommitment:
     name = policy.generate_commitment_hash(promise.source_thread_uri, promise.description)
     return queued(
         name=name,
-        description=promise.description,
+        promised=promise.description,
         kind=promise.type,
         thread=promise.source_thread_uri,
         **fields,
@@ -245,5 +245,5 @@ def test_a_cooldown_that_nobody_can_read_has_ended() -> None:
 
 def test_the_claim_is_the_one_of_the_promise() -> None:
     assert policy.claim_target(queued(target="acme/site#Release")) == "acme/site#Release"
-    assert policy.claim_target(queued(description="Release checklist")) == "Release checklist"
+    assert policy.claim_target(queued()) == "Release checklist"
     assert ROOM.startswith("space://conversation/")
