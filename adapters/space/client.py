@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from adapters.space.connecting import without_secrets
 from adapters.space.client_line import Find, Line, Tell, first_of
+from adapters.space.connecting import without_secrets
 from adapters.space.member import Member
 from adapters.space.types import (
     AgentState,

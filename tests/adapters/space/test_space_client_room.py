@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -64,6 +65,15 @@ async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order(
     assert client.url == room.url
     assert member.told("Space discovered") == member.told("Joined agent space") == [room.url]
     assert "hush" not in repr(member.notices)
+
+
+async def test_the_token_stands_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    room = ScriptedRoom(_welcome)
+    async with room.open(), living(Member(at(f"{room.url}/?token=hush-hush"))) as client:
+        await until(lambda: client.is_active)
+    told = {record.name for record in caplog.records if "hush" in record.getMessage()}
+    assert told == {"websockets.server"}, "the scripted room tells it, and nobody else"
 
 
 def test_its_id_tells_name_and_time_of_birth() -> None:
@@ -199,30 +209,33 @@ async def test_a_message_that_the_room_keeps_refusing_is_reported_as_not_said() 
             await until(lambda: member.told("A message was not said in the agent space"))
 
 
-async def test_words_that_were_on_their_way_when_the_room_died_are_said_once() -> None:
+@pytest.mark.parametrize("recorded", [True, False], ids=["its record has them", "its record lacks them"])
+async def test_words_that_were_on_their_way_when_the_room_died_are_in_its_record_once(*, recorded: bool) -> None:
     async def script(visit: Visit) -> None:
         if visit.number == 0:
             await visit.welcome()
             await visit.hear("chat")
             visit.socket.transport.abort()
             return
-        await visit.welcome(entries=[entry("chat", "ada", "it reached the record")])
-        await visit.echo(await visit.hear("chat"))
-        await visit.until_gone()
+        await visit.welcome(entries=[entry("chat", "ada", "one")] if recorded else [])
+        while True:
+            await visit.echo(await visit.hear("chat"))
 
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
         async with living(member) as client:
             await until(lambda: client.is_active)
-            first, second = await client.send_chat("it reached the record"), await client.send_chat("it did not")
+            first, second = await client.send_chat("one"), await client.send_chat("two")
             assert isinstance(first, Ok)
             assert isinstance(second, Ok)
             await until(lambda: client.status == "disconnected")
             await member.clock.advance(6.1)
             assert await client.delivered(first.data) == Ok(data=True)
+            await member.clock.advance(3.1)
             assert await client.delivered(second.data) == Ok(data=True)
-            assert [frame["content"] for frame in room.visits[1].said[1:]] == ["it did not"]
+            said = [frame["content"] for frame in room.visits[1].said[1:]]
+            assert said == (["two"] if recorded else ["one", "two"])
 
 
 async def test_a_claim_that_somebody_else_made_first_is_told_as_lost() -> None:
