@@ -114,7 +114,7 @@ class House:
             transport=to_loopback,
         )
         own_words = OwnWords("rowan")
-        self.room = member(self.place, "rowan", own_words.hear) if self.with_room else None
+        self.room = member(self.place.server.port, "rowan", own_words.hear) if self.with_room else None
         self.space_courier = SpaceCourier(self.room, own_words, self.journal)
         if self.room is not None:
             self._living = asyncio.create_task(self.room.run())
@@ -211,11 +211,20 @@ class Listener:
         """Wait until it heard so many chats."""
 
         def enough() -> bool:
-            self.chats += [said.content for said in self.client.get_and_flush_messages()]
+            self._listen()
             return len(self.chats) >= count
 
         await until(enough)
         return self.chats
+
+    async def hears_from(self, name: str) -> None:
+        """Wait until somebody has spoken; what they said is left out."""
+        await until(lambda: name in self._listen(leave_out=name))
+
+    def _listen(self, leave_out: str = "") -> set[str]:
+        heard = self.client.get_and_flush_messages()
+        self.chats += [said.content for said in heard if said.name != leave_out]
+        return {said.name for said in heard}
 
 
 @asynccontextmanager
@@ -235,7 +244,14 @@ async def open_place() -> AsyncIterator[Place]:
 @asynccontextmanager
 async def listening(place: Place, name: str = "marvin") -> AsyncIterator[Listener]:
     """Somebody else in the room."""
-    client = member(place, name)
+    async with listening_at(place.server.port, name) as listener:
+        yield listener
+
+
+@asynccontextmanager
+async def listening_at(port: int, name: str = "marvin") -> AsyncIterator[Listener]:
+    """The same, by where the room is."""
+    client = member(port, name)
     living = asyncio.create_task(client.run())
     await until(lambda: client.is_active)
     try:
@@ -252,11 +268,11 @@ async def until(done: Callable[[], bool], within_s: float = 5) -> None:
             await asyncio.sleep(0.005)
 
 
-def member(place: Place, name: str, on_event: Callable[[Event], None] | None = None) -> SpaceClient:
+def member(port: int, name: str, on_event: Callable[[Event], None] | None = None) -> SpaceClient:
     """A place in the room, not taken yet. Its time is real: it waits for answers over the wire."""
 
     async def discover() -> ApiResult[str]:
-        return Ok(f"ws://127.0.0.1:{place.server.port}")
+        return Ok(f"ws://127.0.0.1:{port}")
 
     return SpaceClient(
         agent_name=name,

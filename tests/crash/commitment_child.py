@@ -1,0 +1,148 @@
+"""Lives that keep promises, each a process of its own, to be killed at any moment.
+
+Usage: python -m tests.crash.commitment_child FOLDER GITHUB_URL TOKEN SPACE_PORT
+
+Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). One
+hears `born PID`, `awake`, `ended CODE`. A life promises what `FOLDER/wanted.jsonl` says and it has not promised yet,
+and ends with code 0 when all of that is kept and told in the room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
+from common.clock import SystemClock
+from common.redact import Redactor
+from common.result import ApiResult, Ok
+from modules.commitments.announce import Announcer
+from modules.commitments.fulfil import Fulfiller
+from modules.commitments.github_courier import GitHubCourier
+from modules.commitments.keeper import Keeper
+from modules.commitments.loop import CommitmentLoop
+from modules.commitments.presence import Presence
+from modules.commitments.queue import CommitmentQueue
+from modules.commitments.space_courier import OwnWords, SpaceCourier
+from modules.commitments.types import Wanted
+from modules.console import SilentConsole
+from modules.journal.journal import Journal
+from modules.outbox.outbox import Outbox
+from modules.outbox.types import Pacing
+from modules.schema import MIGRATIONS
+from tests.crash.crash_child import MortalDatabase
+from tests.ways import to_loopback
+
+LOGIN, NAME = "rowan-soul", "rowan"
+SPEED = 5.0
+
+
+class FastClock(SystemClock):
+    """The machine's clock, but everything in the room goes faster, so that a test need not wait for its limiter."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() * SPEED
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds / SPEED)
+
+
+async def live(folder: Path, github_url: str, token: str, port: int, die_at: int, *, inside: bool) -> None:
+    clock = SystemClock()
+    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    database.die_at, database.die_inside = die_at, inside
+    journal = Journal(database, SilentConsole(), clock, Redactor())
+    github = GitHub(
+        api_url=github_url,
+        login=LOGIN,
+        token=token,
+        clock=clock,
+        min_spacing_s=0,
+        timeout_s=2,
+        transport=to_loopback,
+    )
+    own_words = OwnWords(NAME)
+    room = SpaceClient(
+        agent_name=NAME,
+        agent_version="1",
+        capabilities=None,
+        discover=_at(port),
+        clock=FastClock(),
+        rng=random.Random(1),
+        on_event=own_words.hear,
+    )
+    to_github, to_room = GitHubCourier(github), SpaceCourier(room, own_words, journal)
+    outbox = Outbox(
+        database=database,
+        journal=journal,
+        clock=clock,
+        couriers={"issue": to_github, "issue_comment": to_github, "space_chat": to_room},
+        pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
+        gates=(to_room.gate,),
+        own_did=lambda: "did:plc:rowan",
+    )
+    queue = CommitmentQueue(folder, clock)
+    keeper = Keeper(
+        queue=queue,
+        fulfiller=Fulfiller(outbox, github=True),
+        announcer=Announcer(outbox),
+        presence=Presence(room, clock),
+        journal=journal,
+    )
+    loop = CommitmentLoop(keeper, clock)
+    living = asyncio.create_task(room.run())
+    _say("awake")
+    for line in (folder / "wanted.jsonl").read_text().splitlines():
+        queue.enqueue_commitment(Wanted(**json.loads(line)))
+    while not await _all_told(queue, outbox):
+        await loop.run()
+        await outbox.deliver_due()
+        await clock.sleep(0.02)
+    await room.close()
+    await living
+    await github.aclose()
+    await database.close()
+
+
+async def _all_told(queue: CommitmentQueue, outbox: Outbox) -> bool:
+    if queue.live():
+        return False
+    counts = await outbox.counts()
+    return set(counts) <= {"done"}
+
+
+def _at(port: int) -> Callable[[], Awaitable[ApiResult[str]]]:
+    async def discover() -> ApiResult[str]:
+        return Ok(f"ws://127.0.0.1:{port}")
+
+    return discover
+
+
+def main() -> None:
+    folder, github_url, token, port = sys.argv[1:]
+    for line in sys.stdin:
+        at, *where = line.split() or ["0"]
+        pid = os.fork()
+        if pid == 0:
+            _say(f"born {os.getpid()}")
+            asyncio.run(live(Path(folder), github_url, token, int(port), int(at), inside=where == ["inside"]))
+            os._exit(0)
+        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    from adapters.github import calls as _loaded  # noqa: F401 - before the first fork, not in each life
+
+    main()
