@@ -111,7 +111,7 @@ class ChatLog:
     def _rotate(self) -> None:
         self._finish_rotation()
         self.close()
-        self.path.replace(self._aside)
+        self._move(self.path, self._aside)
         self._finish_rotation()
 
     def _finish_rotation(self) -> None:
@@ -120,8 +120,11 @@ class ChatLog:
             return
         gap = next((number for number in range(1, KEPT_PARTS) if not self._part(number).exists()), KEPT_PARTS)
         for number in range(gap, 1, -1):
-            self._part(number - 1).replace(self._part(number))
-        self._aside.replace(self._part(1))
+            self._move(self._part(number - 1), self._part(number))
+        self._move(self._aside, self._part(1))
+
+    def _move(self, source: Path, target: Path) -> None:
+        source.replace(target)
 
     @property
     def _aside(self) -> Path:

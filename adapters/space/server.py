@@ -35,7 +35,7 @@ from common.result import ApiResult, Err, Ok
 MAX_CONNECTIONS = 256
 MAX_CONNECTIONS_PER_ADDRESS = 128
 MAX_WAITING_BYTES = 4 * 1024 * 1024
-_OPEN_TIMEOUT_S = 5.0
+OPEN_TIMEOUT_S = 5.0
 _CLOSE_TIMEOUT_S = 2.0
 _TICK_S = 0.5
 _READ_AHEAD = 8
@@ -55,6 +55,7 @@ class SpaceServer:
         max_connections: in all.
         max_per_address: from one address.
         max_waiting_bytes: how much may wait for a member that does not read before it is cut off.
+        open_timeout_s: how long a stranger may take for its request.
 
     """
 
@@ -70,6 +71,7 @@ class SpaceServer:
         max_connections: int = MAX_CONNECTIONS,
         max_per_address: int = MAX_CONNECTIONS_PER_ADDRESS,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
+        open_timeout_s: float = OPEN_TIMEOUT_S,
     ) -> None:
         self._log = persistence
         self._host = host or SilentHost()
@@ -77,6 +79,7 @@ class SpaceServer:
         self._token = token
         self._origins = frozenset(origins)
         self._crowd = Crowd(most=max_connections, most_per_address=max_per_address)
+        self._open_timeout_s = open_timeout_s
         self.most_waiting = max_waiting_bytes
         self._room = Room(self._clock, host_name=host_name)
         self._servers: list[Server] = []
@@ -173,7 +176,7 @@ class SpaceServer:
             compression=None,
             process_request=self._admit,
             server_header=None,
-            open_timeout=_OPEN_TIMEOUT_S,
+            open_timeout=self._open_timeout_s,
             ping_interval=None,
             close_timeout=_CLOSE_TIMEOUT_S,
             max_size=SPACE_MAX_PAYLOAD_BYTES,

@@ -1,7 +1,4 @@
-"""A room as a program of its own, to be killed: `python -m tests.adapters.space.room_child FOLDER PORT`.
-
-It says its port on its output, and speaks as the host whatever comes on its input.
-"""
+"""A room's server in a process of its own, for tests that kill it: `python -m … FOLDER PORT` prints its port."""
 
 from __future__ import annotations
 
@@ -11,17 +8,18 @@ from pathlib import Path
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
+from common.result import Err
 
 
-async def _main(folder: str, port: str) -> None:
-    server = SpaceServer(ChatLog(Path(folder)))
+async def main(folder: str, port: str) -> None:
+    server = SpaceServer(ChatLog(Path(folder), max_bytes=4000))
     started = await server.start(int(port))
-    sys.stdout.write(f"{started}\n")
+    if isinstance(started, Err):
+        sys.exit(started.error)
+    sys.stdout.write(f"{started.data}\n")
     sys.stdout.flush()
-    while line := await asyncio.to_thread(sys.stdin.readline):
-        server.broadcast_from_host(line.strip())
-    await server.stop()
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.frames import Frame, Opcode
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.hosting import LogLevel
@@ -22,6 +23,7 @@ from common.clock import FakeClock
 from common.result import Ok
 
 Told = dict[str, Any]
+JOIN = {"type": "join", "name": "ada", "id": "ada-1", "version": "1"}
 
 
 class Hall:
@@ -172,3 +174,23 @@ async def open_house(folder: Path, **more: Any) -> AsyncIterator[House]:
         yield House(server, host, log)
     finally:
         await server.stop()
+
+
+async def dumb_guest(house: House, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A guest that joins by hand, and then answers nothing."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", house.server.port, limit=1 << 16)
+    writer.write(
+        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{house.server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(Frame(Opcode.TEXT, json.dumps({**JOIN, "name": name}).encode()).serialize(mask=True))
+    await reader.readuntil(b"history_response")
+    return reader, writer
+
+
+async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait for something that nobody announces."""
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110 - polled on purpose
+            await asyncio.sleep(0.01)

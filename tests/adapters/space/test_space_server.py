@@ -1,0 +1,230 @@
+"""A room's server with real sockets: guests of every kind, and none of them harms another."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event, Joined, Left, PresenceList, Said
+from common.clock import FakeClock
+from common.result import Err, Ok
+from tests.adapters.space.room_house import JOIN, Guest, Onlooker, dumb_guest, open_house, until
+
+
+async def test_guests_join_talk_and_leave_in_the_order_of_the_wire(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house, house.guest("any/path?x=1") as ada:
+        told = await ada.join("ada")
+        assert [frame["type"] for frame in told] == ["join", "presence", "history_response", "presence"]
+        async with house.guest() as bob:
+            await bob.join("bob")
+            await bob.send(b'{"type":"chat","content":"in bytes"}')
+            assert (await bob.next())["content"] == "in bytes"
+        assert [frame["type"] for frame in await ada.until("chat")] == ["join", "presence", "chat"]
+        assert [(await ada.next())["type"] for _ in range(2)] == ["leave", "presence"]
+        house.server.broadcast_from_host("hi Ada")
+        assert (await ada.next())["addressed"] == ["ada"]
+        assert house.names() == ["ada"]
+        kinds = [type(event) for event in house.host.seen]
+        assert kinds == [Joined, PresenceList, Joined, PresenceList, Said, Left, PresenceList, Said]
+        assert [entry.type for entry in house.log.get_recent_history()] == ["join", "join", "chat", "leave", "chat"]
+
+
+async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) -> None:
+    class Talkative(Onlooker):
+        server: SpaceServer
+
+        def happened(self, event: Event) -> None:
+            if isinstance(event, Said):
+                raise TypeError("the view broke")
+            if isinstance(event, Joined):
+                self.server.broadcast_from_host(f"welcome {event.name}")
+
+    host = Talkative()
+    server = SpaceServer(None, host)
+    host.server = server
+    await server.start(0)
+    async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as sock:
+        ada = Guest(sock)
+        assert [frame["type"] for frame in await ada.join("ada")] == [
+            "join",
+            "presence",
+            "history_response",
+            "presence",
+        ]
+        assert (await ada.next())["content"] == "welcome ada"
+    await server.stop()
+    assert [line[1] for line in host.lines] == ["The host's view failed"]
+
+
+async def test_another_guest_of_the_same_name_closes_the_first_with_4002(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house, house.guest() as old, house.guest() as new:
+        await old.join("ada", "ada-old")
+        await new.join("ada", "ada-new")
+        assert await old.closed() == (4002, "Replaced by new connection")
+        assert [agent.id for agent in house.server.get_connected_agents()] == ["ada-new"]
+
+
+async def test_the_same_guest_come_anew_is_not_closed_and_there_is_one_of_it(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house, house.guest() as old, house.guest() as new:
+        await old.join("ada")
+        await new.join("ada")
+        await old.send({"type": "chat", "content": "ghost"})
+        await new.send({"type": "chat", "content": "real"})
+        assert (await new.next())["content"] == "real"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(old.socket.recv(), 0.1)
+        assert house.names() == ["ada"]
+
+
+async def test_a_guest_that_says_no_join_is_sent_away(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_house(tmp_path, clock=clock) as house, house.guest() as mute:
+        await mute.send({"type": "chat", "content": "hi"})
+        assert (await mute.next())["message"].startswith("Must join")
+        await clock.advance(5.5)
+        assert (await mute.next())["message"].startswith("Join timeout")
+        assert await mute.closed() == (4001, "Join timeout")
+
+
+async def test_a_guest_that_does_not_pong_is_gone_and_one_that_does_stays(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_house(tmp_path, clock=clock) as house, house.guest() as ada:
+        reader, writer = await dumb_guest(house, "deaf")
+        await ada.join("ada")
+        assert set(house.names()) == {"deaf", "ada"}
+        await clock.advance(30)
+        await asyncio.sleep(0.1)
+        await clock.advance(30)
+        await until(lambda: house.names() == ["ada"])
+        assert (await ada.until("leave"))[-1]["name"] == "deaf"
+        writer.close()
+        while await reader.read(4096):
+            pass
+
+
+async def test_one_that_does_not_read_delays_nobody_and_is_cut_off(tmp_path: Path) -> None:
+    async with open_house(tmp_path, max_waiting_bytes=256 * 1024) as house, house.guest() as ada:
+        _, writer = await dumb_guest(house, "deaf")
+        await ada.join("ada")
+        slowest = 0.0
+        for number in range(200):
+            began = time.perf_counter()
+            house.server.broadcast_from_host(f"{number} " + "w" * 60_000)
+            assert (await ada.until("chat"))[-1]["content"].startswith(f"{number} ")
+            slowest = max(slowest, time.perf_counter() - began)
+            if house.names() == ["ada"]:
+                break
+        assert house.names() == ["ada"]
+        assert slowest < 1.0
+        assert ("warn", "Cut off: it does not read", "127.0.0.1") in house.host.lines
+        writer.close()
+
+
+async def test_the_end_is_announced_and_nobody_comes_in_any_more(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house, house.guest() as ada, house.guest() as late:
+        await ada.join("ada")
+        house.server.broadcast_shutdown()
+        assert (await ada.next())["type"] == "shutdown"
+        await late.send({**JOIN, "name": "late"})
+        assert await late.closed() == (1001, "Server shutting down")
+        await ada.send({"type": "chat", "content": "last words"})
+        assert (await ada.next())["content"] == "last words"
+        await house.server.stop()
+        assert await ada.closed() == (1001, "Server shutting down")
+        assert [entry.type for entry in house.log.get_recent_history()] == ["join", "chat", "leave"]
+
+
+async def test_a_stop_waits_for_nobody_who_does_not_answer(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        _, writer = await dumb_guest(house, "deaf")
+        silent = socket.create_connection(("127.0.0.1", house.server.port))
+        began = time.perf_counter()
+        await house.server.stop()
+        assert time.perf_counter() - began < 5
+        silent.close()
+        writer.close()
+
+
+async def test_a_port_that_is_taken_is_an_answer_not_an_exception(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        other = SpaceServer()
+        result = await other.start(house.server.port)
+        assert isinstance(result, Err)
+        assert result.kind == "conflict"
+        assert str(house.server.port) in result.error
+
+
+async def test_several_addresses_share_one_port(tmp_path: Path) -> None:
+    server, other = SpaceServer(), SpaceServer()
+    assert await server.start(0, ("127.0.0.1", "127.0.0.2")) == Ok(server.port)
+    for address in ("127.0.0.1", "127.0.0.2"):
+        assert isinstance(await other.start(server.port, (address,)), Err)
+    await server.stop()
+    assert server.port == 0
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "welcome"),
+    [
+        (None, "127.0.0.1", True),
+        ("http://127.0.0.1:8000", "127.0.0.1", True),
+        ("http://localhost:3000", "localhost", True),
+        ("http://evil.example", "127.0.0.1", False),
+        ("http://evil.example", "evil.example", False),
+        ("null", "127.0.0.1", False),
+        ("http://page.example", "127.0.0.1", True),
+    ],
+    ids=["no-browser", "same-host", "localhost", "foreign", "rebound-name", "null", "allowed"],
+)
+async def test_web_pages_of_other_sites_are_refused(
+    tmp_path: Path, origin: str | None, host: str, *, welcome: bool
+) -> None:
+    async with open_house(tmp_path, origins=["http://page.example"]) as house:
+        headers = [("Host", f"{host}:{house.server.port}"), *([("Origin", origin)] if origin else [])]
+        status = await knock(house.server.port, headers)
+        assert status == (101 if welcome else 403)
+
+
+async def knock(port: int, headers: list[tuple[str, str]], path: str = "/") -> int:
+    """The status that an upgrade request gets."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    writer.write(
+        f"GET {path} HTTP/1.1\r\n{lines}Upgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    status = int((await reader.readline()).split()[1])
+    writer.close()
+    await writer.wait_closed()
+    return status
+
+
+async def test_without_the_token_nobody_gets_further_than_the_door(tmp_path: Path) -> None:
+    async with open_house(tmp_path, token="sésame") as house:
+        for query in ("", "?token=", "?token=sesame", "?token=s%C3%A9sam", "?token=s%C3%A9same&token=x"):
+            with pytest.raises(InvalidStatus) as refused:
+                async with house.guest(query):
+                    pass
+            assert refused.value.response.status_code == 401
+        async with house.guest("?token=s%C3%A9same") as ada:
+            await ada.join("ada")
+        assert not any("same" in detail for _, _, detail in house.host.lines)
+
+
+async def test_a_room_holds_so_many_and_one_address_its_share(tmp_path: Path) -> None:
+    async with open_house(tmp_path, max_connections=3, max_per_address=2) as house:
+        host = [("Host", f"127.0.0.1:{house.server.port}")]
+        async with house.guest(), house.guest():
+            assert await knock(house.server.port, host) == 429
+        await until(lambda: not house.server.waiting)
+        async with house.guest():
+            pass
+    async with open_house(tmp_path / "small", max_connections=1) as house, house.guest():
+        assert await knock(house.server.port, [("Host", f"127.0.0.1:{house.server.port}")]) == 503
