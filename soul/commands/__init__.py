@@ -353,3 +353,27 @@ def demo(
     from soul.commands.demo import run_demo  # noqa: PLC0415 - only this command needs it
 
     run_demo(minutes=minutes, speed=speed, port=port, mind=mind, home=home)
+
+
+@app.command()
+def space(
+    *,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; SPACE_NAME, else agent-space.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", help="SPACE_PORT, else 7777; 0 takes a free one.", min=0, max=65535)
+    ] = None,
+    bind: Annotated[str, typer.Option("--bind", help="Who can join: loopback, lan, or an address.")] = "loopback",
+    token: Annotated[
+        str | None, typer.Option("--token", help="What agents must have in their SPACE_URL; SPACE_TOKEN.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Where its record lies; else ~/.local/state/soul/spaces.")
+    ] = None,
+    until_eof: Annotated[
+        bool, typer.Option("--until-eof", help="Without a terminal: close the room when the input ends.")
+    ] = False,
+) -> None:
+    """Open a room in which SOULs and you talk, until Ctrl-C."""
+    from soul.commands.space import run_space  # noqa: PLC0415 - only this command needs it
+
+    run_space(name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from adapters.space.types import LogEntry
 from common.clock import Clock
 from common.errors import SoulError
 from soul.room.company import Company, Guest
-from soul.room.rows import as_table, entry_row, plain_lines
+from soul.room.rows import Row, as_table, entry_row
 from soul.room.text import fit, one_line
 from soul.terminal.commands import Command, Commands
 
@@ -22,12 +22,16 @@ _TEXT_COLUMNS = 90
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The commands, and what they need: `say` broadcasts as the host, `recent` reads the record, oldest first."""
+    """The commands, and what they need.
+
+    `say` broadcasts as the host, `recent` reads the end of the record, oldest first, `show` shows a row of it.
+    """
 
     company: Company
     clock: Clock
-    say: Callable[[str], Awaitable[None]]
+    say: Callable[[str], None]
     recent: Callable[[int], Sequence[LogEntry]]
+    show: Callable[[Row], None]
     ended: asyncio.Event
 
     def all(self) -> Commands:
@@ -49,7 +53,10 @@ class Orders:
     async def _claims(self, _: str) -> Sequence[str]:
         now = self.clock.monotonic()
         rows = [
-            (one_line(claim.name), f"{one_line(claim.action)}  {one_line(claim.target)}  for {claim.until - now:.0f} s")
+            (
+                one_line(claim.name),
+                f"{one_line(claim.action)}  {one_line(claim.target)}  for {claim.until - now:.0f} s more",
+            )
             for claim in self.company.claims(now)
         ]
         return as_table(rows) or ["  Nothing is claimed."]
@@ -60,7 +67,9 @@ class Orders:
         limit = min(int(rest[:9]) if rest else _DEFAULT_HISTORY, _MOST_HISTORY)
         entries = await asyncio.to_thread(self.recent, limit) if limit else ()
         rows = [row for entry in entries if (row := entry_row(entry, self.clock.now()))]
-        return [line for row in rows for line in plain_lines(row)] or ["  Nothing was said yet."]
+        for row in rows:
+            self.show(row)
+        return [] if rows else ["  Nothing was said yet."]
 
     async def _say(self, rest: str) -> Sequence[str]:
         whom, _, words = rest.partition(" ")
@@ -73,7 +82,7 @@ class Orders:
             if not words.strip():
                 raise SoulError("There is nothing to say", remedy=f"For example: /say {one_line(whom)} good evening")
             rest = f"@{guest.name} {words.strip()}"
-        await self.say(rest)
+        self.say(rest)
         return []
 
     async def _quit(self, _: str) -> Sequence[str]:

@@ -29,6 +29,7 @@ from soul.room.markup import Piece, pieces, plain, wrapped
 from soul.room.text import fit, one_line, strip_control, width
 
 Kind = Literal["said", "quiet", "note"]
+NoteLevel = LogLevel | Literal["done"]
 _DIM = "fg:ansibrightblack"
 _TIME_COLUMNS = 10  # HH:MM:SS and two spaces
 _MARK_COLUMNS = 2
@@ -44,8 +45,9 @@ _RECORDED = {
     "reflection": "insight",
     "workspace_state": "plan",
 }
-_LEVELS: dict[LogLevel, tuple[str, str]] = {
+_LEVELS: dict[NoteLevel, tuple[str, str]] = {
     "info": ("○", ""),
+    "done": ("✓", "fg:ansigreen"),
     "warn": ("◆", "fg:ansiyellow"),
     "error": ("✗", "fg:ansired"),
 }
@@ -110,7 +112,7 @@ def said(name: str, content: str, at: datetime) -> Row:
     return Row(at, "said", strip_control(content).strip("\n"), who, mark=symbol(name), style=f"fg:{colour(name)}")
 
 
-def note(level: LogLevel, message: str, detail: str, at: datetime) -> Row:
+def note(level: NoteLevel, message: str, detail: str, at: datetime) -> Row:
     """A line of the program itself."""
     mark, style = _LEVELS[level]
     text = f"{one_line(message)}  {one_line(detail)}".rstrip()
@@ -127,26 +129,26 @@ def progress(event: WorkspaceProgress) -> str:
 
 
 def lines(row: Row, columns: int, timezone: str = "") -> list[list[Piece]]:
-    """The row at this width, each line in styled pieces; later lines of somebody's words hang below the first."""
-    time = (_DIM, f"{local(row.at, timezone):%H:%M:%S}  ")
-    if row.kind != "said":
-        room = max(columns - _TIME_COLUMNS - _MARK_COLUMNS - _LABEL_COLUMNS, _LEAST_COLUMNS)
-        words = f"{row.name}  {row.text}" if row.name and row.text else row.name or row.text
-        style = _DIM if row.kind == "quiet" else row.style
-        return [
-            [
-                time,
-                (style, f"{row.mark} {row.label:<{_LABEL_COLUMNS}}"),
-                (_DIM if row.kind == "quiet" else "", fit(words, room)),
-            ]
-        ]
-    indent = _TIME_COLUMNS + _MARK_COLUMNS
+    """The row at this width, each line in styled pieces; later lines of what is told in full hang below the first."""
+    time: Piece = (_DIM, f"{local(row.at, timezone):%H:%M:%S}  ")
     head: list[Piece] = [time, (row.style, f"{row.mark} ")]
-    name: Piece = (f"{row.style} bold", f"{row.name}  ")
-    room = max(columns - indent, _LEAST_COLUMNS)
-    body = wrapped([name, *pieces(row.text)], room)
-    rest: list[list[Piece]] = [[("", " " * indent), *line] for line in body[1:]]
-    return [[*head, *body[0]], *rest]
+    indent = _TIME_COLUMNS + _MARK_COLUMNS
+    match row.kind:
+        case "said":
+            name: Piece = (f"{row.style} bold", f"{row.name}  ")
+            return _hanging(head, [name, *pieces(row.text)], indent, columns)
+        case "note":
+            head.append((row.style, f"{row.label:<{_LABEL_COLUMNS}}"))
+            return _hanging(head, [("", row.text)], indent + _LABEL_COLUMNS, columns)
+        case "quiet":
+            room = max(columns - indent - _LABEL_COLUMNS, _LEAST_COLUMNS)
+            words = f"{row.name}  {row.text}" if row.text else row.name
+            return [[(_DIM, f"{time[1]}{row.mark} {row.label:<{_LABEL_COLUMNS}}{fit(words, room)}")]]
+
+
+def _hanging(head: list[Piece], body: list[Piece], indent: int, columns: int) -> list[list[Piece]]:
+    first, *rest = wrapped(body, max(columns - indent, _LEAST_COLUMNS))
+    return [[*head, *first], *([("", " " * indent), *line] for line in rest)]
 
 
 def plain_lines(row: Row, timezone: str = "") -> list[str]:

@@ -34,7 +34,6 @@ from soul.room.text import strip_control
 
 _REDRAW_S = 1.0
 _ESCAPE_S = 0.1
-_GONE = {"exit", "quit"}
 _PLAIN = Style([])
 
 
@@ -62,7 +61,11 @@ class TerminalScreen:
 
     async def run(self, heard: Heard) -> None:
         self._heard = heard
-        await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+        try:
+            await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+        except EOFError:
+            # NOTE(self): the terminal was closed, and with it the host is gone.
+            return
 
     @property
     def _columns(self) -> int:
@@ -88,7 +91,11 @@ class TerminalScreen:
         pieces: StyleAndTextTuples = []
         for line in content:
             pieces += [*line, ("", "\n")]
-        print_formatted_text(self._output, pieces, _PLAIN)
+        try:
+            print_formatted_text(self._output, pieces, _PLAIN)
+        except OSError:
+            # NOTE(self): the terminal was closed; the room's record has every word.
+            return
 
     def _panel(self) -> Panel:
         size = self._output.get_size()
@@ -129,9 +136,7 @@ class TerminalScreen:
         match deed:
             case "enter":
                 self._editor, words = self._editor.said()
-                if words.lower() in _GONE:
-                    self._leave()
-                elif words:
+                if words:
                     self._heard(words)
             case "escape":
                 if not self._editor.text:

@@ -95,6 +95,15 @@ def test_a_quiet_row_stays_one_line_at_any_width() -> None:
         assert width(plain(drawn[0])) <= max(columns, 36)
 
 
+def test_a_note_of_our_own_is_never_cut() -> None:
+    row = note("warn", "Everybody can join", "SPACE_TOKEN asks for a secret", NOON)
+    assert [plain(line) for line in lines(row, 44, "UTC")] == [
+        "12:00:00  ◆ warn    Everybody can join",
+        "                    SPACE_TOKEN asks for a",
+        "                    secret",
+    ]
+
+
 def test_what_is_quiet_is_dim_and_what_is_said_has_the_speakers_colour() -> None:
     quiet, spoken = row_of(Claimed("marvin", "m", "a", "b", AT), NOON), row_of(Said("marvin", "m", "x", AT), NOON)
     assert quiet

@@ -1,0 +1,22 @@
+"""`soul space`: a room in which SOULs and one human host talk, served and hosted from this terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from soul.room.host import host_room
+from soul.room.plan import plan_room
+
+
+def run_space(
+    *,
+    name: str | None,
+    port: int | None,
+    bind: str,
+    token: str | None,
+    data: Path | None,
+    until_eof: bool,
+) -> None:
+    """Open the room and host it. Raises `ConfigError` for what only the caller can mend."""
+    host_room(plan_room(os.environ, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof))

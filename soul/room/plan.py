@@ -1,0 +1,79 @@
+"""Which room is to be opened: from the options, else from SPACE_NAME, SPACE_PORT and SPACE_TOKEN. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.constants import SPACE_DEFAULT_PORT
+from common.errors import ConfigError
+
+DEFAULT_NAME = "agent-space"
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the host asks for the local network
+_MAX_PORT = 65_535
+_MAX_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPlan:
+    """A room to open. `port` 0 takes a free one; `bind` is an address."""
+
+    name: str = DEFAULT_NAME
+    port: int = SPACE_DEFAULT_PORT
+    bind: str = LOOPBACK
+    token: str = field(default="", repr=False)
+    folder: Path | None = None
+    until_eof: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return ipaddress.ip_address(self.bind).is_loopback
+
+
+def plan_room(
+    environment: Mapping[str, str],
+    *,
+    name: str | None = None,
+    port: int | None = None,
+    bind: str = "",
+    token: str | None = None,
+    folder: Path | None = None,
+    until_eof: bool = False,
+) -> RoomPlan:
+    """The room that these options ask for; None and "" leave it to the environment, and that to the usual.
+
+    Raises:
+        ConfigError: `bind` is no address.
+
+    """
+    return RoomPlan(
+        (name or environment.get("SPACE_NAME", "")).strip()[:_MAX_NAME] or DEFAULT_NAME,
+        port if port is not None else _port(environment.get("SPACE_PORT", "")),
+        _address(bind),
+        token if token is not None else environment.get("SPACE_TOKEN", ""),
+        folder,
+        until_eof,
+    )
+
+
+def _port(value: str) -> int:
+    """A port, or the usual one for what is none."""
+    text = value.strip()
+    port = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_PORT)) else 0
+    return port if 0 < port <= _MAX_PORT else SPACE_DEFAULT_PORT
+
+
+def _address(bind: str) -> str:
+    known = {"": LOOPBACK, "loopback": LOOPBACK, "localhost": LOOPBACK, "lan": EVERYWHERE}
+    wanted = known.get(bind.strip().lower(), bind.strip())
+    try:
+        return str(ipaddress.ip_address(wanted))
+    except ValueError:
+        raise ConfigError(
+            f"--bind {bind} is no address",
+            remedy="Use loopback, lan, or an address of this machine such as 192.0.2.2.",
+        ) from None

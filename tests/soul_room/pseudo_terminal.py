@@ -1,0 +1,104 @@
+"""The room's program in a terminal of its own, typed into and read byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import sys
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])")
+
+
+class Terminal:
+    """A pseudo terminal and the program in it. `raw` is all that the program has written."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self._ours, self._theirs = pty.openpty()
+        self.resize(columns, rows)
+        self._before = termios.tcgetattr(self._theirs)
+        self.raw = b""
+        self._came = asyncio.Event()
+        self.process: asyncio.subprocess.Process
+
+    async def start(self, *arguments: str) -> None:
+        asyncio.get_running_loop().add_reader(self._ours, self._read)
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "soul.cli",
+            *arguments,
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+            start_new_session=True,
+            env=os.environ | {"TERM": "xterm-256color"},
+        )
+
+    @property
+    def text(self) -> str:
+        """What was written, without the sequences that a terminal obeys."""
+        return _SEQUENCE.sub("", self.raw.decode(errors="replace"))
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether the terminal's modes are those it had at first."""
+        return termios.tcgetattr(self._theirs) == self._before
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def tell_resized(self) -> None:
+        self.process.send_signal(signal.SIGWINCH)
+
+    async def until(self, words: str, *, after: int = 0, seconds: float = 20) -> int:
+        """Wait until `words` stand in the text behind the place `after`; answers with the place behind them."""
+        end = asyncio.get_running_loop().time() + seconds
+        while (found := self.text.find(words, after)) < 0:
+            alive = self.process.returncode is None and asyncio.get_running_loop().time() < end
+            assert alive, f"never showed {words!r}:\n{self.text[after:]}"
+            self._came.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), 0.5)
+        return found + len(words)
+
+    async def end(self) -> int:
+        """Wait for the program's end."""
+        return await asyncio.wait_for(self.process.wait(), 20)
+
+    def _read(self) -> None:
+        self.raw += os.read(self._ours, 65_536)
+        self._came.set()
+
+    async def close(self) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+        asyncio.get_running_loop().remove_reader(self._ours)
+        os.close(self._ours)
+        os.close(self._theirs)
+
+
+@asynccontextmanager
+async def hosted(folder: Path, *options: str, columns: int = 80, rows: int = 30) -> AsyncIterator[tuple[Terminal, str]]:
+    """A room hosted from a terminal, and its URL."""
+    terminal = Terminal(columns, rows)
+    await terminal.start("space", "--port", "0", "--data", str(folder), *options)
+    try:
+        await terminal.until("CTRL+C quit")
+        found = re.search(r"SPACE_URL=(ws://\S+)", terminal.text)
+        assert found
+        yield terminal, found[1]
+    finally:
+        await terminal.close()

@@ -1,0 +1,93 @@
+"""The room's program without a terminal: fed by a pipe, kept by a service manager, refused in one clear line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import stat
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from adapters.space.chatlog import ChatLog
+from tests.program import one_clear_line, soul, started, until
+
+
+async def opened(process: Process) -> str:
+    """The room's URL, as soon as it can be joined."""
+    seen = await until(process, "Space ready")
+    found = re.search(r"SPACE_URL=(ws://[^/\s]+)", seen)
+    assert found
+    return found[1]
+
+
+async def test_each_line_of_a_pipe_is_said_and_its_end_closes_the_room_if_that_is_wanted(tmp_path: Path) -> None:
+    async with started("space", "--port", "0", "--data", str(tmp_path), "--until-eof", stdin=PIPE) as process:
+        url = await opened(process)
+        assert process.stdin
+        async with connect(url) as member:
+            await member.send(json.dumps({"type": "join", "name": "marvin", "id": "m", "version": "1"}))
+            await until(process, "→ joined  marvin")
+            await member.send(json.dumps({"type": "chat", "content": "\x1b[31mone\ntwo\x07"}))
+            seen = await until(process, "two")
+            assert "\x1b" not in seen
+            process.stdin.write(b"good evening\n\n/who\n/say @nobody hm\n\xff\xfe odd bytes\n")
+            output = await until(process, "odd bytes")
+        await until(process, "← left    marvin")
+        process.stdin.close()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert "• host  good evening" in output
+    assert re.search(r"^  marvin  idle", output, re.MULTILINE)
+    assert "@nobody is not in the room" in output
+    assert "odd bytes" in output
+    assert "\x1b" not in output
+    said = [entry.content for entry in ChatLog(tmp_path).get_recent_history() if entry.agent_name == "host"]
+    assert said[0] == "good evening"
+    assert len(said) == 2
+
+
+async def test_a_room_without_input_stays_open_until_it_is_asked_to_close(tmp_path: Path) -> None:
+    async with started("space", "--port", "0", "--data", str(tmp_path / "room")) as process:
+        async with connect(await opened(process)) as member:
+            await member.send(json.dumps({"type": "join", "name": "marvin", "id": "m", "version": "1"}))
+            await until(process, "→ joined  marvin")
+        await until(process, "← left    marvin")
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert stat.S_IMODE((tmp_path / "room").stat().st_mode) == 0o700
+
+
+async def test_a_taken_port_and_a_kept_folder_are_refused_in_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        one_clear_line(await soul("space", "--port", port, "--data", str(tmp_path / "a")), port, "in use", "--port")
+    async with started("space", "--port", "0", "--data", str(tmp_path / "b")) as process:
+        await opened(process)
+        again = await soul("space", "--port", "0", "--data", str(tmp_path / "b"))
+        one_clear_line(again, "another room keeps its record", "--data")
+
+
+async def test_a_bind_that_is_no_address_is_refused_in_one_line(tmp_path: Path) -> None:
+    one_clear_line(await soul("space", "--bind", "home", "--data", str(tmp_path)), "--bind home", "lan")
+
+
+async def test_a_room_with_a_token_lets_nobody_in_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACE_TOKEN", "open-sesame")
+    async with started("space", "--port", "0", "--data", str(tmp_path)) as process:
+        seen = await until(process, "Space ready")
+        found = re.search(r"SPACE_URL=(ws://[^/\s]+)/\?token=<the token>", seen)
+        assert found
+        assert "open-sesame" not in seen
+        with pytest.raises(InvalidStatus):
+            async with connect(found[1]):
+                raise AssertionError("came in")
+        async with connect(f"{found[1]}/?token=open-sesame") as member:
+            await member.send(json.dumps({"type": "join", "name": "marvin", "id": "m", "version": "1"}))
+            assert json.loads(await member.recv())["type"] == "join"

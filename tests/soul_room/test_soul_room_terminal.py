@@ -1,0 +1,98 @@
+"""The room's program in a real terminal: what the host sees and types, and what no agent can do to it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from adapters.space.chatlog import ChatLog
+from tests.soul_room.pseudo_terminal import hosted
+
+HOSTILE = "\x1b[2J\x1b]0;taken\x07\x9b31m\u202eHello **there**.\r\nSecond line."
+
+
+async def tell(member: ClientConnection, kind: str, **fields: Any) -> None:
+    await member.send(json.dumps({"type": kind, **fields}))
+
+
+async def hear(member: ClientConnection, kind: str) -> dict[str, Any]:
+    while True:
+        frame: dict[str, Any] = json.loads(await member.recv())
+        if frame["type"] == kind:
+            return frame
+
+
+async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_was(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as (terminal, url), connect(url) as marvin:
+        assert not terminal.is_as_before
+        await tell(marvin, "join", name="marvin", id="m", version="10.1.0")
+        await terminal.until("→ joined  marvin  v10.1.0")
+        await tell(marvin, "chat", content=HOSTILE)
+        await terminal.until("Second line.")
+        assert "◆ marvin  Hello there." in terminal.text
+        assert b"taken" not in terminal.raw
+        assert b"\x1b[2J" not in terminal.raw
+        assert "\u202e" not in terminal.text
+        await tell(marvin, "claim", action="create_issue", target="acme/site")
+        await terminal.until("▹ claim   marvin  create_issue acme/site")
+        await tell(marvin, "typing")
+        await terminal.until("(thinking...)")
+
+        terminal.type("Good evenink\x7fg, \x1b[200~Marvin\x1b[31m\x07!\x1b[201~\r")
+        said = await hear(marvin, "chat")
+        while said["name"] != "host":
+            said = await hear(marvin, "chat")
+        assert (said["content"], said["addressed"]) == ("Good evening, Marvin!", ["marvin"])
+        place = await terminal.until("• host  Good evening, Marvin!")
+
+        terminal.resize(50, 24)
+        terminal.tell_resized()
+        place = await terminal.until("[SPACE HOST] ─────── ESC clear", after=place)
+        terminal.type("/say @MARVIN /quit is a command\r")
+        assert (await hear(marvin, "chat"))["content"] == "@marvin /quit is a command"
+        terminal.type("/claims\r/nothing\r")
+        await terminal.until("There is no /nothing", after=place)
+        assert "create_issue  acme/site  for" in terminal.text
+
+        terminal.type("unsaid")
+        await terminal.until("unsaid", after=place)
+        terminal.type("\x03")
+        assert (await hear(marvin, "shutdown"))["reason"] == "Server shutting down"
+        await terminal.until("Closing the room")
+        terminal.process.send_signal(signal.SIGINT)
+        assert await terminal.end() == 0
+        assert terminal.is_as_before
+        assert terminal.raw.rindex(b"\x1b[?2004l") > terminal.raw.rindex(b"\x1b[?2004h")
+        assert "is closed" in terminal.text
+    kept = [(entry.agent_name, entry.type) for entry in ChatLog(tmp_path).get_recent_history()]
+    assert kept[0] == ("marvin", "join")
+    assert kept[-1] == ("marvin", "leave")
+    assert ("host", "chat") in kept
+    assert "unsaid" not in str(ChatLog(tmp_path).get_recent_history())
+
+
+@pytest.mark.parametrize("way", ["escape", "word", "command", "sigterm", "sighup"])
+async def test_the_terminal_is_put_back_on_every_way_out(tmp_path: Path, way: str) -> None:
+    async with hosted(tmp_path) as (terminal, _):
+        assert not terminal.is_as_before
+        match way:
+            case "escape":
+                terminal.type("x\x1b")
+                await terminal.until("x")
+                terminal.type("\x1b")
+            case "word":
+                terminal.type("EXIT\r")
+            case "command":
+                terminal.type("/quit\r")
+            case "sigterm":
+                terminal.process.send_signal(signal.SIGTERM)
+            case "sighup":
+                terminal.process.send_signal(signal.SIGHUP)
+        assert await terminal.end() == 0
+        assert terminal.is_as_before
+        assert "Traceback" not in terminal.text
