@@ -35,6 +35,7 @@ _ADVICE = {
     401: " (GitHub does not accept AGENT_GITHUB_TOKEN)",
     403: " (the token may not do this: check its permissions, and whether the account may write there)",
 }
+_MAYBE = " (it may have been done all the same)"
 _FORBIDDEN = 403
 _SERVER_ERROR = 500
 _MAX_CHARS = 300
@@ -67,28 +68,27 @@ def error_from_response(
     wait = limited_for_s(status, headers, message, now)
     told = f"{message}{_details(body)}" or f"HTTP {status}"
     kind: ErrKind = "transient" if wait is not None else _kind(status, message, write=write)
-    advice = _ADVICE.get(status, "") if kind == "auth" else ""
+    advice = _ADVICE.get(status, "") if kind == "auth" else _MAYBE if kind == "unknown_outcome" else ""
     after = wait if wait is not None else retry_after_s(headers, now)
     return Err(one_line(f"could not {what}: {told}{advice}"), kind=kind, status=status, retry_after=after)
 
 
 def error_from_transport(error: Exception, *, what: str, write: bool) -> Err:
     """A request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
-    unanswered: ErrKind = "unknown_outcome" if write else "transient"
     if isinstance(error, Refused | httpx.UnsupportedProtocol | httpx.InvalidURL):
         return Err(one_line(f"could not {what}: {error}"), kind="invalid")
     if isinstance(error, httpx.LocalProtocolError):
         return Err(f"could not {what}: the request cannot be put into HTTP", kind="invalid")
     if isinstance(error, _NEVER_SENT):
         return Err(f"could not {what}: no connection to GitHub", kind="transient")
-    if isinstance(error, TimeoutError | httpx.TimeoutException):
-        return Err(f"could not {what}: GitHub did not answer in time", kind=unanswered)
-    return Err(f"could not {what}: the connection to GitHub was lost", kind=unanswered)
+    late = isinstance(error, TimeoutError | httpx.TimeoutException)
+    told = "GitHub did not answer in time" if late else "the connection to GitHub was lost"
+    return _unheard(f"could not {what}: {told}", write=write)
 
 
 def unreadable(what: str, *, write: bool) -> Err:
     """A success whose content makes no sense."""
-    return Err(f"could not {what}: GitHub's answer could not be read", kind="unknown_outcome" if write else "transient")
+    return _unheard(f"could not {what}: GitHub's answer could not be read", write=write)
 
 
 def message_of(body: object) -> str:
@@ -101,6 +101,10 @@ def one_line(text: str) -> str:
     """On one line, and short enough for one."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_CHARS else f"{line[: _MAX_CHARS - 1]}…"
+
+
+def _unheard(told: str, *, write: bool) -> Err:
+    return Err(f"{told}{_MAYBE}", kind="unknown_outcome") if write else Err(told, kind="transient")
 
 
 def _kind(status: int, message: str, *, write: bool) -> ErrKind:

@@ -88,7 +88,7 @@ class Operations:
         sdk.IssueComment(self._requester, url=url).delete()
 
     def add_reaction(self, repo: Repo, number: int, reaction: str) -> int:
-        return self._issue(repo, number).create_reaction(reaction).id
+        return convert.number(self._issue(repo, number).create_reaction(reaction).id)
 
     def add_assignees(self, repo: Repo, number: int, logins: Sequence[str]) -> Issue:
         issue = self._issue(repo, number)

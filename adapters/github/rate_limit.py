@@ -18,8 +18,9 @@ from common.result import Err
 
 _INITIAL_BUDGET = 5000
 _UNAVAILABLE = 503
-_FORBIDDEN = 403
 _TOO_MANY = 429
+MAY_BE_HASTE = frozenset({403, _TOO_MANY})
+"""The statuses by which GitHub says that we were too fast, among other things."""
 _CORE = "core"
 _LIMIT_WORDS = ("rate limit", "abuse detection")
 
@@ -61,7 +62,7 @@ def limited_for_s(status: int, headers: Mapping[str, str], message: str, now: da
         now: to turn dates into seconds.
 
     """
-    if status not in {_FORBIDDEN, _TOO_MANY}:
+    if status not in MAY_BE_HASTE:
         return None
     asked = retry_after_s(headers, now)
     if asked is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from github.Auth import Token
 from github.AuthenticatedUser import AuthenticatedUser
 from github.GithubException import BadAttributeException, GithubException
-from github.GithubObject import NotSet
+from github.GithubObject import CompletableGithubObject, NotSet
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.NamedUser import NamedUser
@@ -19,6 +19,7 @@ from github.Requester import Requester
 __all__ = [
     "AuthenticatedUser",
     "BadAttributeException",
+    "CompletableGithubObject",
     "GithubException",
     "Issue",
     "IssueComment",

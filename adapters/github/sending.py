@@ -7,6 +7,7 @@ that was refused for haste, or got no sound answer, is sent once more; a write n
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from adapters.github.errors import Failure, error_from_transport, message_of
-from adapters.github.rate_limit import RateBudget, limited_for_s
+from adapters.github.rate_limit import MAY_BE_HASTE, RateBudget, limited_for_s
 from adapters.github.turns import Turn
 from adapters.web.transport import origin_of
 from common.clock import Clock
@@ -149,9 +150,10 @@ class Sender:
 
     def _pause_after(self, answer: Answer) -> float | None:
         """Seconds to wait before a read is repeated; None if it needs no second try. Holds the rest if asked to."""
-        wait = limited_for_s(answer.status, answer.headers, _message(answer), self._clock.now())
-        if wait is not None:
-            self.budget.hold(wait)
+        if answer.status in MAY_BE_HASTE:
+            wait = limited_for_s(answer.status, answer.headers, _message(answer), self._clock.now())
+            if wait is not None:
+                self.budget.hold(wait)
             return wait
         return _PAUSE_BEFORE_REPEAT_S if answer.status >= _SERVER_ERROR else None
 
@@ -163,6 +165,6 @@ class Sender:
 
 def _message(answer: Answer) -> str:
     try:
-        return message_of(httpx.Response(answer.status, text=answer.text).json())
+        return message_of(json.loads(answer.text))
     except ValueError:
         return ""

@@ -40,6 +40,7 @@ async def test_a_write_without_a_sound_answer_is_sent_once_and_its_outcome_calle
     failed = err(await ada.create_issue(REPO, "Beans", "…"))
     assert failed.kind == "unknown_outcome"
     assert failed.error.startswith("could not create an issue in ada/garden: ")
+    assert failed.error.endswith(" (it may have been done all the same)")
     assert (len(house.seen), house.issues()) == (1, done)
 
 
