@@ -24,7 +24,7 @@ from modules.foreign_text import Framer, clean, one_line
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message
+from modules.llm_gateway.types import Message, NamedTool, ToolSpec
 from modules.prompt.prompter import Prompter
 from modules.skills import Skills
 from modules.tools.types import Provenance
@@ -37,6 +37,11 @@ _EXTRACTION_TOKENS = 500
 _BODY_TOKENS = 1_500
 _POST_TOKENS = 300
 _TITLE_CHARS = 300
+_TELL = ToolSpec(
+    "tell_it_is_done",
+    "Tell whoever waits that your promise is kept.",
+    {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +134,17 @@ class Voice:
             promise=one_line(commitment.source_reply_text, _TITLE_CHARS),
             what=one_line(title_of(commitment), _TITLE_CHARS),
         )
-        said = await self.gateway.chat(
+        result = await self.gateway.chat_with_tools(
             [Message("user", asked)],
             system=prompt.blocks,
+            tools=[_TELL],
+            tool_choice=NamedTool(_TELL.name),
             max_tokens=_POST_TOKENS,
             purpose=SKILL,
             importance="commitment",
         )
+        called = next((call for call in result.tool_calls if call.name == _TELL.name and not call.malformed), None)
+        said = str(called.input.get("sentence", "")) if called else result.text
         words = one_line(said.replace(url, " "), 1_000).strip(" \"'“”")
         return fit_post_text(words, url) if words else ""
 
