@@ -222,12 +222,18 @@ class Line:
 
 
 async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
-    """Until one of them is done; the others are cancelled."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one) for one in doing]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
+    """Until one of them is done; the others are cancelled. What one of them raises is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in doing]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+    except ExceptionGroup as failures:
+        failure: Exception = failures
+        while isinstance(failure, ExceptionGroup):
+            failure = failure.exceptions[0]
+        raise failure from None
 
 
 async def _part(connection: ClientConnection) -> None:

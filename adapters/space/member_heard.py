@@ -14,8 +14,6 @@ MESSAGES_KEPT: Final = 500
 EVENTS_KEPT: Final = 1_000
 _KNOWN_KEPT = 10_000
 
-_Words = tuple[str, str, str]
-
 
 class Heard:
     """The ears of `me`."""
@@ -24,7 +22,7 @@ class Heard:
         self._me = me
         self._messages: deque[Said] = deque(maxlen=MESSAGES_KEPT)
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._known: dict[_Words, None] = {}
+        self._known: dict[int, None] = {}
         self._fresh = True
 
     @property
@@ -48,24 +46,25 @@ class Heard:
         """Keep an event."""
         self._events.append(event)
         if isinstance(event, Said):
-            self._know((event.timestamp, event.name, event.content))
+            self._know(_words(event.timestamp, event.name, event.content))
             if event.name != self._me:
                 self._messages.append(event)
 
     def replay(self, history: History) -> list[Said]:
-        """Keep the room's record; returns the words in it that are new to us, oldest first."""
+        """Keep the room's record in place of an earlier one; returns the words in it that are new, oldest first."""
+        self._events = deque((event for event in self._events if not isinstance(event, History)), maxlen=EVENTS_KEPT)
         self._events.append(history)
         chats = [entry for entry in history.entries if entry.type == "chat" and entry.content]
-        self._fresh = not any(_words(entry) in self._known for entry in chats)
+        self._fresh = not any(_of(entry) in self._known for entry in chats)
         new = [
             Said(entry.agent_name, entry.agent_id, entry.content, entry.timestamp, replayed=True)
             for entry in chats
-            if self._know(_words(entry))
+            if self._know(_of(entry))
         ]
         self._messages.extend(new)
         return new
 
-    def _know(self, words: _Words) -> bool:
+    def _know(self, words: int) -> bool:
         """Remember; whether it is new."""
         if words in self._known:
             return False
@@ -75,5 +74,10 @@ class Heard:
         return True
 
 
-def _words(entry: LogEntry) -> _Words:
-    return entry.timestamp, entry.agent_name, entry.content
+def _of(entry: LogEntry) -> int:
+    return _words(entry.timestamp, entry.agent_name, entry.content)
+
+
+def _words(timestamp: str, name: str, content: str) -> int:
+    # NOTE(self): a number in place of the words, which may be long and are many.
+    return hash((timestamp, name, content))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,9 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
+from adapters.space.client import SpaceClient
+from common.clock import FakeClock
+from common.errors import StorageError
 from common.result import ApiResult, Err, Ok
 from tests.adapters.space.member_house import Member, at, living
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, until
@@ -374,3 +378,23 @@ async def test_lives_once_at_a_time_and_can_be_cancelled_anywhere() -> None:
         assert client.status == "disconnected"
         await until(lambda: room.live == 0)
         assert room.visits[0].socket.close_code == 1000
+
+
+async def test_what_the_owners_line_cannot_bear_ends_its_life_as_what_it_is() -> None:
+    async def tell(kind: str, message: str, detail: str) -> None:
+        raise StorageError("the disk is full")
+
+    room = ScriptedRoom(_stay)
+    async with room.open():
+        client = SpaceClient(
+            agent_name="ada",
+            agent_version="1",
+            capabilities=None,
+            discover=at(room.url),
+            clock=FakeClock(),
+            rng=random.Random(1),
+            notice=tell,
+        )
+        with pytest.raises(StorageError, match="disk is full"):
+            await client.run()
+        assert client.status == "disconnected"

@@ -13,6 +13,7 @@ from adapters.space.types import (
     Claimed,
     History,
     IdentitySummary,
+    LogEntry,
     Reflected,
     Refused,
     Said,
@@ -37,6 +38,10 @@ async def _echo(visit: Visit) -> None:
 
 def _contents(messages: list[Said]) -> list[str]:
     return [said.content for said in messages]
+
+
+def _record(client: SpaceClient) -> tuple[LogEntry, ...]:
+    return next(event.entries for event in client._member.heard._events if isinstance(event, History))
 
 
 async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order() -> None:
@@ -134,7 +139,7 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
             await until(lambda: client.status == "disconnected")
             await member.clock.advance(6)
             await until(lambda: client.joins == 2)
-            await until(lambda: sum(isinstance(event, History) for event in client._member.heard._events) == 3)
+            await until(lambda: len(_record(client)) == 4)
             assert client.get_and_flush_messages() == []
             assert not client.fresh_room
 

@@ -182,6 +182,7 @@ def test_the_record_is_told_once_with_our_own_words_and_without_what_was_heard()
     )
     heard.replay(record)
     heard.replay(record)
+    assert heard.take_events()[1:] == [record]
     told = heard.take_messages()
     assert [(said.name, said.content, said.replayed) for said in told] == [("bob", "old", True), ("ada", "mine", True)]
     assert told[0].id == "bob-1"

@@ -1,0 +1,27 @@
+"""A room as a program of its own, to be killed; its host says whatever comes on the program's input.
+
+`python -m tests.adapters.space.spoken_room_child FOLDER PORT`; its first line tells where it listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+
+
+async def _main(folder: str, port: str) -> None:
+    server = SpaceServer(ChatLog(Path(folder)))
+    started = await server.start(int(port))
+    sys.stdout.write(f"{started}\n")
+    sys.stdout.flush()
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        server.broadcast_from_host(line.strip())
+    await server.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))
