@@ -6,7 +6,7 @@ What survives a crash lies with the queue and the outbox; the rest is told again
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from common.errors import Fatal, Transient
@@ -245,9 +245,3 @@ class Keeper:
                 data={**about, **data},
             )
         )
-
-
-def live_links(commitments: Sequence[QueuedCommitment]) -> tuple[str, ...]:
-    """The links to what came of promises, each once, in order."""
-    links = (extract_fulfillment_url(one.type, one.result) for one in commitments)
-    return tuple(dict.fromkeys(link for link in links if link))

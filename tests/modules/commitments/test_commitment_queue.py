@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from common.errors import StorageError
 from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
+from modules.commitments.due import DuePromises
 from modules.commitments.queue import FILE, CommitmentQueue
 from modules.commitments.types import LIVE, QueuedCommitment
 from tests.modules.commitments.commitment_values import ROOM, wanted
@@ -324,3 +326,14 @@ class KilledQueue(RuleBasedStateMachine):
 
 TestKilledQueue = KilledQueue.TestCase
 TestKilledQueue.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+
+
+async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    queue = CommitmentQueue(tmp_path, clock)
+    kept, waits = taken(queue, "One"), taken(queue, "Two", title="The second")
+    queue.mark_completed(kept.id, {"issues": [], "count": 0})
+    attention = await DuePromises(queue)()
+    assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
+    assert waits.status == "pending"
