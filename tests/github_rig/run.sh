@@ -4,4 +4,4 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 "$here/install.sh"
 cd "$here/../.."
-"${PYTHON:-python}" -m pytest -m network tests/github_rig "$@"
+"${PYTHON:-python}" -m pytest -m interop tests/github_rig "$@"

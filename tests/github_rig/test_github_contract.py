@@ -28,7 +28,7 @@ from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
 
-pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 
 REPO = Repo("ada", "garden")
