@@ -325,7 +325,7 @@ class KilledQueue(RuleBasedStateMachine):
 
 
 TestKilledQueue = KilledQueue.TestCase
-TestKilledQueue.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+TestKilledQueue.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
 
 
 async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense(
