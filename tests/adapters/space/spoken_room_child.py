@@ -11,12 +11,15 @@ from pathlib import Path
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
+from common.result import Err
 
 
 async def _main(folder: str, port: str) -> None:
     server = SpaceServer(ChatLog(Path(folder)))
     started = await server.start(int(port))
-    sys.stdout.write(f"{started}\n")
+    if isinstance(started, Err):
+        sys.exit(started.error)
+    sys.stdout.write(f"{started.data}\n")
     sys.stdout.flush()
     while line := await asyncio.to_thread(sys.stdin.readline):
         server.broadcast_from_host(line.strip())
