@@ -158,7 +158,9 @@ class Line:
                     event = decode_event(await connection.recv())
                 except ConnectionClosed:
                     break
-                if not isinstance(event, Unreadable):
+                if isinstance(event, Unreadable):
+                    self._member.unreadable(event.reason)
+                else:
                     self._hear(event)
                 if greeting is None and self._member.joins > joins:
                     greeting = group.create_task(self._greet())

@@ -124,6 +124,10 @@ class Member:
             self._cycle.closing(now)
             self._notices.append(Notice("info", "The agent space is closing", event.reason))
 
+    def unreadable(self, why: str) -> None:
+        """The room said something that nobody understands. The owner is told once per connection."""
+        self._complain("The agent space said something unreadable", why)
+
     def due(self) -> list[Frame]:
         """What to send at this moment."""
         if not self.is_active:
@@ -191,9 +195,13 @@ class Member:
             self.outgoing.rejected("the room does not take it")
         elif refusal.prefix == "Claim conflict":
             self.view.claims.conflict(refusal.message, self.view.peers(), now, iso_now(self._clock))
-        elif refusal.prefix not in self._told_errors:
-            self._told_errors.add(refusal.prefix)
-            self._notices.append(Notice("warn", "The agent space refused something", refusal.message))
+        else:
+            self._complain(f"The agent space refused something: {refusal.prefix or 'unknown'}", refusal.message)
+
+    def _complain(self, message: str, detail: str) -> None:
+        if message not in self._told_errors:
+            self._told_errors.add(message)
+            self._notices.append(Notice("warn", message, detail))
 
     def _unwanted(self, why: str) -> None:
         if why != self._told_refusal:

@@ -362,6 +362,25 @@ async def test_news_wake_whoever_waits_for_them_and_silence_does_not() -> None:
             assert _contents(client.get_and_flush_messages()) == ["news"]
 
 
+async def test_the_owner_is_told_once_what_the_room_refuses_or_says_without_sense() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.welcome()
+        for _ in range(3):
+            await visit.tell(type="error", message="Invalid state: no such thing")
+            await visit.socket.send("{")
+        await visit.chat("bob", "so much for that")
+        await visit.until_gone()
+
+    room = ScriptedRoom(script)
+    async with room.open():
+        member = Member(at(room.url))
+        async with living(member) as client:
+            await until(lambda: client._member.heard._messages)
+            await until(lambda: member.told("The agent space said something unreadable"))
+            assert member.told("The agent space refused something: Invalid state") == ["Invalid state: no such thing"]
+            assert len([kind for kind, _, _ in member.notices if kind == "warn"]) == 2
+
+
 async def test_introduces_itself_after_each_join_and_survives_a_broken_introduction() -> None:
     async def script(visit: Visit) -> None:
         await visit.welcome()
