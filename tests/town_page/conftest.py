@@ -1,4 +1,4 @@
-"""A small town for the page: a network with two accounts, status files in a folder, the page on loopback."""
+"""A small town for the page: a network, status files in a folder, a room, the page on loopback, and a browser on it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import Browser, Page, async_playwright
 from starlette.applications import Starlette
 
 from common.clock import SystemClock, iso
 from common.errors import SoulError
+from tests.town_page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
 from town.atproto.values import LIKE
 from town.page.app import page_app
 from town.page.controls import Told, ToldStep
 from town.page.residents import read_status
+from town.page.room import Known, RoomOnPage
 from town.residents import RESIDENTS, VISITOR_AVATAR
+from town.room import TownRoom, open_room
 from town.serving import serve
+
+GITHUB = "http://127.0.0.1:9"
 
 
 @dataclass(slots=True)
@@ -97,7 +103,7 @@ def draft(**changes: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """The page's address, the network behind it, who is who, where status files lie, and the owner's hand."""
+    """The page's address, the network and the room behind it, who is who, where status files lie, the owner's hand."""
 
     url: str
     network: Network
@@ -105,6 +111,7 @@ class Square:
     folder: Path
     app: Starlette
     hand: Hand
+    room: TownRoom
 
     def say(self, who: str, text: str, to: str | None = None) -> str:
         return self.network.post_as(self.dids[who], text, reply_to_uri=to)[0]
@@ -147,13 +154,38 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
     }
     dids["you"] = network.create_account("you.test", "pw", display_name="You").did
     hand = Hand()
-    app = page_app(
-        network,
-        lambda: [read_status(item.handle, tmp_path / f"{item.name}.json", datetime.now(UTC)) for item in RESIDENTS],
-        dids["you"],
-        about="They think with a small scripted mind, not a language model.",
-        avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
-        controls=hand,
-    )
-    async with serve(app) as url:
-        yield Square(url, network, dids, tmp_path, app, hand)
+    known = {item.name: Known(item.handle, item.display_name) for item in RESIDENTS}
+    async with open_room(tmp_path / ".room", SystemClock(), known, Known("you.test", "You")) as room:
+        app = page_app(
+            network,
+            lambda: [read_status(item.handle, tmp_path / f"{item.name}.json", datetime.now(UTC)) for item in RESIDENTS],
+            dids["you"],
+            about="They think with a small scripted mind, not a language model.",
+            avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
+            controls=hand,
+            room=RoomOnPage(room.view, room.server, GITHUB, "you/town-square"),
+        )
+        async with serve(app) as url:
+            yield Square(url, network, dids, tmp_path, app, hand, room)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGS))
+        yield chromium
+        await chromium.close()
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+async def page(browser: Browser, square: Square, watched: Watched) -> AsyncIterator[Page]:
+    context = await browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    yield await open_page(context, square.url, watched)
+    await context.close()
+    assert watched.complaints == []
+    assert watched.hosts <= {"127.0.0.1"}

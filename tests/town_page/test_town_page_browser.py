@@ -3,75 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlparse
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from common.clock import iso
+from tests.town_page.browsing import INJECTION, Watched, open_page
 from tests.town_page.conftest import BUDGET, STORY, Square, draft
 from tests.town_page.page_contrast import CONTRAST
 from town.page.controls import Told, ToldStep
 from town.serving import serve
 
 pytestmark = pytest.mark.browser
-
-CHROMIUM = "/usr/bin/chromium"
-ARGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-INJECTION = (
-    "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script> [x](javascript:alert(1))"
-)
-
-
-@dataclass(slots=True)
-class Watched:
-    """What the browser complained about, and whom it called."""
-
-    complaints: list[str] = field(default_factory=list)
-    hosts: set[str | None] = field(default_factory=set)
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGS))
-        yield chromium
-        await chromium.close()
-
-
-@pytest.fixture
-def watched() -> Watched:
-    return Watched()
-
-
-async def open_page(context: BrowserContext, square: Square, watched: Watched) -> Page:
-    page = await context.new_page()
-    page.on("console", lambda message: watched.complaints.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: watched.complaints.append(str(error)))
-    page.on("request", lambda request: watched.hosts.add(urlparse(request.url).hostname))
-    await page.goto(square.url)
-    await expect(page.locator("#people > li")).to_have_count(3)
-    return page
-
-
-@pytest.fixture
-async def page(browser: Browser, square: Square, watched: Watched) -> AsyncIterator[Page]:
-    context = await browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    yield await open_page(context, square, watched)
-    await context.close()
-    assert watched.complaints == []
-    assert watched.hosts <= {"127.0.0.1"}
 
 
 async def test_posts_are_shown_as_threads_with_who_liked_them(page: Page, square: Square) -> None:
@@ -333,7 +278,7 @@ async def test_nothing_is_wider_than_the_screen_in_either_light(
     context = await browser.new_context(
         viewport={"width": width, "height": 844}, color_scheme="dark" if scheme == "dark" else "light"
     )
-    page = await open_page(context, square, watched)
+    page = await open_page(context, square.url, watched)
     await expect(page.locator(".post")).to_have_count(2)
     await page.locator("#people summary").first.click()
     await page.get_by_role("button", name="Why did Maren write this?").click()
@@ -356,7 +301,7 @@ async def test_words_stand_out_from_their_ground(
     square.status("maren", standing=standing, drafts=[draft()])
     square.hand.stories[square.say("maren", "Good evening.")] = STORY
     context = await browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
-    page = await open_page(context, square, watched)
+    page = await open_page(context, square.url, watched)
     await page.get_by_role("button", name="Why did Maren write this?").click()
     await expect(page.locator(".story h4")).to_be_visible()
     await expect(page.locator(".drafts li")).to_be_visible()
@@ -369,7 +314,7 @@ async def test_a_lost_town_is_said_and_found_again_without_reloading(
     browser: Browser, square: Square, watched: Watched
 ) -> None:
     async with serve(square.app) as url:
-        page = await open_page(await browser.new_context(), replace(square, url=url), watched)
+        page = await open_page(await browser.new_context(), url, watched)
     await expect(page.locator("#lost")).to_be_visible()
     await page.get_by_label("Say something as you").fill("Anyone?")
     await page.get_by_role("button", name="Post", exact=True).click()

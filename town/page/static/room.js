@@ -34,6 +34,7 @@ export class Room {
     this.nodes = new Map();
     this.present = [];
     this.missed = 0;
+    this.stays = true;
     this.last = null;
     this.faces = el("ul", { class: "here", "aria-label": "In the room now" });
     this.alone = el("p", { class: "alone" }, "Nobody has come in yet. They find the room by themselves in a moment.");
@@ -49,7 +50,11 @@ export class Room {
     this.write = box({ label: "Speak as the host", hint: "Ask them what they think, or for something to be done.",
       names: () => this.present.map(({ room, name }) => ({ handle: room, name })), max: MAX, button: "Say it", enterSends: true,
       deliver: (text) => send("/api/room", { text }, LOST), done: () => this.toEnd() });
-    this.log.addEventListener("scroll", () => this.seen(), { passive: true });
+    this.log.addEventListener("scroll", () => {
+      this.stays = this.atEnd();
+      this.seen();
+    }, { passive: true });
+    new ResizeObserver(() => { if (this.stays) this.toEnd(); }).observe(this.log);
     root.replaceChildren(this.faces, this.alone, el("div", { class: "window" }, this.log, this.down), this.typing, this.write.form);
     this.showTyping();
   }
@@ -84,7 +89,6 @@ export class Room {
 
   show(rows) {
     const first = this.last === null;
-    const stay = this.atEnd();
     const added = rows.filter((row) => first || row.id > this.last);
     const kept = new Set(rows.map((row) => row.id));
     for (const [id, node] of this.nodes) {
@@ -103,7 +107,7 @@ export class Room {
     this.last = rows.at(-1)?.id ?? this.last ?? 0;
     this.empty.hidden = rows.some((row) => SPOKEN.has(row.kind));
     this.tick();
-    if (first || stay || added.some((row) => row.kind === "host")) this.toEnd();
+    if (first || this.stays || added.some((row) => row.kind === "host")) this.toEnd();
     const spoken = added.filter((row) => SPOKEN.has(row.kind) && row.kind !== "host");
     if (first || !spoken.length) return;
     if (this.root.hidden || !this.atEnd()) this.missed += spoken.length;
@@ -154,6 +158,7 @@ export class Room {
   }
 
   toEnd(focus = false) {
+    this.stays = true;
     this.log.scrollTop = this.log.scrollHeight;
     if (focus) this.write.field.focus();
     this.seen();
