@@ -108,6 +108,7 @@ class Settings(BaseSettings):
 
     agent_github_username: str = ""
     agent_github_token: SecretStr = SecretStr("")
+    owner_github_username: str = ""
     github_api_url: HttpUrl = "https://api.github.com"
 
     space_url: SpaceUrl = ""

@@ -114,6 +114,7 @@ def write_home(root: Path, name: str, **settings: str) -> Home:
         "AI_GATEWAY_API_KEY": KEY,
         "AI_GATEWAY_MODEL": "test-mind",
         "SOUL_SPEED": "1000",
+        "SPACE_DISCOVERY": "off",
         **settings,
     }
     write_atomic(home.env, fill_env(template(".env.example"), answers), mode=0o600)

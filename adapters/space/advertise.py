@@ -1,8 +1,8 @@
 """Lets agents on the local network find a room by themselves: one mDNS service, `_agent-space._tcp`.
 
 Members of the reference make take the host of the URL from the service's target, so the target is a LAN address in
-figures with a final dot, and an A record of that name stands beside it. Nothing is kept; a kill leaves records that
-expire by themselves within two minutes.
+figures with a final dot, and an A record of that name stands beside it for each address. Nothing is kept; a kill
+leaves records that expire by themselves within two minutes.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ async def advertise(name: str, port: int, binds: Sequence[str]) -> ApiResult[Adv
 
 
 def service_info(name: str, port: int, addresses: Sequence[str]) -> AsyncServiceInfo:
-    """The service of a room: target `<first address>.`, its A record, and what `name` and version it has."""
+    """The service of a room: target `<first address>.` with an A record for each, and its name and version."""
     return AsyncServiceInfo(
         SERVICE_TYPE,
         f"{instance_label(name)}.{SERVICE_TYPE}",
         port=port,
         properties={"v": __version__, "name": name[:200]},
         server=f"{addresses[0]}.",
-        addresses=[inet_aton(addresses[0])],
+        addresses=[inet_aton(address) for address in addresses],
         host_ttl=_HOST_TTL_S,
         other_ttl=_OTHER_TTL_S,
     )

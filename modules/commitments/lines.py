@@ -19,7 +19,7 @@ from common.errors import StorageError
 from common.files import storage_error, write_atomic
 from common.schemas import CommitmentType
 from common.state import check_jsonl_version, stamp_jsonl_version
-from modules.commitments.types import CommitmentStatus, QueuedCommitment
+from modules.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
 
 
 class _Line(BaseModel):
@@ -50,27 +50,19 @@ class Read:
 
 def read_commitments(path: Path) -> Read:
     """Every promise of the file, whatever version wrote it. Raises `StorageError` if it cannot be read at all."""
-    try:
-        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
-    except FileNotFoundError:
-        return Read(())
-    except OSError as error:
-        reason = f"Cannot read {path}: {error.strerror or error}"
-        raise StorageError(reason, remedy=f"Check the file {path}.") from error
-    found: dict[str, QueuedCommitment] = {}
-    unread: list[str] = []
-    for line in filter(str.strip, lines):
-        commitment = _commitment(line)
-        if commitment is None:
-            unread.append(line)
-        else:
-            found[commitment.id] = commitment
+    found, unread = _parsed(path)
     if not unread:
         return Read(tuple(found.values()))
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
     write_atomic(aside, "\n".join(unread) + "\n", mode=0o600)
     notice = f"{path.name}: {len(unread)} promises cannot be read; their lines are kept as {aside.name}"
     return Read(tuple(found.values()), notice)
+
+
+def live_in(path: Path) -> list[QueuedCommitment]:
+    """The promises of the file that are still to be kept, oldest first; nothing is written. Raises `StorageError`."""
+    found, _ = _parsed(path)
+    return sorted((one for one in found.values() if one.status in LIVE), key=lambda one: one.created_at)
 
 
 def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> None:
@@ -102,6 +94,26 @@ def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotati
             file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[str]]:
+    """The promises by id, and the lines that nobody can read."""
+    try:
+        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
+    except FileNotFoundError:
+        return {}, []
+    except OSError as error:
+        reason = f"Cannot read {path}: {error.strerror or error}"
+        raise StorageError(reason, remedy=f"Check the file {path}.") from error
+    found: dict[str, QueuedCommitment] = {}
+    unread: list[str] = []
+    for line in filter(str.strip, lines):
+        commitment = _commitment(line)
+        if commitment is None:
+            unread.append(line)
+        else:
+            found[commitment.id] = commitment
+    return found, unread
 
 
 def _commitment(line: str) -> QueuedCommitment | None:

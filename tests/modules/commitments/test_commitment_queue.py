@@ -334,6 +334,6 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
     queue = CommitmentQueue(tmp_path, clock)
     kept, waits = taken(queue, "One"), taken(queue, "Two", title="The second")
     queue.mark_completed(kept.id, {"issues": [], "count": 0})
-    attention = await DuePromises(queue)()
+    attention = await DuePromises(queue.live)()
     assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
     assert waits.status == "pending"
