@@ -11,10 +11,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from common.clock import Clock, iso
+from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.state import load_state, save_state
 from modules.skills import Skills
@@ -36,6 +37,7 @@ _PAIRS = (("cooldown_min_ms", "cooldown_max_ms"), ("reply_delay_min_ms", "reply_
 _MAX_NOTES_CHARS = 1000
 _MAX_REASON_CHARS = 500
 _MINUTE_MS = 60_000
+_BETWEEN_CHANGES = timedelta(minutes=10)
 _SKILL = "space-participation"
 
 
@@ -81,7 +83,12 @@ def config_from(data: Mapping[str, Any], base: SpaceConfig = SpaceConfig()) -> S
 
 
 def adjusted(config: SpaceConfig, wishes: Mapping[str, Any], reason: str, at: str) -> SpaceConfig:
-    """`config` as the model wishes it, as far as it may; unchanged if nothing of the wish can be granted."""
+    """`config` as the model wishes it, as far as it may; unchanged if nothing of the wish can be granted.
+
+    A change is deliberate: for ten minutes after one there is no other, whatever is wished.
+    """
+    if _just_adjusted(config.last_adjusted_at, at):
+        return config
     granted = config_from({key: value for key, value in wishes.items() if key in MODEL_MAY_CHANGE}, config)
     if granted == config:
         return config
@@ -142,6 +149,11 @@ class SpaceConfigFile:
         """Lay the file out for the owner, if there is none. Raises `StorageError`."""
         if not self._path.exists():
             self.save_space_config(self._known)
+
+
+def _just_adjusted(last: str | None, now: str) -> bool:
+    before, at = parse_iso_or_none(last), parse_iso_or_none(now)
+    return before is not None and at is not None and timedelta(0) <= at - before < _BETWEEN_CHANGES
 
 
 def _value(key: str, raw: object) -> int | str | None:

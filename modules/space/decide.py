@@ -23,7 +23,7 @@ from common.schemas import (
 from modules.foreign_text import one_line
 from modules.llm_gateway.types import Importance, Message
 from modules.prompt.prompter import Prompter, TurnPrompt
-from modules.skills import Skills
+from modules.skills import SYSTEM_SECTION, Skills
 from modules.space.config import SpaceConfig
 from modules.space.notes import SKILL
 from modules.space.prompting import Prompting
@@ -39,14 +39,21 @@ SESSION = "space:room"
 
 _ROUNDS = 2
 _QUERY_CHARS = 500
+_LEAST_COPY = 25
 _REQUEST_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceTurn:
-    """The moment that a turn is about; its tool exists only there."""
+    """The moment that a turn is about; its tool exists only there. `told` is the skill, with its examples."""
 
     scene: Scene
+    told: str = ""
+
+    def repeats_skill(self, message: str) -> bool:
+        """Whether somebody who should speak only repeats an example."""
+        said = " ".join(message.split())
+        return len(said) >= _LEAST_COPY and said in " ".join(self.told.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Decider:
 
     async def decide(self, scene: Scene, config: SpaceConfig) -> Decided:
         """What to do now. Raises what `Thinker.think` raises."""
-        turn = self._turn(scene, "mention" if scene.from_host or scene.is_open else "own")
+        turn = self._turn(SKILL, scene, "mention" if scene.from_host or scene.is_open else "own")
         system = await self._system(SKILL, scene, turn)
         room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
         text = self.prompting.user_message(scene, config, room_tokens=room)
@@ -106,7 +113,7 @@ class Decider:
 
     async def act(self, scene: Scene, problem: str) -> Decided:
         """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
-        turn = self._turn(scene, "commitment")
+        turn = self._turn(ACTION_SKILL, scene, "commitment")
         system = await self._system(ACTION_SKILL, scene, turn, bare=True)
         text = self.skills.render(
             ACTION_SKILL,
@@ -117,12 +124,12 @@ class Decider:
         )
         return self._read(await self._think(turn, system, text, ACTION_SKILL))
 
-    def _turn(self, scene: Scene, importance: Importance) -> Turn:
+    def _turn(self, skill: str, scene: Scene, importance: Importance) -> Turn:
         return Turn(
             loop=LOOP,
             provenance=Provenance.PEER,
             cause_id=scene.thread_uri,
-            subject=SpaceTurn(scene),
+            subject=SpaceTurn(scene, self.skills.section(skill, SYSTEM_SECTION)),
             importance=importance,
         )
 

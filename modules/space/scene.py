@@ -94,6 +94,11 @@ class Scene:
     thread_uri: str = ""
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the host asks about a wish that we have met or promised: it is not met a second time."""
+        return self.follow_up in {"link", "hurry"}
+
+    @property
     def from_host(self) -> bool:
         """Whether the host said something new."""
         return any(entry.is_host for entry in self.batch)

@@ -123,6 +123,16 @@ def test_the_model_changes_its_pace_and_nothing_else(file: SpaceConfigFile) -> N
     assert SpaceConfigFile(file._path, FakeClock()).load_space_config() == after
 
 
+async def test_the_model_changes_its_pace_once_in_ten_minutes(path: Path) -> None:
+    clock = FakeClock()
+    file = SpaceConfigFile(path, clock)
+    file.update_space_config({"cooldownMinMs": 11_000}, "first")
+    await clock.advance(599)
+    assert file.update_space_config({"cooldownMinMs": 12_000}, "second").cooldown_min_ms == 11_000
+    await clock.advance(1)
+    assert file.update_space_config({"cooldownMinMs": 12_000}, "third").last_adjusted_reason == "third"
+
+
 def test_a_wish_that_changes_nothing_writes_nothing(file: SpaceConfigFile, path: Path) -> None:
     file.update_space_config({"cooldownMinMs": 10_000, "unknown": 1}, "no reason")
     assert not path.exists()

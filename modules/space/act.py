@@ -1,0 +1,234 @@
+"""One check of the room, in its order: hear, understand, think, weigh, rescue what can be rescued, speak.
+
+Whatever goes wrong with the mind costs nothing but time: what was not answered is looked at again, later each time.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from adapters.space.client import SpaceClient
+from adapters.space.types import HOST
+from common.clock import Clock
+from common.errors import BudgetExceeded, Fatal, SoulError
+from modules.commitments.types import QueuedCommitment
+from modules.scheduler.types import Outcome
+from modules.space.config import SpaceConfig, SpaceConfigFile
+from modules.space.decide import Decided, Decider
+from modules.space.opener import should_open
+from modules.space.perceive import Perceiver
+from modules.space.requests import count_attempt, is_open, reopen
+from modules.space.resolve import Resolved, Resolver
+from modules.space.scene import Scene
+from modules.space.speak import Speaker, Spoken, Utterance
+from modules.space.state import Conversation
+from modules.space.survey import Surveyor
+from modules.space.targets import conversation_thread_uri
+from modules.space.telling import Teller
+from modules.space.types import HistoryEntry
+
+_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 300.0
+_MOST_TRIES = 3
+_TRACE_CHARS = 4000
+
+
+@dataclass(slots=True)
+class Participation:
+    """Takes part in one room, one check at a time.
+
+    Attributes:
+        client: our place in the room.
+        config: our pace.
+        talk: what we keep in mind of the room.
+        perceiver: hears.
+        surveyor: says how things stand.
+        decider: asks the model.
+        resolver: makes of its decision what may be said.
+        speaker: says it.
+        teller: tells the owner.
+        clock: tells when.
+        silence: why nothing may be said just now, "" if something may. Listening goes on.
+        hurry: lets promises be kept at once.
+
+    """
+
+    client: SpaceClient
+    config: SpaceConfigFile
+    talk: Conversation
+    perceiver: Perceiver
+    surveyor: Surveyor
+    decider: Decider
+    resolver: Resolver
+    speaker: Speaker
+    teller: Teller
+    clock: Clock
+    silence: Callable[[], str]
+    hurry: Callable[[], None]
+    _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
+    _tries: int = field(default=0, init=False)
+    _not_before: float = field(default=0.0, init=False)
+    _told: str = field(default="", init=False)
+
+    async def check(self) -> Outcome:
+        """Look once, and say something if there is something to say."""
+        config = self.config.load_space_config()
+        await self._note(self.config.notice)
+        if not self.client.is_active:
+            return Outcome(ran=False, reason="not in a room")
+        if why_not := self.silence():
+            self.perceiver.look()
+            self._waiting.clear()
+            return Outcome(ran=False, reason=why_not)
+        now = self.clock.now()
+        if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
+            return Outcome(ran=False, reason="we have just spoken")
+        if self.clock.monotonic() < self._not_before:
+            return Outcome(ran=False, reason="the mind failed a moment ago")
+        self._hear(self.perceiver.look())
+        opens = self._opens()
+        if not (self._waiting or opens or is_open(self.talk.request)):
+            return Outcome(ran=False, reason="nothing new was said")
+        return await self._guarded(config, opens=opens)
+
+    def given_up(self, commitment: QueuedCommitment) -> None:
+        """A promise was abandoned: the wish behind it is open again, a few times; the room hears nothing of it."""
+        request = self.talk.request
+        if request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content):
+            self.talk.request = reopen(request)
+
+    def _hear(self, new: Sequence[HistoryEntry]) -> None:
+        kept = {entry.id for entry in self.talk.history}
+        self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
+
+    def _opens(self) -> bool:
+        return not self._waiting and bool(
+            should_open(
+                self.talk.me,
+                self.client.peers(),
+                self.clock.now(),
+                joined_at=self.talk.joined_at,
+                heard_at=self.talk.heard_at,
+                opened_at=self.talk.opened_at,
+            )
+        )
+
+    async def _guarded(self, config: SpaceConfig, *, opens: bool) -> Outcome:
+        batch = list(self._waiting)
+        try:
+            outcome = await self._check(batch, config, opens=opens)
+        except Fatal:
+            raise
+        except BudgetExceeded as error:
+            await self._put_off(error, error.retry_after or _LONGEST_PAUSE_S)
+            return Outcome(ran=False, reason=str(error))
+        except Exception as error:
+            self._tries += 1
+            await self._put_off(error, min(_PAUSE_S * 2**self._tries, _LONGEST_PAUSE_S))
+            if self._tries >= _MOST_TRIES:
+                self._answered(batch)
+            return Outcome(ran=False, reason=f"{type(error).__name__}: {error}")
+        self._tries, self._told = 0, ""
+        return outcome
+
+    async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> Outcome:
+        before = self.talk.request.entry_id
+        await self.surveyor.understand()
+        self.surveyor.advance()
+        batch = self._with_request(batch, before)
+        scene = self.surveyor.scene(batch, opens=opens)
+        if scene.follow_up == "hurry":
+            self.hurry()
+        if not (batch or opens or scene.is_open):
+            return Outcome(ran=False, reason="nothing is open")
+        if opens:
+            self.talk.opened_at = scene.now
+        decided = await self._decided(scene, config) if batch or opens else None
+        if decided is not None and decided.decision is None:
+            self._answered(batch)
+            return Outcome(ran=True, reason="no decision")
+        return await self._carry_out(decided, scene, config)
+
+    def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
+        """A wish that was open when we came in, or that our mind never came to, is thought about all the same."""
+        request = self.talk.request
+        untried = not request.attempts and self.surveyor.owns(request)
+        if not is_open(request) or not (untried or request.entry_id != before):
+            return batch
+        if any(one.id == request.entry_id for one in batch):
+            return batch
+        return [*(entry for entry in self.talk.history if entry.id == request.entry_id), *batch]
+
+    async def _decided(self, scene: Scene, config: SpaceConfig) -> Decided:
+        """Ask the model; what it wishes for its own pace counts at once, whatever becomes of its words."""
+        decided = await self.decider.decide(scene, config)
+        if scene.is_owner:
+            self.talk.request = count_attempt(self.talk.request)
+        if decided.decision is None:
+            await self.teller.decided("Decision", decided.error, scene, line="warn", data={"act": "undecided"})
+        elif decided.decision.adjust_behavior:
+            after = self.config.update_space_config(decided.decision.adjust_behavior, decided.decision.reason)
+            if after != config:
+                await self.teller.decided("Adjusted behavior", decided.decision.reason, scene, line="refl")
+        return decided
+
+    async def _carry_out(self, decided: Decided | None, scene: Scene, config: SpaceConfig) -> Outcome:
+        self._answered(scene.batch)
+        if decided is not None:
+            await self._hear_meanwhile()
+            scene = self.surveyor.scene(scene.batch, opens=scene.opens, needs_repo=scene.needs_repo)
+        resolved = await self.resolver.resolve(decided, scene)
+        if resolved.asks_for_repo and not scene.needs_repo:
+            return await self._ask_for_repo(scene, config)
+        if resolved.wish is None:
+            return await self._silent(resolved, scene, asked=decided is not None)
+        spoken = await self.speaker.say(resolved.wish, scene, config)
+        self._hear(spoken.heard)
+        if spoken.entry is None:
+            await self._unsaid(resolved.wish, spoken, scene)
+            return Outcome(ran=True, reason=spoken.why_not)
+        return Outcome(ran=True, reason="spoke")
+
+    async def _hear_meanwhile(self) -> None:
+        """What was said while the model thought is weighed too, and stays to be answered."""
+        new = self.perceiver.look()
+        self._hear(new)
+        if any(entry.is_host for entry in new):
+            await self.surveyor.understand()
+        self.surveyor.advance()
+
+    async def _ask_for_repo(self, scene: Scene, config: SpaceConfig) -> Outcome:
+        """Once for a request, in the model's own words."""
+        self.talk.asked_for_repo = self.talk.request.entry_id
+        asking = self.surveyor.scene(scene.batch, needs_repo=True)
+        return await self._carry_out(await self.decider.decide(asking, config), asking, config)
+
+    async def _silent(self, resolved: Resolved, scene: Scene, *, asked: bool) -> Outcome:
+        if asked:
+            summary = "Overtaken" if resolved.overtaken else "Declined"
+            await self.teller.decided(summary, resolved.reason, scene, line="info", data={"act": summary.lower()})
+        return Outcome(ran=True, reason=resolved.reason)
+
+    async def _unsaid(self, wish: Utterance, spoken: Spoken, scene: Scene) -> None:
+        summary = "Overtaken" if spoken.overtaken else "Not said"
+        data = {"act": summary.lower(), "message": wish.message}
+        await self.teller.decided(summary, spoken.why_not, scene, line="info", data=data)
+
+    def _answered(self, batch: Sequence[HistoryEntry]) -> None:
+        done = {entry.id for entry in batch}
+        self._waiting = [entry for entry in self._waiting if entry.id not in done]
+
+    async def _put_off(self, error: Exception, seconds: float) -> None:
+        self._not_before = self.clock.monotonic() + seconds
+        known = isinstance(error, SoulError)
+        trace = "" if known else "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
+        reason = str(error) if known else f"{type(error).__name__}: {error}"
+        if reason != self._told:
+            self._told = reason
+            await self.teller.trouble("Check failed", reason, trace=trace)
+
+    async def _note(self, notice: str) -> None:
+        if notice and notice != self._told:
+            self._told = notice
+            await self.teller.trouble("Config", notice)

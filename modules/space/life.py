@@ -1,0 +1,136 @@
+"""Puts the rooms of this life together, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from common.redact import Redactor
+from modules.commitments.queue import CommitmentQueue
+from modules.commitments.voice import Voice
+from modules.home import Home, SoulDocument
+from modules.journal.journal import Journal
+from modules.prompt.prompter import Prompter
+from modules.skills import Skills
+from modules.space.act import Participation
+from modules.space.config import SpaceConfigFile
+from modules.space.decide import Decider
+from modules.space.loop import ParticipationLoop
+from modules.space.minds import Judging, Understanding
+from modules.space.perceive import Perceiver
+from modules.space.presenting import Presenter
+from modules.space.prompting import Prompting
+from modules.space.relationships import PeerRelationships
+from modules.space.resolve import Resolver
+from modules.space.speak import Speaker
+from modules.space.state import Conversation
+from modules.space.survey import Surveyor
+from modules.space.telling import Teller
+from modules.space.weigh import Scales
+from modules.thinker import Thinker
+
+CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
+
+
+async def no_experience(kind: str, what: str) -> None:
+    """Nobody keeps experiences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the life is given.
+
+    `silence` says why nothing may be said in the room just now, "" if something may; `hurry` lets promises be kept at
+    once; `experience` hears of a kind of experience and what happened.
+    """
+
+    home: Home
+    soul: SoulDocument
+    client: SpaceClient
+    queue: CommitmentQueue
+    voice: Voice
+    intents: Understanding
+    judge: Judging
+    prompter: Prompter
+    thinker: Thinker
+    skills: Skills
+    journal: Journal
+    redactor: Redactor
+    clock: Clock
+    rng: random.Random
+    estimate: Callable[[str], int]
+    silence: Callable[[], str]
+    hurry: Callable[[], None] = lambda: None
+    experience: Callable[[str, str], Awaitable[None]] = no_experience
+    timezone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLife:
+    """The life in the agent space. `notices` are lines for the owner about its files."""
+
+    loop: ParticipationLoop
+    participation: Participation
+    presenter: Presenter
+    config: SpaceConfigFile
+    relationships: PeerRelationships
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.relationships.notice, self.config.notice)))
+
+
+def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
+    """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
+    me, memory = given.client.name, given.home.memory
+    config = SpaceConfigFile(memory / CONFIG, given.clock)
+    config.ensure()
+    talk, teller = Conversation(me), Teller(given.journal)
+    relationships = PeerRelationships(memory / RELATIONSHIPS, given.clock)
+
+    def forget() -> None:
+        given.intents.clear()
+        given.judge.clear()
+
+    perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
+    surveyor = Surveyor(given.client, talk, given.intents, given.queue, given.clock, social_only)
+    prompting = Prompting(me, given.skills, relationships, given.rng, given.estimate, given.timezone)
+    decider = Decider(me, given.prompter, prompting, given.skills, given.thinker, given.clock, social_only)
+    resolver = Resolver(
+        decider, Scales(me, given.judge), talk, teller, given.voice, social_only, timezone=given.timezone
+    )
+    speaker = Speaker(
+        client=given.client,
+        talk=talk,
+        perceiver=perceiver,
+        surveyor=surveyor,
+        queue=given.queue,
+        relationships=relationships,
+        teller=teller,
+        redactor=given.redactor,
+        clock=given.clock,
+        rng=given.rng,
+        silence=given.silence,
+        voice=given.voice,
+        experience=given.experience,
+    )
+    participation = Participation(
+        client=given.client,
+        config=config,
+        talk=talk,
+        perceiver=perceiver,
+        surveyor=surveyor,
+        decider=decider,
+        resolver=resolver,
+        speaker=speaker,
+        teller=teller,
+        clock=given.clock,
+        silence=given.silence,
+        hurry=given.hurry,
+    )
+    loop = ParticipationLoop(participation, given.client, config, given.clock, me)
+    presenter = Presenter(given.client, given.home, given.soul, given.queue)
+    return SpaceLife(loop, participation, presenter, config, relationships)

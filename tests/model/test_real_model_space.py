@@ -1,0 +1,85 @@
+"""A small real model takes part in a room: it answers in prose, promises what it owns, and nothing that it does not.
+
+`pytest -rP` shows what it said.
+"""
+
+# ruff: noqa: T201 - what a real model says is worth reading, and pytest captures it
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from modules.space.ownership import elect_action_owner as _owner
+from tests.living import World
+from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.modules.space.space_house import Agent, Room, open_room
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+
+WISH = "Can you open an issue for the clock that stops at midnight in github.com/acme/site?"
+
+
+@pytest.fixture
+async def room(world: World) -> AsyncIterator[Room]:
+    async with open_room(world) as opened:
+        yield opened
+
+
+@pytest.fixture
+def mind(real_model: str) -> dict[str, str]:
+    return {
+        "AI_GATEWAY_BASE_URL": real_model,
+        "AI_GATEWAY_MODEL": MODEL,
+        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
+        "LLM_CALL_TIMEOUT_S": "300",
+        "BUDGET_TOKENS_PER_DAY": "10000000",
+    }
+
+
+async def shown(agent: Agent) -> list[str]:
+    entries = [one.entry for one in await agent.entries()]
+    for entry in entries:
+        print(entry.summary, "|", entry.reason, "|", entry.data.get("message", ""))
+    return [entry.summary for entry in entries]
+
+
+async def test_an_opinion_is_asked_for_and_one_is_given_in_prose(room: Room, mind: dict[str, str]) -> None:
+    async with room.member("rebecca"), room.soul("marvin", settings=mind) as marvin:
+        await room.says(
+            "Good evening you two. Would you rather live under a tin roof or a slate roof, and why?", marvin
+        )
+        await marvin.check()
+        await shown(marvin)
+        (said,) = room.host.said("marvin")
+        assert len(said.split()) > 5
+        assert marvin.promised() == []
+
+
+async def test_a_wish_that_it_owns_becomes_one_promise(room: Room, mind: dict[str, str]) -> None:
+    async with room.soul("marvin", settings=mind) as marvin:
+        await room.says(WISH, marvin)
+        for _ in range(4):
+            await marvin.check()
+            marvin.later(30)
+        await shown(marvin)
+        (promise,) = marvin.promised()
+        print(promise.params)
+        assert promise.type == "create_issue"
+        assert (promise.params["owner"], promise.params["repoName"]) == ("acme", "site")
+        assert "clock" in f"{promise.params['title']} {promise.params['description']}".lower()
+        assert len(room.host.said("marvin")) == 1
+
+
+async def test_a_wish_of_somebody_else_is_left_to_them(room: Room, mind: dict[str, str]) -> None:
+    async with room.member("rebecca"), room.soul("zoe", settings=mind) as other:
+        wish = next(
+            text
+            for number in range(50)
+            if (text := f"{WISH} ({number})") and _owner(("rebecca", "zoe"), text) == "rebecca"
+        )
+        await room.says(wish, other)
+        await other.check()
+        await shown(other)
+        assert other.promised() == []
