@@ -41,12 +41,12 @@ def test_a_rooms_name_becomes_one_label(name: str, label: str) -> None:
     assert instance_label(name) == label
 
 
-def test_the_target_is_an_address_in_figures_with_its_own_record() -> None:
+def test_the_target_is_an_address_in_figures_with_a_record_for_each_address() -> None:
     info = service_info("my.space", 7788, ["192.0.2.2", "10.0.0.5"])
     assert info.name == f"my-space.{SERVICE_TYPE}"
     assert info.dns_service().server == "192.0.2.2."
-    (record,) = info.dns_addresses()
-    assert (record.name, record.address) == ("192.0.2.2.", inet_aton("192.0.2.2"))
+    records = [(record.name, record.address) for record in info.dns_addresses()]
+    assert records == [("192.0.2.2.", inet_aton(address)) for address in ("192.0.2.2", "10.0.0.5")]
     assert info.port == 7788
     assert info.decoded_properties == {"v": __version__, "name": "my.space"}
     assert (info.host_ttl, info.other_ttl) == (120, 4500)
