@@ -28,6 +28,7 @@ from modules.space.config import SpaceConfig
 from modules.space.notes import SKILL
 from modules.space.prompting import Prompting
 from modules.space.scene import Scene
+from modules.space.transcript import told
 from modules.thinker import Thinker
 from modules.thinking import Thought
 from modules.tools.policy import sunk
@@ -109,7 +110,8 @@ class Decider:
         system = await self._system(SKILL, scene, turn)
         room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
         text = self.prompting.user_message(scene, config, room_tokens=room)
-        return self._read(await self._think(turn, system, text, SKILL))
+        session_id = await self._kept(scene, turn)
+        return self._read(await self._think(turn, system, text, SKILL, session_id))
 
     async def act(self, scene: Scene, problem: str) -> Decided:
         """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
@@ -146,7 +148,14 @@ class Decider:
             bare=bare,
         )
 
-    async def _think(self, turn: Turn, system: TurnPrompt, text: str, purpose: str) -> Thought:
+    async def _kept(self, scene: Scene, turn: Turn) -> str:
+        """Keep what was said, so that the SOUL can remember the talk when it is over; the id of its session."""
+        said = "\n".join(told(entry) for entry in scene.batch)
+        if not said:
+            return ""
+        return await self.thinker.sessions.add_once(SESSION, Message("user", said), turn.provenance)
+
+    async def _think(self, turn: Turn, system: TurnPrompt, text: str, purpose: str, session_id: str = "") -> Thought:
         return await self.thinker.think(
             turn=turn,
             system=system,
@@ -155,6 +164,7 @@ class Decider:
             tool_choice="required",
             only=(SPACE_DECISION_TOOL,),
             max_rounds=_ROUNDS,
+            session_id=session_id,
         )
 
     def _read(self, thought: Thought) -> Decided:

@@ -28,6 +28,8 @@ from modules.space.telling import Teller
 from modules.space.transcript import told
 from modules.space.weigh import Scales
 
+_MENDED = {"Discussion auto-trim": "Auto-trimmed discussion message"}
+
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
@@ -83,8 +85,8 @@ class Resolver:
             return await self._without_words(decision, kept, scene)
         outcome = await self.scales.weigh(decided.message, kept, scene)
         for mended in outcome.recovered:
-            line = f"Auto-trimmed discussion message ({mended})" if "trim" in mended.lower() else f"Mended ({mended})"
-            await self.teller.decided(line, outcome.signature, scene, line="info", data=dict(outcome.figures))
+            summary = _MENDED.get(mended, mended)
+            await self.teller.decided(summary, outcome.signature, scene, line="info", data=dict(outcome.figures))
         if outcome.ok:
             return Resolved(Utterance(outcome.message, kept, decision.reason))
         await self.teller.decided(

@@ -12,7 +12,7 @@ from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
 from modules.journal.types import Entry
 from tests.living import World, call
-from tests.modules.space.space_house import Agent, Room, an_issue, declines, open_room, speaks, until
+from tests.modules.space.space_house import Agent, HastyClock, Room, an_issue, declines, open_room, speaks, until
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest
 
@@ -59,10 +59,14 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
         assert (await marvin.check()).reason == "we have just spoken"
         marvin.later(30)
         assert (await marvin.check()).reason == "nothing new was said"
+        sessions = marvin.life.app.rails.knowledge.sessions
+        kept = await sessions.rows((await sessions.open("space:room")).id)
     assert entry.reason == "a test"
     assert (entry.trigger_uri or "").startswith("space://conversation/")
     assert entry.data["message"] == TIN
     assert entry.data["heard"] == [f"host: {QUESTION}"]
+    assert [row.role for row in kept] == ["user", "assistant", "toolResult"]
+    assert QUESTION in str(kept[0].message.content)
     (request,) = room.world.mind.asked
     assert [offer.name for offer in request.offers] == [SPACE_DECISION_TOOL]
     assert "github.com" not in request.messages[-1].text
@@ -379,6 +383,29 @@ async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_ch
         await marvin.check()
         assert "Decision" in marvin.lines()
         assert len(room.host.said("marvin")) == 1
+
+
+async def test_news_are_looked_at_soon_but_not_again_before_its_own_moment(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        loop = marvin.space.loop
+        await marvin.client.wait_for_news(0)
+        assert await loop.wait_for_news(0) is False
+        await room.says(QUESTION, marvin)
+        assert await loop.wait_for_news(60) is True
+        outcome = await marvin.check()
+        assert 3 <= (outcome.next_in_s or 0) <= 7
+        await room.says("And?", marvin)
+        slept: list[float] = []
+        sleep = marvin.clock.sleep
+
+        class Listening(HastyClock):
+            async def sleep(self, seconds: float) -> None:
+                slept.append(seconds)
+                await sleep(0)
+
+        loop.clock = Listening()
+        assert await loop.wait_for_news(60) is True
+        assert 2.5 < slept[-1] <= 7
 
 
 async def test_every_fifth_message_is_an_experience(room: Room) -> None:
