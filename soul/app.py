@@ -28,13 +28,16 @@ from modules.safe_start import note_start
 from modules.scheduler.scheduler import Scheduler
 from modules.sessions.archivist import Archivist
 from modules.sessions.loop import SessionLoop as TalksLoop
+from modules.space.life import SpaceLife
 from modules.status import StatusBoard
 from modules.thinker import Thinker
 from modules.vitals import HeartbeatLoop, IdentityWatchLoop
 from soul.facts import Facts, spoken_situation
 from soul.lives import Lives, move_in
 from soul.logs import LoggedConsole, logging_to
+from soul.promises import Promises
 from soul.rails import Rails, lay_rails
+from soul.space import look_when_spoken_to
 from soul.watch import control_watch
 
 _WAKE_TIMEOUT_S = 60.0
@@ -58,6 +61,8 @@ class App:
     owner: OwnerTalk
     facts: Facts
     boot_context: BootContext
+    promises: Promises
+    space: SpaceLife
     notices: tuple[str, ...]
 
     async def wake(self) -> None:
@@ -85,6 +90,9 @@ class App:
             asyncio.create_task(self._keep_time(), name="scheduler"),
             asyncio.create_task(self.status.keep_writing(), name="status"),
             asyncio.create_task(self._drain_when_woken(), name="outbox-wake"),
+            asyncio.create_task(self.promises.loop.keep_awake(self.scheduler), name="commitments-wake"),
+            asyncio.create_task(self.rails.outside.room.run(), name="space-client"),
+            asyncio.create_task(look_when_spoken_to(self.space, self.scheduler), name="space-news"),
         ]
         try:
             await asyncio.wait([stop, doomed, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -133,7 +141,15 @@ async def open_soul(
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
         note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
-        rails = await lay_rails(settings, home, console=LoggedConsole(console), clock=clock, rng=rng, stack=stack)
+        rails = await lay_rails(
+            settings,
+            home,
+            console=LoggedConsole(console),
+            clock=clock,
+            rng=rng,
+            stack=stack,
+            social_only=social_only,
+        )
         app = _build(rails, move_in(rails, social_only=social_only), social_only=social_only)
         for notice in (rails.database.notice, *app.notices):
             if notice:
@@ -172,6 +188,8 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
             TalksLoop(rails.knowledge.sessions, lives.archivist, rails.clock, speed=rails.settings.soul_speed),
             lives.awareness,
             ExpressionLoop(rails.pace, lives.expression),
+            lives.promises.loop,
+            lives.space.loop,
         ],
         agent_name=rails.me.agent_name,
         clock=rails.clock,
@@ -202,7 +220,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         situation=situation,
     )
     noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice)
-    notices = (*noticed, *rails.identity.extract().warnings)
+    notices = (*noticed, lives.promises.queue.notice, *lives.space.notices, *rails.identity.extract().warnings)
     return App(
         rails,
         lives.thinker,
@@ -216,6 +234,8 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         owner,
         facts,
         lives.boot_context,
+        lives.promises,
+        lives.space,
         notices,
     )
 

@@ -9,6 +9,7 @@ from common.constants import CONVERSATION_STALE_RETENTION_MS
 from common.errors import PolicyBlocked, Transient
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.self_tools import SelfTools, self_tools
+from local_tools.space_tool import space_tools
 from modules.bluesky.act import Responder
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.expression import Expression
@@ -24,12 +25,15 @@ from modules.prompt.rows import BOOT
 from modules.prosoche import Prosoche
 from modules.sessions.archivist import Archivist
 from modules.sessions.types import is_main
+from modules.space.life import SpaceLife
 from modules.thinker import Thinker
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from soul.archiving import build_archivist
 from soul.logs import log_call
+from soul.promises import Promises, build_promises, open_queue
 from soul.rails import Rails
+from soul.space import build_space
 from soul.tellings import build_boot_context, build_prompter, build_prosoche, tools_to_know
 
 
@@ -48,6 +52,8 @@ class Lives:
     publisher: Publisher
     expression: Expression
     awareness: AwarenessLoop
+    promises: Promises
+    space: SpaceLife
 
     async def tidy(self, rails: Rails) -> None:
         """End the talks that are over, and forget what has outlived its use."""
@@ -88,9 +94,15 @@ def move_in(rails: Rails, *, social_only: bool) -> Lives:
         etiquette=rails.etiquette,
     )
     registry = _registry(rails, publisher, social_only=social_only)
-    prosoche, boot_context = build_prosoche(rails, pending.count), build_boot_context(rails, pending.count)
+    queue = open_queue(rails, social_only=social_only)
+    prosoche, boot_context = (
+        build_prosoche(rails, pending.count, queue.live),
+        build_boot_context(rails, pending.count),
+    )
     thinker = _thinker(rails, registry, boot_context)
     prompter = build_prompter(rails, registry, prosoche, boot_context)
+    promises = build_promises(rails, queue, prompter, social_only=social_only)
+    space = build_space(rails, promises, prompter=prompter, thinker=thinker, social_only=social_only)
     return Lives(
         registry=registry,
         thinker=thinker,
@@ -110,6 +122,8 @@ def move_in(rails: Rails, *, social_only: bool) -> Lives:
             conversations=conversations,
             pending=pending,
         ),
+        promises=promises,
+        space=space,
     )
 
 
@@ -117,7 +131,8 @@ def _registry(rails: Rails, publisher: Publisher, *, social_only: bool) -> Regis
     on_bluesky = BlueskyTools(atproto=rails.atproto, publisher=publisher, skills=rails.skills, rng=rails.rng)
     own_notes = SelfTools(home=rails.home, keeper=rails.self_keeper)
     return Registry(
-        (*bluesky_tools(on_bluesky), *self_tools(own_notes), *tools_to_know(rails)), social_only=social_only
+        (*bluesky_tools(on_bluesky), *self_tools(own_notes), *tools_to_know(rails), *space_tools()),
+        social_only=social_only,
     )
 
 

@@ -22,6 +22,8 @@ from common.settings import Settings
 from modules import commissioning
 from modules.bluesky.state import PendingPosts
 from modules.boot_keeper import page
+from modules.commitments.lines import live_in
+from modules.commitments.queue import FILE
 from modules.console import LineKind
 from modules.database import Database, copy
 from modules.home import Home, SoulDocument, lock_holder
@@ -217,6 +219,7 @@ class _Look:
             knowledge.keeping.workspace,
             waiting=PendingPosts(self._database, self._clock).count,
             drafts=drafts,
+            promised=lambda: live_in(self._home.memory / FILE),
         )
         return build_sources(
             self._settings,

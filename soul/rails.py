@@ -39,6 +39,7 @@ from modules.service_health import ServiceHealth
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.knowledge import Knowledge, gather_knowledge, open_keeping
+from soul.outside import Outside, open_outside
 from soul.resources import SKILLS, template
 from soul.wall import open_budget
 from soul.way_out import public_repos, way_to
@@ -76,10 +77,18 @@ class Rails:
     knowledge: Knowledge
     self_keeper: SelfKeeper
     attention: Attention
+    outside: Outside
 
 
 async def lay_rails(
-    settings: Settings, home: Home, *, console: Console, clock: Clock, rng: random.Random, stack: AsyncExitStack
+    settings: Settings,
+    home: Home,
+    *,
+    console: Console,
+    clock: Clock,
+    rng: random.Random,
+    stack: AsyncExitStack,
+    social_only: bool = False,
 ) -> Rails:
     """Build them. What must be closed in the end is put on `stack`. Raises `Fatal` with a remedy."""
     pace = Pace().at(settings.soul_speed)
@@ -118,16 +127,28 @@ async def lay_rails(
         peers=surroundings.peers,
         follows_us=relationships.follows_us,
         born_at=surroundings.born_at,
+        github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
+    )
+    outside = open_outside(
+        settings,
+        control=control,
+        health=health,
+        journal=journal,
+        console=console,
+        clock=clock,
+        rng=rng,
+        stack=stack,
+        social_only=social_only,
     )
     etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
     outbox = Outbox(
         database=database,
         journal=journal,
         clock=clock,
-        couriers=dict.fromkeys(_KINDS, BlueskyCourier(atproto)),
+        couriers={**dict.fromkeys(_KINDS, BlueskyCourier(atproto)), **outside.couriers()},
         pacing=_pacing(pace),
         rules=(SecretScan(redactor), etiquette, ApprovalRule(settings.soul_approval, world.circle)),
-        gates=(control.gate, etiquette.gate),
+        gates=(control.gate, outside.to_room.gate, etiquette.gate),
         own_did=lambda: atproto.did,
     )
     budget = await open_budget(settings, database=database, journal=journal, clock=clock)
@@ -194,6 +215,7 @@ async def lay_rails(
         ),
         self_keeper=SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor),
         attention=Attention(),
+        outside=outside,
     )
 
 

@@ -13,6 +13,8 @@ from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.skill_tools import skill_tools
 from modules.boot_gathering import BootGathering
 from modules.boot_keeper import BootContext
+from modules.commitments.due import DuePromises
+from modules.commitments.types import QueuedCommitment
 from modules.console import LineKind
 from modules.foreign_text import Framer
 from modules.home import Home, SoulDocument
@@ -37,6 +39,8 @@ from modules.workspace import Workspace
 from soul.knowledge import Knowledge
 from soul.rails import Rails
 from soul.resources import SKILLS
+
+Promised = Callable[[], Sequence[QueuedCommitment]]
 
 
 def tools_to_know(rails: Rails) -> Sequence[Tool]:
@@ -66,10 +70,15 @@ def tools_to_know(rails: Rails) -> Sequence[Tool]:
     return (*memory_tools(memory), *skill_tools(knowledge.local_skills))
 
 
-def build_prosoche(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> Prosoche:
-    """What asks for attention; `waiting` is how many posts wait to be met."""
+def build_prosoche(rails: Rails, waiting: Callable[[], Awaitable[int]], promised: Promised) -> Prosoche:
+    """What asks for attention; `waiting` is how many posts wait to be met, `promised` what is still to be kept."""
     return attention_to(
-        rails.settings, rails.skills, rails.knowledge.keeping.workspace, waiting=waiting, drafts=rails.outbox.held
+        rails.settings,
+        rails.skills,
+        rails.knowledge.keeping.workspace,
+        waiting=waiting,
+        drafts=rails.outbox.held,
+        promised=promised,
     )
 
 
@@ -80,6 +89,7 @@ def attention_to(
     *,
     waiting: Callable[[], Awaitable[int]],
     drafts: Callable[[], Awaitable[Sequence[Intent]]],
+    promised: Promised,
 ) -> Prosoche:
     """The same from what is given: `drafts` are the acts that wait for the owner's yes."""
 
@@ -95,7 +105,9 @@ def attention_to(
             )
         )
 
-    return Prosoche(sources=(mentions, held), skills=skills, files=files, timezone=settings.soul_timezone)
+    return Prosoche(
+        sources=(mentions, held, DuePromises(promised)), skills=skills, files=files, timezone=settings.soul_timezone
+    )
 
 
 def build_boot_context(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> BootContext:

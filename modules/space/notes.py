@@ -25,6 +25,8 @@ def notes(scene: Scene, me: str, skills: Skills) -> Iterator[str]:
     if scene.room.typing:
         yield note(skills, "Notes", "Typing")
     yield from _addressed(scene, me, skills)
+    if scene.from_host and scene.mode == "discussion" and scene.signal == "none" and not _for_others(scene, me):
+        yield note(skills, "Notes", "Host Waits")
     if scene.signal in _SIGNALS:
         yield note(skills, "Saturation", _SIGNALS[scene.signal], agents=scene.counts.agents, own=scene.counts.own)
     yield from _request(scene, skills)
@@ -44,10 +46,14 @@ def alone_without_github(scene: Scene) -> bool:
     return scene.is_open and scene.social_only and not scene.room.peers and not scene.is_owner
 
 
+def _for_others(scene: Scene, me: str) -> bool:
+    return bool(scene.addressed) and me not in scene.addressed
+
+
 def _addressed(scene: Scene, me: str, skills: Skills) -> Iterator[str]:
     if me in scene.addressed:
         yield note(skills, "Notes", "Addressed To You")
-    elif scene.addressed:
+    elif _for_others(scene, me):
         yield note(skills, "Notes", "Addressed To Others", names=", ".join(map(one_line, scene.addressed)))
 
 

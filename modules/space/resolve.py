@@ -11,6 +11,7 @@ from common.schemas import Commitment, SpaceDecision
 from modules.commitments.voice import Voice
 from modules.space.decide import Decided, Decider
 from modules.space.filters import allowed, unclaimed
+from modules.space.places import placed
 from modules.space.requests import count_forced, count_rejection
 from modules.space.rescue import (
     FORCED_MESSAGE,
@@ -105,13 +106,14 @@ class Resolver:
         for dropped in decided.dropped:
             await self.teller.decided("Commitment dropped", dropped.reason, scene, line="warn")
         ours = allowed(decided.commitments, scene.request, is_owner=scene.is_owner, social_only=self.social_only)
-        if scene.is_settled and ours.kept:
+        there = placed(ours.kept, scene)
+        if scene.is_settled and there.kept:
             await self.teller.decided("Commitment dropped", "the host asks about what is promised already", scene)
             return (), False
-        free = unclaimed(ours.kept, scene.repo, scene.room.claims)
-        for out in (*ours.left_out, *free.left_out):
+        free = unclaimed(there.kept, scene.repo, scene.room.claims)
+        for out in (*ours.left_out, *there.left_out, *free.left_out):
             await self.teller.decided("Commitment dropped", f"{out.signature}: {out.reason}", scene, line="warn")
-        return free.kept, bool(ours.kept) and not free.kept
+        return free.kept, bool(there.kept) and not free.kept
 
     async def _without_words(self, decision: SpaceDecision, kept: tuple[Commitment, ...], scene: Scene) -> Resolved:
         """Commitments without words are kept of whoever wanted to speak, and of the owner in any case."""

@@ -28,6 +28,7 @@ from modules.space.config import SpaceConfig
 from modules.space.filters import allowed, unclaimed
 from modules.space.notes import alone_without_github
 from modules.space.perceive import Perceiver
+from modules.space.places import placed
 from modules.space.relationships import PeerRelationships
 from modules.space.requests import promised
 from modules.space.scene import Scene
@@ -208,7 +209,7 @@ class Speaker:
         )
         whole = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only).valid
         ours = allowed(whole, self.talk.request, is_owner=scene.is_owner, social_only=scene.social_only).kept
-        found = unclaimed(ours, scene.repo, self.client.claims()).kept
+        found = unclaimed(placed(ours, scene).kept, scene.repo, self.client.claims()).kept
         if not found:
             return ()
         promises = await self._promise(replace(wish, commitments=found), scene)

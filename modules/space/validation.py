@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_JUDGE_NOVELTY_HIGH, ENSEMBLE_ECHO_THRESHOLD
+from common.constants import ENSEMBLE_ECHO_THRESHOLD
 from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
+from modules.space.judging import judge_wanted
 from modules.space.saturation import role_budget
 from modules.space.sentences import count_sentences
 from modules.space.types import ValidationContext, ValidationOutcome
@@ -22,7 +23,6 @@ REJECTED = "[VALIDATION REJECTED] "
 RECOVERED = "[VALIDATION RECOVERED] "
 
 _PARTNERS = 10
-_FEWEST_FOR_JUDGE = 2
 
 
 def validate_space_message(context: ValidationContext) -> ValidationOutcome:
@@ -86,8 +86,16 @@ def _compared(context: ValidationContext, outcome: ValidationOutcome) -> Validat
     }
     if echo.is_echo:
         return _rejected(ECHO, outcome.message, outcome.recovered, figures)
-    near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
-    return replace(outcome, figures=figures, judge=near and len(partners) >= _FEWEST_FOR_JUDGE)
+    answers = context.agent_messages[max(0, len(context.agent_messages) - context.counts.agents) :]
+    wanted = judge_wanted(
+        outcome.message,
+        answers,
+        echo,
+        partners=len(partners),
+        commitments=len(context.commitments),
+        names=context.names,
+    )
+    return replace(outcome, figures={**figures, "judge": wanted.reason}, judge=wanted.should)
 
 
 def _rejected(

@@ -1,4 +1,5 @@
-"""Who asks a model: one room for thinking, one for condensing, both with a prompt of the prompter; and one probe."""
+"""Who asks a model: for thinking, for condensing, for what a promise says, with a prompt of the prompter; one probe; and
+one room that asks for a single word about a single message, and tells nothing of the SOUL."""
 
 from __future__ import annotations
 
@@ -10,12 +11,16 @@ ASKS = {
     "modules/llm_gateway/gateway.py",
     "modules/thinking.py",
     "modules/sessions/distiller.py",
+    "modules/commitments/voice.py",
+    "modules/space/verdicts.py",
     "soul/commands/doctor.py",
 }
 PROMPTS = {
     "modules/owner.py",
     "modules/bluesky/act.py",
     "modules/bluesky/expression.py",
+    "modules/commitments/voice.py",
+    "modules/space/decide.py",
     "soul/archiving.py",
     "soul/commands/walk.py",
 }

@@ -1,0 +1,65 @@
+"""Asks a judge whether a message makes a point again that was made, in whatever words.
+
+In doubt the message may be said: a judge who fails blocks nobody. Verdicts are remembered while the process lives and
+the conversation lasts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from common.errors import SoulError
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.space.remembered import Remembered
+from modules.space.telling import LOOP
+from modules.space.verdicts import Verdicts, numbered
+
+MOST_VERDICTS = 500
+MOST_PEERS = 10
+
+
+class EchoJudge:
+    """Judges by the skill `space-judgement`.
+
+    Args:
+        verdicts: who is asked.
+        journal: hears of a judge who failed.
+
+    """
+
+    def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
+        self._verdicts = verdicts
+        self._journal = journal
+        self._known: Remembered[bool] = Remembered(MOST_VERDICTS)
+
+    async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
+        """Whether `candidate` makes the point of one of `peers` again; False when in doubt.
+
+        `peers` stand oldest first; the newest ten are looked at.
+        """
+        newest = peers[-MOST_PEERS:]
+        if not newest:
+            return False
+        key = _key(candidate, newest)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        try:
+            answer = await self._verdicts.ask("Judge", said=numbered(newest), candidate=candidate)
+        except SoulError as error:
+            await self._journal.record(
+                Entry("error", LOOP, "[space] Echo judge did not answer", line="warn", reason=str(error))
+            )
+            return False
+        return self._known.put(key, answer.startswith("YES"))
+
+    def clear(self) -> None:
+        """Forget the verdicts: another conversation begins."""
+        self._known.clear()
+
+
+def _key(candidate: str, peers: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps([candidate, sorted(peers)]).encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""What lies beyond Bluesky, an account on GitHub and a place in the agent space: built once, before the outbox."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
+from adapters.space.discovery import discover_space
+from adapters.space.types import Event
+from common.clock import Clock
+from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
+from common.result import ApiResult
+from common.settings import Settings
+from common.version import __version__
+from modules.commitments.github_courier import GitHubCourier
+from modules.commitments.space_courier import OwnWords, SpaceCourier
+from modules.console import Console, LineKind
+from modules.control import Control
+from modules.foreign_text import one_line
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.outbox.types import Courier, IntentKind
+from modules.service_health import ServiceHealth
+from modules.space.lines import SpaceLines
+from soul.way_out import way_to
+
+_CAPABILITIES = ("social", "github", "code")
+_SOCIAL = ("social",)
+_LOOP = "space"
+
+
+async def _nobody() -> None:
+    """Before there is a life that introduces itself."""
+
+
+@dataclass(slots=True)
+class Doorway:
+    """What happens when we come into a room; the life that lives there sets it. `interval_s` is its pace of looking."""
+
+    on_joined: Callable[[], Awaitable[None]] = _nobody
+    interval_s: Callable[[], float] = lambda: SPACE_RECONNECT_INTERVAL_MS / SECOND_MS
+
+    async def joined(self) -> None:
+        await self.on_joined()
+
+    def looks_every_s(self) -> float:
+        return self.interval_s()
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """GitHub, the room, and what carries acts to them."""
+
+    github: GitHub
+    room: SpaceClient
+    to_room: SpaceCourier
+    doorway: Doorway = field(default_factory=Doorway)
+
+    def couriers(self) -> dict[IntentKind, Courier]:
+        to_github = GitHubCourier(self.github)
+        return {"issue": to_github, "issue_comment": to_github, "space_chat": self.to_room}
+
+
+def open_outside(
+    settings: Settings,
+    *,
+    control: Control,
+    health: ServiceHealth,
+    journal: Journal,
+    console: Console,
+    clock: Clock,
+    rng: random.Random,
+    stack: AsyncExitStack,
+    social_only: bool,
+) -> Outside:
+    """Build them; nothing is connected yet."""
+    github = GitHub(
+        api_url=settings.github_api_url,
+        login=settings.agent_github_username,
+        token=settings.agent_github_token.get_secret_value(),
+        clock=clock,
+        min_spacing_s=GITHUB_MIN_SPACING_MS / SECOND_MS / settings.soul_speed,
+        held_back=control.held_back,
+        heard=partial(health.note, "GitHub"),
+        transport=way_to(settings.github_api_url, settings),
+    )
+    stack.push_async_callback(github.aclose)
+    own_words, lines, doorway = OwnWords(settings.agent_name), SpaceLines(console), Doorway()
+
+    def heard(event: Event) -> None:
+        own_words.hear(event)
+        lines.show(event)
+
+    async def passed_over(message: str, detail: str) -> None:
+        await journal.record(Entry("life", _LOOP, f"[space] {message}", line="warn", reason=one_line(detail, 200)))
+
+    async def notice(kind: LineKind, message: str, detail: str = "") -> None:
+        await journal.record(Entry("life", _LOOP, f"[space] {message}", line=kind, reason=one_line(detail, 200)))
+
+    async def discover() -> ApiResult[str]:
+        return await discover_space(
+            space_url=settings.space_url, discovery=settings.space_discovery, notice=passed_over
+        )
+
+    room = SpaceClient(
+        agent_name=settings.agent_name,
+        agent_version=__version__,
+        capabilities=_SOCIAL if social_only or not github.configured else _CAPABILITIES,
+        discover=discover,
+        clock=clock,
+        rng=rng,
+        reconnect_interval_s=doorway.looks_every_s,
+        on_joined=doorway.joined,
+        notice=notice,
+        on_event=heard,
+    )
+    return Outside(github, room, SpaceCourier(room, own_words, journal), doorway)

@@ -1,0 +1,55 @@
+"""The promises of a SOUL, and what keeps them: built once, for the talk in a room and for Bluesky alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modules.commitments.announce import Announcer
+from modules.commitments.fulfil import Fulfiller
+from modules.commitments.keeper import Keeper
+from modules.commitments.loop import CommitmentLoop
+from modules.commitments.presence import Presence
+from modules.commitments.promises import BlueskyPromises
+from modules.commitments.queue import CommitmentQueue
+from modules.commitments.voice import Voice
+from modules.prompt.prompter import Prompter
+from soul.rails import Rails
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What was promised, who finds words about it, and when it is kept."""
+
+    queue: CommitmentQueue
+    voice: Voice
+    loop: CommitmentLoop
+    on_bluesky: BlueskyPromises
+
+
+def build_promises(rails: Rails, queue: CommitmentQueue, prompter: Prompter, *, social_only: bool) -> Promises:
+    """Put them together; a new promise wakes the loop at once."""
+    voice = Voice(
+        agent_name=rails.me.agent_name,
+        bluesky_username=rails.me.bluesky_username,
+        gateway=rails.gateway,
+        prompter=prompter,
+        skills=rails.skills,
+        journal=rails.journal,
+        clock=rails.clock,
+        rng=rails.rng,
+    )
+    keeper = Keeper(
+        queue=queue,
+        fulfiller=Fulfiller(rails.outbox, github=rails.outside.github.configured, social_only=social_only),
+        announcer=Announcer(rails.outbox, voice=voice, attention=rails.attention),
+        presence=Presence(rails.outside.room, rails.clock),
+        journal=rails.journal,
+    )
+    loop = CommitmentLoop(keeper, rails.clock, speed=rails.settings.soul_speed)
+    queue.on_new = loop.wake
+    return Promises(queue, voice, loop, BlueskyPromises(queue, voice, rails.journal, social_only=social_only))
+
+
+def open_queue(rails: Rails, *, social_only: bool) -> CommitmentQueue:
+    """The queue alone: what asks for attention is known before anybody can keep it."""
+    return CommitmentQueue(rails.home.memory, rails.clock, social_only=social_only, redactor=rails.redactor)

@@ -1,0 +1,62 @@
+"""The life in the agent space, for this SOUL: built once, and kept in its room by two tasks of the program."""
+
+from __future__ import annotations
+
+from common.constants import SECOND_MS
+from modules.prompt.prompter import Prompter
+from modules.scheduler.scheduler import Scheduler
+from modules.space.intents import HostIntents
+from modules.space.judge import EchoJudge
+from modules.space.life import Services, SpaceLife, move_into_space
+from modules.space.verdicts import Verdicts
+from modules.thinker import Thinker
+from soul.promises import Promises
+from soul.rails import Rails
+
+_NEWS_TIMEOUT_S = 60.0
+_DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
+
+
+def build_space(
+    rails: Rails, promises: Promises, *, prompter: Prompter, thinker: Thinker, social_only: bool
+) -> SpaceLife:
+    """Put it together, and let it introduce itself whenever it comes into a room."""
+
+    def silence() -> str:
+        return rails.control.held_back() or (_DRAFTS if rails.settings.soul_approval == "drafts" else "")
+
+    verdicts = Verdicts(rails.gateway, rails.skills, rails.rng)
+    space = move_into_space(
+        Services(
+            home=rails.home,
+            soul=rails.soul,
+            client=rails.outside.room,
+            queue=promises.queue,
+            voice=promises.voice,
+            intents=HostIntents(verdicts, rails.journal),
+            judge=EchoJudge(verdicts, rails.journal),
+            prompter=prompter,
+            thinker=thinker,
+            skills=rails.skills,
+            journal=rails.journal,
+            redactor=rails.redactor,
+            clock=rails.clock,
+            rng=rails.rng,
+            estimate=rails.knowledge.keeping.estimator.estimate,
+            silence=silence,
+            hurry=promises.loop.wake,
+            timezone=rails.settings.soul_timezone,
+        ),
+        social_only=social_only or not rails.outside.github.configured,
+    )
+    promises.queue.on_abandoned = space.participation.given_up
+    rails.outside.doorway.on_joined = space.presenter.introduce
+    rails.outside.doorway.interval_s = lambda: space.config.load_space_config().reconnect_interval_ms / SECOND_MS
+    return space
+
+
+async def look_when_spoken_to(space: SpaceLife, scheduler: Scheduler) -> None:
+    """Run the loop of the room soon after others have spoken, until cancelled."""
+    while True:
+        if await space.loop.wait_for_news(_NEWS_TIMEOUT_S):
+            await scheduler.run_guarded(space.loop.name)
