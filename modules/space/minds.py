@@ -15,6 +15,10 @@ class Understanding(Protocol):
         """What each means, in the order given."""
         ...
 
+    def get_cached_intent(self, content: str) -> Intent | None:
+        """What it was understood to mean; None if that is not settled."""
+        ...
+
     def clear(self) -> None:
         """Forget what was understood: another conversation begins."""
         ...

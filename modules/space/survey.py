@@ -62,12 +62,17 @@ class Surveyor:
         )
 
     async def understand(self) -> None:
-        """Say of each message of the host what it means; what is long past is read by its form alone."""
-        now = self.clock.now()
-        unread = [entry for entry in self.talk.host_messages if entry.intent is None]
-        past = [entry for entry in unread if entry.replayed and now - entry.at >= _OLD]
+        """Say of each message of the host what it means; what is long past is read by its form alone.
+
+        Where nobody could be asked, the meaning is a guess, and the next look asks again.
+        """
+        now, host = self.clock.now(), self.talk.host_messages
+        past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD and entry.intent is None]
         meant: dict[str, Intent] = {entry.id: classify_host_intent_structural(entry.content).intent for entry in past}
-        fresh = [entry for entry in unread if entry.id not in meant]
+        recent = [entry for entry in host if not (entry.replayed and now - entry.at >= _OLD)]
+        fresh = [
+            entry for entry in recent if entry.intent is None or self.intents.get_cached_intent(entry.content) is None
+        ]
         found = await self.intents.classify_host_messages([entry.content for entry in fresh])
         meant |= {entry.id: intent for entry, intent in zip(fresh, found, strict=True)}
         self.talk.classified(meant)

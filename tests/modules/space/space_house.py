@@ -95,10 +95,18 @@ def an_issue(title: str = "Clock stops", repo: str = "acme/site", **more: Any) -
 
 
 class ByForm:
-    """Reads the host's messages by their form alone."""
+    """Reads the host's messages by their form alone; what it was asked, and what it is not sure of."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.unsettled: set[str] = set()
 
     async def classify_host_messages(self, contents: Sequence[str]) -> list[Intent]:
+        self.asked += contents
         return [classify_host_intent_structural(content).intent for content in contents]
+
+    def get_cached_intent(self, content: str) -> Intent | None:
+        return None if content in self.unsettled else classify_host_intent_structural(content).intent
 
     def clear(self) -> None:
         """It keeps nothing."""

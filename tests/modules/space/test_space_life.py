@@ -9,10 +9,23 @@ import pytest
 
 from adapters.space.types import Said
 from common.clock import iso
-from common.schemas import SPACE_DECISION_TOOL
+from common.schemas import SPACE_DECISION_TOOL, Commitment
 from modules.journal.types import Entry
+from modules.space.places import placed
+from modules.space.scene import Scene
+from modules.space.types import HistoryEntry
 from tests.living import World, call
-from tests.modules.space.space_house import Agent, HastyClock, Room, an_issue, declines, open_room, speaks, until
+from tests.modules.space.space_house import (
+    Agent,
+    ByForm,
+    HastyClock,
+    Room,
+    an_issue,
+    declines,
+    open_room,
+    speaks,
+    until,
+)
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest
 
@@ -349,6 +362,44 @@ async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -
         assert room.host.said("marvin") != []
 
 
+async def test_a_repository_that_nobody_named_gets_no_issue(room: Room) -> None:
+    elsewhere = an_issue(repo="stranger/garden")
+    async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", elsewhere)) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert [(one.params["owner"], one.params["repoName"]) for one in marvin.promised()] == [("acme", "site")]
+
+
+@pytest.mark.parametrize(
+    ("repo", "talk", "known", "kept"),
+    [
+        ("acme/site", ("see github.com/Acme/Site",), None, "acme/site"),
+        ("acme/site", (), "acme/site", "acme/site"),
+        ("made/up", ("see github.com/acme/site",), "acme/site", "acme/site"),
+        ("", (), "acme/site", "acme/site"),
+        ("made/up", (), None, None),
+        ("", ("hello",), None, None),
+    ],
+    ids=["named", "known", "invented", "left out", "nowhere", "none"],
+)
+def test_a_promise_lies_where_somebody_said(
+    repo: str, talk: tuple[str, ...], known: str | None, kept: str | None
+) -> None:
+    now = HastyClock().now()
+    scene = Scene(now, repo=known, history=tuple(HistoryEntry("m", "host", text, now, is_host=True) for text in talk))
+    found = placed([Commitment(type="create_issue", repo=repo, title="x")], scene)
+    assert [one.repo for one in found.kept] == ([kept] if kept else [])
+    assert len(found.left_out) == (0 if kept else 1)
+
+
+def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
+    now = HastyClock().now()
+    scene = Scene(now, history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),))
+    assert placed([Commitment(type="create_issue", repo="made/up", title="x")], scene).kept == ()
+    post = Commitment(type="post_bluesky", content="moss")
+    assert placed([post], scene).kept == (post,)
+
+
 async def test_a_secret_never_reaches_the_room(room: Room) -> None:
     secret = "sk-abcdef0123456789abcdef0123456789"
     async with room.soul("marvin", lambda _: speaks(f"The key is {secret}, as you asked for it.")) as marvin:
@@ -383,6 +434,21 @@ async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_ch
         await marvin.check()
         assert "Decision" in marvin.lines()
         assert len(room.host.said("marvin")) == 1
+
+
+async def test_a_meaning_that_nobody_could_settle_is_asked_for_again(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        intents = marvin.space.participation.surveyor.intents
+        assert isinstance(intents, ByForm)
+        intents.unsettled.add("Something with the gutter, perhaps")
+        await room.says("Something with the gutter, perhaps", marvin)
+        await marvin.check()
+        intents.unsettled.clear()
+        assert intents.asked == ["Something with the gutter, perhaps"]
+        intents.unsettled.add("Something with the gutter, perhaps")
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert intents.asked == ["Something with the gutter, perhaps"] * 2 + [QUESTION]
 
 
 async def test_news_are_looked_at_soon_but_not_again_before_its_own_moment(room: Room) -> None:

@@ -147,6 +147,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(QUIET, signal="saturated", counts=Counts(9, 1)), "The talk is saturated: 9 messages"),
         (replace(QUIET, signal="spoken", counts=Counts(3, 2)), "You have spoken 2 times"),
         (replace(QUIET, signal="only_new", counts=Counts(5, 0)), "5 messages since the host spoke"),
+        (replace(QUIET, batch=(entry("host", "well?"),)), "waits for an answer"),
         (replace(QUIET, addressed=("marvin", "rebecca")), "The host speaks to you"),
         (replace(QUIET, addressed=("rebecca",)), "The host speaks to rebecca"),
         (replace(QUIET, room=Room(PEERS, typing=("rebecca",))), "Typing now: rebecca."),
@@ -202,6 +203,20 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
 )
 def test_each_fact_is_told_when_it_holds(prompting: Prompting, scene: Scene, said: str) -> None:
     assert said in prompting.user_message(scene, SpaceConfig(), room_tokens=9000)
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        replace(QUIET, batch=(entry("rebecca", "well?"),)),
+        replace(QUIET, batch=(entry("host", "well?"),), signal="spoken", counts=Counts(2, 2)),
+        replace(QUIET, batch=(entry("host", "rebecca?"),), addressed=("rebecca",)),
+        replace(OPEN, batch=(entry("host", WISH),)),
+    ],
+    ids=["a peer spoke", "enough was said", "it is for others", "it is a wish"],
+)
+def test_nobody_is_urged_to_answer_where_the_host_does_not_wait_for_them(prompting: Prompting, scene: Scene) -> None:
+    assert "waits for an answer" not in prompting.user_message(scene, SpaceConfig(), room_tokens=9000)
 
 
 def test_the_request_of_somebody_who_is_at_it_urges_nobody(prompting: Prompting) -> None:

@@ -1,0 +1,37 @@
+"""Where a promise on GitHub may be kept: only in a repository that somebody in the talk has named. Pure.
+
+A small model writes down a repository that it read in an example; a large one may invent a likely name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from common.schemas import Commitment
+from modules.space.filters import Filtered, LeftOut
+from modules.space.scene import Scene
+
+UNNAMED = "[VALIDATION REJECTED] Unnamed repository"
+
+
+def placed(commitments: Iterable[Commitment], scene: Scene) -> Filtered:
+    """The commitments, in the repository of the talk where nobody named theirs; left out where there is none."""
+    kept: list[Commitment] = []
+    left_out: list[LeftOut] = []
+    for one in commitments:
+        if not one.is_github or (one.repo and is_named(one.repo, scene)):
+            kept.append(one)
+        elif scene.repo:
+            kept.append(one.model_copy(update={"repo": scene.repo}))
+        else:
+            reason = f"nobody named {one.repo}" if one.repo else "no repository is known"
+            left_out.append(LeftOut(one, UNNAMED, f"{one.type}: {reason}"))
+    return Filtered(tuple(kept), tuple(left_out))
+
+
+def is_named(repo: str, scene: Scene) -> bool:
+    """Whether others have named `owner/name`, or it is what the talk is about."""
+    wanted = repo.casefold()
+    if scene.repo and scene.repo.casefold() == wanted:
+        return True
+    return any(wanted in entry.content.casefold() for entry in scene.history if not entry.is_me)
