@@ -121,4 +121,10 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"agent_name"}),
         "User Message Template": frozenset({"request", "repo", "problem"}),
     },
+    "space-judgement": {
+        "Judge System Prompt": frozenset(),
+        "Judge Message": frozenset({"said", "candidate"}),
+        "Intent System Prompt": frozenset(),
+        "Intent Message": frozenset({"content"}),
+    },
 }
