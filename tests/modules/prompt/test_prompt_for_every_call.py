@@ -1,5 +1,5 @@
-"""Who asks a model: for thinking, for condensing, for what a promise says, with a prompt of the prompter; one probe; and
-one room that asks for a single word about a single message, and tells nothing of the SOUL."""
+"""Who asks a model: for thinking, for condensing, for the words of a promise, always with a prompt of the prompter; one
+probe; and one room that asks for a single word about a single message, and tells nothing of the SOUL."""
 
 from __future__ import annotations
 
