@@ -63,12 +63,11 @@ _ENDINGS = (
 
 def tokenize_for_comparison(text: str, names: Collection[str] = ()) -> list[str]:
     """The words of `text` that carry something, lower case, in order; without links and without `names`."""
-    text = unicodedata.normalize("NFKC", text)
-    if "/" in text or "." in text:
+    text = unicodedata.normalize("NFKC", text).lower()
+    if "/" in text or "www." in text:
         text = _LINK.sub(" ", text)
     if names:
         text = _names(frozenset(names)).sub(" ", text)
-    text = text.lower()
     words = text.translate(_ASCII_DROPPED).split() if text.isascii() else _words(_DROPPED.sub("", text))
     return [word for word in words if len(word) > 1 and word not in STOPWORDS]
 
