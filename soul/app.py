@@ -172,6 +172,9 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         standing=rails.control.standing,
         cached_share=lambda: rails.gateway.cache.share,
         prompt_notes=lambda: lives.prompter.squeezed,
+        room=rails.outside.room,
+        github=rails.outside.github,
+        promised=lives.promises.queue.live,
     )
 
     async def situation() -> str:

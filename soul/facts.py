@@ -9,11 +9,15 @@ from datetime import timedelta
 from typing import Any
 
 from adapters.atproto.client import Atproto
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
 from common.clock import Clock, iso
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.expression import Expression
 from modules.bluesky.state import PendingPosts
 from modules.budget.types import Amount, Report
+from modules.commitments.policy import title_of
+from modules.commitments.types import QueuedCommitment
 from modules.control import Standing
 from modules.database import Database
 from modules.journal.journal import Journal
@@ -37,7 +41,7 @@ class Facts:
     """Asks the rails.
 
     `model_budget` and `standing` say how the day's budget and the signs against acting stand, `cached_share` how much
-    of its input the model service had kept, `prompt_notes` what had no room in a prompt.
+    of its input the model service had kept, `prompt_notes` what had no room in a prompt, `promised` what is to be kept.
     """
 
     database: Database
@@ -52,11 +56,15 @@ class Facts:
     standing: Callable[[], Standing]
     cached_share: Callable[[], float | None]
     prompt_notes: Callable[[], Sequence[str]]
+    room: SpaceClient
+    github: GitHub
+    promised: Callable[[], Sequence[QueuedCommitment]]
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the rails, in its camelCase."""
         counts = await self.database.run(_count)
         budget = self.atproto.rate_limit_status()
+        rate = self.github.rate if self.github.configured else None
         report = await self.model_budget()
         standing = self.standing()
         decisions = [
@@ -87,6 +95,18 @@ class Facts:
                 "reasons": list(standing.reasons),
             },
             "drafts": [_draft(intent) for intent in await self.outbox.held()],
+            "room": {"status": self.room.status, "url": self.room.url, "peers": list(self.room.peers())},
+            "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
+            "promises": [
+                {
+                    "id": one.id,
+                    "type": one.type,
+                    "what": title_of(one),
+                    "status": one.status,
+                    "createdAt": one.created_at,
+                }
+                for one in self.promised()
+            ],
         }
 
     def _spent(self, report: Report) -> dict[str, Any]:
@@ -109,9 +129,17 @@ def spoken_situation(facts: dict[str, Any]) -> str:
         f"{held} waiting for the owner's yes; "
         f"next thought {facts['nextExpressionAt'] or 'not planned'}; "
         f"Bluesky budget {budget['remaining']}/{budget['limit']}; "
-        f"tokens of today {tokens['used']:.0f}/{tokens['cap']:.0f}"
+        f"tokens of today {tokens['used']:.0f}/{tokens['cap']:.0f}; {_company(facts['room'])}"
+        f"; {len(facts['promises'])} promises to keep"
         + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
     )
+
+
+def _company(room: dict[str, Any]) -> str:
+    if room["status"] not in {"joined", "draining"}:
+        return "in no room"
+    # NOTE(self): how many, not who: names are chosen by others, and this line stands in the owner's own prompt.
+    return f"in a room with {len(room['peers'])} others" if room["peers"] else "alone in a room"
 
 
 def _amount(amount: Amount) -> dict[str, float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from common.constants import CONVERSATION_STALE_RETENTION_MS
 from common.errors import PolicyBlocked, Transient
@@ -31,7 +32,7 @@ from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from soul.archiving import build_archivist
 from soul.logs import log_call
-from soul.promises import Promises, build_promises, open_queue
+from soul.promises import Promises, build_promises, note_promises, open_queue
 from soul.rails import Rails
 from soul.space import build_space
 from soul.tellings import build_boot_context, build_prompter, build_prosoche, tools_to_know
@@ -116,6 +117,7 @@ def move_in(rails: Rails, *, social_only: bool) -> Lives:
         expression=_expression(rails, thinker, prompter),
         awareness=_awareness(
             rails,
+            promises,
             thinker=thinker,
             prompter=prompter,
             publisher=publisher,
@@ -175,6 +177,7 @@ def _expression(rails: Rails, thinker: Thinker, prompter: Prompter) -> Expressio
 
 def _awareness(
     rails: Rails,
+    promises: Promises,
     *,
     thinker: Thinker,
     prompter: Prompter,
@@ -220,6 +223,7 @@ def _awareness(
         rng=rails.rng,
         owner_did=rails.me.owner_did,
         standing=rails.control.standing,
+        on_replied=partial(note_promises, rails, promises),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modules.bluesky.types import Pending
 from modules.commitments.announce import Announcer
 from modules.commitments.fulfil import Fulfiller
 from modules.commitments.keeper import Keeper
@@ -53,3 +54,12 @@ def build_promises(rails: Rails, queue: CommitmentQueue, prompter: Prompter, *, 
 def open_queue(rails: Rails, *, social_only: bool) -> CommitmentQueue:
     """The queue alone: what asks for attention is known before anybody can keep it."""
     return CommitmentQueue(rails.home.memory, rails.clock, social_only=social_only, redactor=rails.redactor)
+
+
+async def note_promises(rails: Rails, promises: Promises, met: Pending, intent_id: str) -> None:
+    """Take in what an answer on Bluesky promises; one that waits for the owner's yes promises nothing yet."""
+    intent = await rails.outbox.get(intent_id)
+    if intent is None or intent.state == "held":
+        return
+    said = f"@{met.notification.author.handle}: {met.notification.text}"
+    await promises.on_bluesky.note_reply(str(intent.body["text"]), to_uri=met.notification.uri, conversation=said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from common.constants import SECOND_MS
 from modules.prompt.prompter import Prompter
 from modules.scheduler.scheduler import Scheduler
+from modules.space.experience import Experiences
 from modules.space.intents import HostIntents
 from modules.space.judge import EchoJudge
 from modules.space.life import Services, SpaceLife, move_into_space
@@ -25,7 +26,8 @@ def build_space(
     def silence() -> str:
         return rails.control.held_back() or (_DRAFTS if rails.settings.soul_approval == "drafts" else "")
 
-    verdicts = Verdicts(rails.gateway, rails.skills, rails.rng)
+    verdicts, zone = Verdicts(rails.gateway, rails.skills, rails.rng), rails.settings.soul_timezone
+    experiences = Experiences(rails.knowledge.keeping.memories, rails.journal, rails.clock, zone)
     space = move_into_space(
         Services(
             home=rails.home,
@@ -45,7 +47,8 @@ def build_space(
             estimate=rails.knowledge.keeping.estimator.estimate,
             silence=silence,
             hurry=promises.loop.wake,
-            timezone=rails.settings.soul_timezone,
+            experience=experiences.keep,
+            timezone=zone,
         ),
         social_only=social_only or not rails.outside.github.configured,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
@@ -60,6 +60,7 @@ class AwarenessLoop:
     """Looks at notifications and meets what waits. Uses no model unless a post needs judgement.
 
     While the SOUL may not act in public, or may not think for want of budget, what is new is taken in, and waits.
+    `on_replied` hears of each post that was answered, with the intent of the answer.
     """
 
     pace: Pace
@@ -73,6 +74,7 @@ class AwarenessLoop:
     rng: random.Random
     owner_did: str
     standing: Callable[[], Standing] = Standing
+    on_replied: Callable[[Pending, str], Awaitable[object]] | None = None
     name: str = "awareness"
     jitter: float = TIMER_JITTER_PERCENT
     needs_idle: bool = True
@@ -160,6 +162,8 @@ class AwarenessLoop:
             self._told_to_wait.discard(met)
         await self.pending.settle(uris, "dropped" if handled.act == "dropped" else "handled", handled.act)
         await self._tell(item, handled)
+        if self.on_replied and handled.act == "replied" and handled.intent_id:
+            await self.on_replied(item, handled.intent_id)
         return True
 
     async def _respond(self, item: Pending) -> Handled:

@@ -17,6 +17,7 @@ from modules.journal.story import Unknown
 
 _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
+_ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
 _ID = re.compile(r"[0-9a-f]{4,32}")
 _POST = "app.bsky.feed.post"
 
@@ -38,12 +39,16 @@ SELECT EXISTS (SELECT 1 FROM pending_notifications WHERE uri = :it)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id."""
+    """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id.
+
+    Or `link`, to an issue or a comment on GitHub.
+    """
 
     who: str = ""
     collection: str = ""
     key: str = ""
     intent: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ def understand(what: str) -> Named | None:
     said = what.strip().strip("<>\"'")
     if link := _LINK.match(said):
         return Named(_owner(link[1]), _POST, link[2])
+    if issue := _ISSUE.match(said):
+        return Named(link=issue[0])
     if uri := _URI.match(said):
         return Named(_owner(uri[1]), uri[2], uri[3])
     return Named(intent=said) if _ID.fullmatch(said) else None
@@ -72,6 +79,8 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, "
             "or at least 4 characters of an act's id"
         )
+    if named.link:
+        return _on_github(connection, named.link)
     return _act(connection, named.intent) if named.intent else _record(connection, named)
 
 
@@ -92,6 +101,11 @@ def _act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")
     return Subject(intent=found[0]) if found else Unknown(f"No act has an id that begins with {prefix}")
+
+
+def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
+    row = connection.execute("SELECT id FROM intents WHERE result_uri = ? COLLATE NOCASE", (link,)).fetchone()
+    return Subject(intent=str(row["id"])) if row else Unknown(f"{link} was made by no act that is known")
 
 
 def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:

@@ -15,7 +15,16 @@ _WIDTH = 100
 _QUOTED_CHARS = 300
 _CALL_CHARS = 160
 _LATE_S = 600
-_VERBS = {"reply": "replied", "like": "liked", "post": "posted", "repost": "reposted", "follow": "followed"}
+_VERBS = {
+    "reply": "replied",
+    "like": "liked",
+    "post": "posted",
+    "repost": "reposted",
+    "follow": "followed",
+    "issue": "opened an issue",
+    "issue_comment": "commented on an issue",
+    "space_chat": "told the room",
+}
 _ENDS = {
     "held": "waits for your yes",
     "pending": "has not left yet",

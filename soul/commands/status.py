@@ -12,6 +12,7 @@ from common.errors import ConfigError, SoulError
 from common.settings import load_settings
 from modules.control import Control
 from modules.database import reading
+from modules.foreign_text import one_line
 from modules.home import Home, lock_holder
 from modules.outbox.approval import held
 from soul.drafts import as_json
@@ -63,6 +64,7 @@ def _life(name: str, status: dict[str, Any]) -> list[str]:
         "  " + ", ".join(f"{count} {what}" for what, count in counts.items()),
         f"  {status['pendingNotifications']} posts waiting to be met, {status['pendingIntents']} acts on their way out",
     ]
+    lines += _room(status)
     if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {note}" for note in status.get("promptNotes", ())]
@@ -72,6 +74,17 @@ def _life(name: str, status: dict[str, Any]) -> list[str]:
         lines += [
             f"  {loop['name']:<18} next {loop['nextAt'] or 'now'}  {loop['lastOutcome']}" for loop in status["loops"]
         ]
+    return lines
+
+
+def _room(status: dict[str, Any]) -> list[str]:
+    """Where it talks, and what it promised; nothing of what an older version did not write."""
+    room, promises = status.get("room"), status.get("promises", [])
+    lines = []
+    if room and room["status"] in {"joined", "draining"}:
+        names = ", ".join(one_line(name) for name in room["peers"])
+        lines.append(f"  in the room {room['url']}" + (f" with {names}" if names else ", alone"))
+    lines += [f"  promised: {one_line(one['what'])} ({one['type']}, {one['status']})" for one in promises]
     return lines
 
 

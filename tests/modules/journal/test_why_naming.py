@@ -15,6 +15,7 @@ from tests.modules.journal.conftest import Desk, a_notification, an_intent
 POST = "app.bsky.feed.post"
 ADA, SOUL = "did:plc:ada", "did:plc:soul"
 KEY = "3m5zz2xabcd2k"
+ISSUE = "https://github.com/acme/site/issues/4"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,8 @@ KEY = "3m5zz2xabcd2k"
         (f"http://127.0.0.1:8080/profile/did%3Aplc%3Aada/post/{KEY}#top", Named(ADA, POST, KEY)),
         (f"at://did:plc:ada/app.bsky.feed.like/{KEY}", Named(ADA, "app.bsky.feed.like", KEY)),
         (f"at://ada.example/{POST}/{KEY}", Named("ada.example", POST, KEY)),
+        (ISSUE, Named(link=ISSUE)),
+        (f"{ISSUE}#issuecomment-12?x", Named(link=f"{ISSUE}#issuecomment-12")),
         ("f391", Named(intent="f391")),
         ("f3911ec87f5d43cc938d893e694e3bf4", Named(intent="f3911ec87f5d43cc938d893e694e3bf4")),
         ("f39", None),
@@ -51,6 +54,12 @@ async def test_a_link_with_a_handle_finds_the_post_by_its_key_whatever_the_handl
     await a_notification(desk, uri)
     for handle in ("ada.example", "renamed.example"):
         assert (await desk.story(f"https://bsky.app/profile/{handle}/post/{KEY}")).asked == uri
+
+
+async def test_a_link_to_an_issue_finds_the_act_that_opened_it(desk: Desk) -> None:
+    await an_intent(desk, "cafe01", "promise:1", cause="space://conversation/1", kind="issue", result=ISSUE)
+    assert (await desk.story(ISSUE)).act_id == "cafe01"
+    assert await desk.why(f"{ISSUE}2") == Unknown(f"{ISSUE}2 was made by no act that is known")
 
 
 async def test_between_two_posts_with_one_key_the_handle_decides(desk: Desk) -> None:

@@ -1,0 +1,66 @@
+"""A promise made on Bluesky is kept on GitHub, told in the thread where it was made, and the owner can ask why."""
+
+from __future__ import annotations
+
+import json
+
+from common.clock import SystemClock
+from modules.journal.why import tell
+from tests.living import World, awake, call
+from tests.town_mind.town_mind_prompts import SKILLS
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.mind.types import ChatRequest, Thought
+from town.serving import serve
+
+QUESTION = "@rowan.test the clock on acme/site stops at midnight, have you seen that?"
+PROMISE = "I have not, and it should not. I'll open an issue in acme/site with what you saw."
+TITLE = "Clock stops at midnight"
+BODY = "The clock on the page stops at midnight and shows dashes until the page is loaded again, in every time zone."
+TOLD = "Written down, with what you saw:"
+
+
+def _mind(request: ChatRequest) -> Thought:
+    names = {offer.name for offer in request.offers}
+    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    if "bluesky_reply" in names:
+        return call("bluesky_reply", text=PROMISE)
+    if SKILLS.render("commitments", "Extraction", agent_name="rowan").strip()[:60] in system:
+        found = {"title": TITLE, "description": BODY, "repo": "acme/site"}
+        promise = {"description": TITLE, "type": "create_issue", "params": found, "confidence": "high"}
+        return Thought(text=json.dumps([promise]))
+    if "tell_it_is_done" in names:
+        return call("tell_it_is_done", sentence=TOLD)
+    return Thought(text="[]")
+
+
+async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world: World) -> None:
+    github = GitHubNetwork(clock=SystemClock())
+    account = github.create_account("rowan")
+    repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
+    world.mind.answer = _mind
+    async with serve(github_app(github)) as url:
+        home = world.make_home(
+            "rowan",
+            GITHUB_API_URL=url,
+            AGENT_GITHUB_USERNAME="rowan",
+            AGENT_GITHUB_TOKEN=account.token,
+            SOUL_ALLOW_PRIVATE_NET="on",
+            OWNER_GITHUB_USERNAME="acme",
+        )
+        world.network.post_as(world.account("kit"), QUESTION)
+        async with awake(home) as life:
+            await life.look()
+            for _ in range(8):
+                await life.app.promises.loop.run()
+                await life.send()
+            told = await tell(life.app.rails.database, f"{url}/acme/site/issues/1")
+    issues = [issue for issue in repo.issues.values() if issue]
+    assert [issue.title for issue in issues] == [TITLE]
+    assert BODY in (issues[0].body or "")
+    texts = world.texts("rowan")
+    assert texts[0] == PROMISE
+    assert [text for text in texts[1:] if TOLD in text] == texts[1:]
+    assert len(texts) == 2
+    assert told[0] == "Why it opened an issue"
+    assert any(PROMISE[:40] in line for line in told)
