@@ -29,6 +29,7 @@ from modules.llm_gateway.wall import NoWall, Wall
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.commands.doctor_keeping import examine_keeping
+from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, report
 from soul.resources import SKILLS
 from soul.wall import open_budget
@@ -55,6 +56,7 @@ async def examine(root: Path) -> list[Finding]:
     findings += [_env_file(home), _soul(home), _self(home), _skills(), _memory(home), _lock(home)]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings)
+    findings += await examine_outside(settings)
     findings.append(await _model(settings, home))
     redactor = Redactor(settings.secrets)
     return [

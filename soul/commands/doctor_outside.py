@@ -1,0 +1,68 @@
+"""What `soul doctor` says of the room and of GitHub: whether they are there, and whether we are who we say."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlparse
+
+from adapters.github.client import GitHub
+from common.clock import SystemClock
+from common.constants import SPACE_DEFAULT_PORT
+from common.result import Err
+from common.settings import Settings
+from soul.commands.findings import Finding
+from soul.way_out import way_to
+
+_DEADLINE_S = 10.0
+_TLS_PORT = 443
+
+
+async def examine_outside(settings: Settings) -> list[Finding]:
+    """A finding for the room, if one is set, and one for GitHub."""
+    found = [await _room(settings)] if settings.space_url else []
+    return [*found, await _github(settings)]
+
+
+async def _room(settings: Settings) -> Finding:
+    """Whether something listens there; joining would be seen by all who are in it."""
+    url = urlparse(settings.space_url)
+    port = url.port or (_TLS_PORT if url.scheme == "wss" else SPACE_DEFAULT_PORT)
+    try:
+        async with asyncio.timeout(_DEADLINE_S):
+            _, writer = await asyncio.open_connection(url.hostname, port)
+    except (TimeoutError, OSError) as error:
+        why = getattr(error, "strerror", "") or "no answer"
+        return Finding("room", "warn", f"nobody answers at {url.hostname}:{port} ({why})", "Start it: soul space")
+    writer.close()
+    return Finding("room", "ok", f"something listens at {url.hostname}:{port}")
+
+
+async def _github(settings: Settings) -> Finding:
+    login, token = settings.agent_github_username, settings.agent_github_token.get_secret_value()
+    if not login and not token:
+        return Finding("GitHub", "ok", "not set: it promises nothing that needs GitHub")
+    if not (login and token):
+        missing = "AGENT_GITHUB_TOKEN" if login else "AGENT_GITHUB_USERNAME"
+        return Finding("GitHub", "fail", f"{missing} is missing", "Set both in .env, or neither.")
+    github = GitHub(
+        api_url=settings.github_api_url,
+        login=login,
+        token=token,
+        clock=SystemClock(),
+        min_spacing_s=0,
+        transport=way_to(settings.github_api_url, settings),
+    )
+    try:
+        async with asyncio.timeout(_DEADLINE_S):
+            who = await github.whoami()
+    except TimeoutError:
+        return Finding("GitHub", "fail", f"no answer within {_DEADLINE_S:g} s", "Check GITHUB_API_URL and the network.")
+    finally:
+        await github.aclose()
+    if isinstance(who, Err):
+        remedy = "Check AGENT_GITHUB_TOKEN." if who.kind == "auth" else "Check GITHUB_API_URL and the network."
+        return Finding("GitHub", "fail", who.error, remedy)
+    if who.data.lower() != login.lower():
+        message = f"the token is {who.data}'s, but .env says {login}"
+        return Finding("GitHub", "fail", message, "Correct AGENT_GITHUB_USERNAME: what it wrote is found by it.")
+    return Finding("GitHub", "ok", f"logged in as {who.data}")

@@ -1,0 +1,75 @@
+"""The doctor looks whether the room is there, and whether GitHub knows us by the name that is set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.space.server import SpaceServer
+from common.clock import SystemClock
+from common.result import Ok
+from soul.commands.doctor_outside import examine_outside
+from soul.commands.findings import Finding
+from tests.living import World, settings_of
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+
+@pytest.fixture
+async def github_url() -> AsyncIterator[str]:
+    network = GitHubNetwork(clock=SystemClock())
+    network.create_account("rowan", token="ghp_rowan")
+    async with serve(github_app(network)) as url:
+        yield url
+
+
+async def examined(world: World, **settings: str) -> dict[str, Finding]:
+    home = world.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **settings)
+    return {found.check: found for found in await examine_outside(settings_of(home))}
+
+
+async def test_without_room_and_account_nothing_is_wrong(world: World) -> None:
+    found = await examined(world)
+    assert {name: one.level for name, one in found.items()} == {"GitHub": "ok"}
+
+
+async def test_a_room_that_listens_is_seen_without_joining_it_and_one_that_does_not_has_a_remedy(world: World) -> None:
+    server = SpaceServer()
+    started = await server.start(0)
+    assert isinstance(started, Ok)
+    url = f"ws://127.0.0.1:{started.data}?token=hush-hush-hush"
+    there = (await examined(world, SPACE_URL=url))["room"]
+    assert server.get_connected_agents() == ()
+    await server.stop()
+    gone = (await examined(world, SPACE_URL=url))["room"]
+    assert (there.level, gone.level, gone.remedy) == ("ok", "warn", "Start it: soul space")
+    assert "hush" not in there.message + gone.message
+
+
+@pytest.mark.parametrize(
+    ("login", "token", "level", "says"),
+    [
+        ("rowan", "ghp_rowan", "ok", "logged in as rowan"),
+        ("Rowan", "ghp_rowan", "ok", "logged in as rowan"),
+        ("maren", "ghp_rowan", "fail", "the token is rowan's, but .env says maren"),
+        ("rowan", "", "fail", "AGENT_GITHUB_TOKEN is missing"),
+        ("", "ghp_rowan", "fail", "AGENT_GITHUB_USERNAME is missing"),
+    ],
+)
+async def test_github_is_asked_who_we_are(
+    world: World, github_url: str, *, login: str, token: str, level: str, says: str
+) -> None:
+    found = (await examined(world, GITHUB_API_URL=github_url, AGENT_GITHUB_USERNAME=login, AGENT_GITHUB_TOKEN=token))[
+        "GitHub"
+    ]
+    assert (found.level, found.message) == (level, says)
+
+
+async def test_a_token_that_github_refuses_is_one_line_with_a_remedy(world: World, github_url: str) -> None:
+    found = (
+        await examined(world, GITHUB_API_URL=github_url, AGENT_GITHUB_USERNAME="rowan", AGENT_GITHUB_TOKEN="ghp_old")
+    )["GitHub"]
+    assert (found.level, found.remedy) == ("fail", "Check AGENT_GITHUB_TOKEN.")
+    assert "ghp_old" not in found.message
