@@ -37,8 +37,11 @@ class SpaceTools:
     async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
         if args.should_speak and not (args.message.strip() or args.commitments):
             return ToolResult("Error: shouldSpeak is true, but message is empty. Write what you say.", is_error=True)
-        if isinstance(turn.subject, SpaceTurn) and turn.subject.repeats_skill(args.message):
-            return ToolResult("Error: message is an example. Say something about this conversation.", is_error=True)
+        if isinstance(turn.subject, SpaceTurn) and args.should_speak:
+            if turn.subject.repeats_skill(args.message):
+                return ToolResult("Error: message is an example. Say something about this talk.", is_error=True)
+            if turn.subject.asks_back(args.message):
+                return ToolResult("Error: message is the host's own question. Answer it.", is_error=True)
         return ToolResult("Noted.", ends_turn=True, data={"decision": args.model_dump(by_alias=True)})
 
 

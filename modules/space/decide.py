@@ -20,6 +20,8 @@ from common.schemas import (
     parse_space_decision,
     validate_commitments,
 )
+from common.text.measures import concept_novelty
+from common.text.stems import tokenize_with_stemming
 from modules.foreign_text import one_line
 from modules.llm_gateway.types import Importance, Message
 from modules.prompt.prompter import Prompter, TurnPrompt
@@ -41,6 +43,7 @@ SESSION = "space:room"
 _ROUNDS = 2
 _QUERY_CHARS = 500
 _LEAST_COPY = 25
+_LEAST_STEMS, _LEAST_NEW = 3, 0.2
 _REQUEST_CHARS = 4000
 
 
@@ -55,6 +58,15 @@ class SpaceTurn:
         """Whether somebody who should speak only repeats an example."""
         said = " ".join(message.split())
         return len(said) >= _LEAST_COPY and said in " ".join(self.told.split())
+
+    def asks_back(self, message: str) -> bool:
+        """Whether it only asks the host's own question, instead of answering it."""
+        asked = next((entry for entry in reversed(self.scene.batch) if entry.is_host), None)
+        if asked is None or not message.rstrip().endswith("?"):
+            return False
+        names = {*self.scene.room.peers, asked.name}
+        stems, theirs = (tokenize_with_stemming(text, names) for text in (message, asked.content))
+        return len(stems) >= _LEAST_STEMS and concept_novelty(stems, [theirs]) < _LEAST_NEW
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from modules.commitments.types import QueuedCommitment
 from modules.commitments.voice import Voice
 from modules.console import SilentConsole
 from modules.home import Home
-from modules.journal.types import StoredEntry
+from modules.journal.types import Entry, StoredEntry
 from modules.scheduler.types import Outcome
 from modules.space.life import Services, SpaceLife, move_into_space
 from modules.space.types import Intent
@@ -41,6 +41,10 @@ HASTE = 40
 WITHIN_S = 8.0
 
 Decide = Callable[[ChatRequest], Thought]
+
+WISH = "Can you open an issue about the clock in github.com/acme/site?"
+QUESTION = "Which roof do you like, tin or slate?"
+TIN = "Tin sings in the rain, slate only listens; I would take the one that sings."
 
 
 class HastyClock(SystemClock):
@@ -324,3 +328,18 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     )
     queue.on_abandoned = space.participation.given_up
     return Agent(life, space, client, queue, clock, silence, experiences)
+
+
+def in_turn(*thoughts: Thought) -> Callable[[ChatRequest], Thought]:
+    """A mind with these thoughts, and then the last of them for ever."""
+    left = list(thoughts)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+async def summaries(agent: Agent) -> list[str]:
+    return [one.entry.summary.removeprefix("[space] ") for one in await agent.entries()]
+
+
+async def decision(agent: Agent, summary: str) -> Entry:
+    (found,) = [one.entry for one in await agent.entries() if one.entry.summary == f"[space] {summary}"]
+    return found
