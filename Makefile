@@ -49,10 +49,12 @@ test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
 
-bench: .venv/.dev ## how fast: search in 100,000 memories, a prompt of 40,000 tokens, and a day's share for the cache
+bench: .venv/.dev ## how fast: memories, a prompt, a day's share for the cache, a room of 100; how well an echo is noticed
 	$(BIN)/python bench/memory_search.py
 	$(BIN)/python bench/assembly.py
 	$(BIN)/python bench/cached_day.py
+	$(BIN)/python bench/space_load.py
+	$(BIN)/python bench/echo.py
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
 	$(BIN)/coverage erase
