@@ -7,7 +7,8 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NoReturn
+from types import MethodType
+from typing import NoReturn, cast
 
 import httpx
 import pytest
@@ -43,8 +44,19 @@ async def dropping(request: Request) -> Response:
     return Response()
 
 
+async def prompt(request: Request) -> Response:
+    transport = cast("asyncio.Transport", cast("MethodType", connection_dropper(request.scope)).__self__)
+    return PlainTextResponse(str(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+
+
 APP = Starlette(
-    routes=[Route("/", hello), Route("/endless", endless), Route("/stubborn", stubborn), Route("/drop", dropping)]
+    routes=[
+        Route("/", hello),
+        Route("/endless", endless),
+        Route("/stubborn", stubborn),
+        Route("/drop", dropping),
+        Route("/prompt", prompt),
+    ]
 )
 
 
@@ -55,6 +67,11 @@ async def test_an_application_answers_on_loopback_and_is_gone_afterwards() -> No
     async with httpx.AsyncClient() as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(url)
+
+
+async def test_what_is_sent_leaves_at_once() -> None:
+    async with serve(APP) as url, httpx.AsyncClient() as client:
+        assert (await client.get(f"{url}/prompt")).text == "1"
 
 
 async def test_a_port_that_is_taken_is_named_with_a_remedy() -> None:
