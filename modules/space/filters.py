@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from modules.space.requests import is_open
-from modules.space.targets import rival_claim
-from modules.space.types import HostRequest
+from modules.space.targets import claim_target, rival_claim, same_target
+from modules.space.types import Deed, HostRequest
 
 NON_OWNER = "[VALIDATION REJECTED] Non-owner action"
 SOCIAL_ONLY = "[VALIDATION REJECTED] Social-only"
 CLAIMED = "[VALIDATION REJECTED] Claimed by a peer"
+MADE = "[VALIDATION REJECTED] Made already"
 
 _MADE_BY_OWNER: frozenset[CommitmentType] = frozenset({"create_issue", "create_plan"})
 
@@ -43,6 +44,24 @@ def owned_only(commitments: Iterable[Commitment], request: HostRequest, *, is_ow
         if barred and commitment.type in _MADE_BY_OWNER:
             return NON_OWNER, f"{commitment.type}: somebody else was elected to act on the host's request"
         return None
+
+    return _sorted_out(commitments, why)
+
+
+def not_twice(
+    commitments: Iterable[Commitment], default_repo: str | None, deeds: Iterable[Deed], *, met: bool
+) -> Filtered:
+    """One artefact for one wish: nothing new is made for one that is `met`, nor what a peer has made lately."""
+    made = tuple(deed for deed in deeds if deed.kind == "success")
+
+    def why(commitment: Commitment) -> tuple[str, str] | None:
+        if commitment.type not in _MADE_BY_OWNER:
+            return None
+        if met:
+            return MADE, f"{commitment.type}: the host's wish is taken care of"
+        target = claim_target(commitment, default_repo)
+        twin = next((one for one in made if one.action == commitment.type and same_target(one.target, target)), None)
+        return (MADE, f"{twin.name} has made {twin.target}") if twin else None
 
     return _sorted_out(commitments, why)
 

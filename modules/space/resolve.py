@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from common.schemas import Commitment, SpaceDecision
 from modules.commitments.voice import Voice
 from modules.space.decide import Decided, Decider
-from modules.space.filters import allowed, unclaimed
+from modules.space.filters import allowed, not_twice, unclaimed
 from modules.space.places import placed
 from modules.space.requests import count_forced, count_rejection
 from modules.space.rescue import (
@@ -110,10 +110,11 @@ class Resolver:
         if scene.is_settled and there.kept:
             await self.teller.decided("Commitment dropped", "the host asks about what is promised already", scene)
             return (), False
-        free = unclaimed(there.kept, scene.repo, scene.room.claims)
-        for out in (*ours.left_out, *there.left_out, *free.left_out):
+        new = not_twice(there.kept, scene.repo, scene.deeds, met=scene.is_met)
+        free = unclaimed(new.kept, scene.repo, scene.room.claims)
+        for out in (*ours.left_out, *there.left_out, *new.left_out, *free.left_out):
             await self.teller.decided("Commitment dropped", f"{out.signature}: {out.reason}", scene, line="warn")
-        return free.kept, bool(there.kept) and not free.kept
+        return free.kept, bool(new.kept) and not free.kept
 
     async def _without_words(self, decision: SpaceDecision, kept: tuple[Commitment, ...], scene: Scene) -> Resolved:
         """Commitments without words are kept of whoever wanted to speak, and of the owner in any case."""

@@ -99,6 +99,14 @@ class Scene:
         return self.follow_up in {"link", "hurry"}
 
     @property
+    def is_met(self) -> bool:
+        """Whether the host's wish is promised, done or given up, and the host has wished for nothing since."""
+        latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
+        if latest is None or not self.request.content or self.is_open:
+            return False
+        return latest.id == self.request.entry_id or latest.intent == "follow_up"
+
+    @property
     def from_host(self) -> bool:
         """Whether the host said something new."""
         return any(entry.is_host for entry in self.batch)

@@ -25,7 +25,7 @@ from modules.commitments.types import QueuedCommitment
 from modules.commitments.voice import Voice, as_commitments
 from modules.foreign_text import clean, one_line
 from modules.space.config import SpaceConfig
-from modules.space.filters import allowed, unclaimed
+from modules.space.filters import allowed, not_twice, unclaimed
 from modules.space.notes import alone_without_github
 from modules.space.perceive import Perceiver
 from modules.space.places import placed
@@ -209,7 +209,8 @@ class Speaker:
         )
         whole = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only).valid
         ours = allowed(whole, self.talk.request, is_owner=scene.is_owner, social_only=scene.social_only).kept
-        found = unclaimed(placed(ours, scene).kept, scene.repo, self.client.claims()).kept
+        new = not_twice(placed(ours, scene).kept, scene.repo, scene.deeds, met=scene.is_met).kept
+        found = unclaimed(new, scene.repo, self.client.claims()).kept
         if not found:
             return ()
         promises = await self._promise(replace(wish, commitments=found), scene)

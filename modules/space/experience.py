@@ -1,0 +1,49 @@
+"""What of a talk is kept in memory: every few messages, its latest words, so that a later thought can return to them.
+
+They are words of others in part, so they rest on a peer's trust and weigh little. Memory that cannot be reached costs
+an experience, never the talk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.clock import Clock, local
+from common.errors import PolicyBlocked, Transient
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
+from modules.memory.admission import BODY_LENGTH, Words, admitted
+from modules.memory.types import MemoryStore, NewMemory
+from modules.space.decide import SESSION
+from modules.space.telling import LOOP
+from modules.tools.types import Provenance
+
+_SUBJECTS = {"connection_formed": "A talk in the room"}
+_IMPORTANCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Experiences:
+    """Keeps them in `store`; `timezone` is the SOUL's own, "" for the machine's."""
+
+    store: MemoryStore
+    journal: Journal
+    clock: Clock
+    timezone: str = ""
+
+    async def keep(self, kind: str, what: str) -> None:
+        """Remember it, or say why not."""
+        now = self.clock.now()
+        try:
+            await self.store.save(experience_of(kind, what, now, self.timezone), now)
+        except (PolicyBlocked, Transient) as error:
+            summary = "[space] An experience could not be remembered"
+            await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=str(error)))
+
+
+def experience_of(kind: str, what: str, now: datetime, timezone: str = "") -> NewMemory:
+    """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
+    subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
+    wish = NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE)
+    return admitted(wish, Words(Provenance.PEER, Provenance.PEER, SESSION))

@@ -1,0 +1,328 @@
+"""A society for tests: a room, GitHub, and whole SOULs that live in it by themselves, each with a mind of its own.
+
+Everything runs on one clock, and `Quick` lets a minute of the room go by in a few seconds. The timer of the program
+knows only the machine's time, so on a quick clock a ticker stands in for it; on the machine's clock the SOUL lives as
+the program lets it live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.hosting import LogLevel
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event, Said
+from common.clock import Clock, SystemClock
+from common.constants import SECOND_MS
+from common.result import Ok
+from common.schemas import SPACE_DECISION_TOOL
+from modules.commitments.types import QueuedCommitment
+from modules.console import SilentConsole
+from modules.home import Home
+from modules.scheduler.types import Loop
+from modules.space.life import CONFIG
+from soul.app import App, open_soul
+from soul.space import look_when_spoken_to
+from tests.living import Think, World, call, settings_of
+from town.github.faults import Faults
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredIssue, StoredRepo
+from town.mind.types import ChatRequest, Thought
+from town.serving import serve
+
+SPEED = 12.0
+REPO = "acme/site"
+WISH = f"Can you open an issue for the clock that stops at midnight in github.com/{REPO}?"
+BODY = (
+    "## What happens\nAt 00:00 the clock of the start page shows dashes until the page is loaded again.\n\n"
+    "## How to see it\nOpen the page at 23:59 and wait for two minutes.\n\n"
+    "## Done when\n- [ ] the clock passes midnight in every time zone"
+)
+_MIND_OF = "mind-of-"
+_OWNER = "YOU are the action owner"
+_ASKED_IN_TALK = "The conversation so far"
+
+
+class Quick(SystemClock):
+    """Time that runs `speed` times as fast, for all who share this clock."""
+
+    def __init__(self, speed: float = SPEED) -> None:
+        self.speed = speed
+        self._began, self._mono = super().now(), super().monotonic()
+
+    def now(self) -> datetime:
+        return self._began + timedelta(seconds=self._gone())
+
+    def monotonic(self) -> float:
+        return self._mono + self._gone()
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds / self.speed)
+
+    def _gone(self) -> float:
+        return (super().monotonic() - self._mono) * self.speed
+
+
+@dataclass
+class Onlooker:
+    """The host's eyes."""
+
+    seen: list[Event] = field(default_factory=list)
+
+    def happened(self, event: Event) -> None:
+        self.seen.append(event)
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        """What the server notes is not looked at."""
+
+    def chats(self) -> list[Said]:
+        """What agents said, oldest first."""
+        return [event for event in self.seen if isinstance(event, Said) and not event.by_host]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question to a mind: who was asked, and what it was told."""
+
+    name: str
+    request: ChatRequest
+
+    @property
+    def text(self) -> str:
+        return self.request.messages[-1].text
+
+    @property
+    def in_room(self) -> bool:
+        return any(offer.name == SPACE_DECISION_TOOL for offer in self.request.offers)
+
+    @property
+    def is_owner(self) -> bool:
+        return _OWNER in self.text or self.is_retry
+
+    @property
+    def is_retry(self) -> bool:
+        return self.in_room and _ASKED_IN_TALK not in self.text
+
+
+Decide = Callable[[Asked], Thought]
+
+
+def says(message: str, *commitments: Mapping[str, Any], **more: Any) -> Thought:
+    """To speak in the room."""
+    decision = {"shouldSpeak": True, "reason": "a test", "message": message, "commitments": list(commitments)}
+    return call(SPACE_DECISION_TOOL, **decision, **more)
+
+
+def quiet(reason: str = "nothing to add", **more: Any) -> Thought:
+    """To stay silent in the room."""
+    return call(SPACE_DECISION_TOOL, shouldSpeak=False, reason=reason, **more)
+
+
+def an_issue(title: str = "Clock stops at midnight", repo: str = REPO) -> dict[str, Any]:
+    """A commitment that is whole."""
+    return {"type": "create_issue", "repo": repo, "title": title, "description": BODY}
+
+
+def diligent(asked: Asked) -> Thought:
+    """Promises what is its own to promise, and is silent otherwise."""
+    if asked.is_owner:
+        return says("The clock at midnight is mine, and I describe how to see it.", an_issue())
+    return quiet("it is not mine")
+
+
+@dataclass
+class Soul:
+    """One SOUL that lives by itself."""
+
+    name: str
+    home: Home
+    app: App
+    console: SilentConsole
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_in(self) -> bool:
+        return self.app.rails.outside.room.is_active
+
+    def promises(self) -> list[QueuedCommitment]:
+        return self.app.promises.queue.all()
+
+    def lines(self) -> list[str]:
+        """What its owner saw of the room, without `[space] `."""
+        told = [message for _, message, _ in self.console.lines]
+        return [line.removeprefix("[space] ") for line in told if line.startswith("[space] ")]
+
+
+@dataclass
+class Society:
+    """The room, GitHub, and the minds of those who live there, by name."""
+
+    world: World
+    clock: Clock
+    server: SpaceServer
+    host: Onlooker
+    github: GitHubNetwork
+    github_faults: Faults
+    github_url: str
+    repo: StoredRepo
+    minds: dict[str, Decide] = field(default_factory=dict)
+    default: Decide = diligent
+    asked: list[Asked] = field(default_factory=list)
+    otherwise: Think = lambda _: Thought(text="NO")
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.server.port}"
+
+    def think(self, request: ChatRequest) -> Thought:
+        """The one mind service of the world, answering as whoever is asked."""
+        asked = Asked(request.model.removeprefix(_MIND_OF), request)
+        if not asked.in_room:
+            return self.otherwise(request)
+        self.asked.append(asked)
+        return self.minds.get(asked.name, self.default)(asked)
+
+    def issues(self) -> list[StoredIssue]:
+        return [issue for repo in self.github.repos() for issue in repo.issues.values() if issue]
+
+    def said(self, *, by: str = "") -> list[str]:
+        return [chat.content for chat in self.host.chats() if by in ("", chat.name)]
+
+    def done(self) -> list[str]:
+        """The announcements that something was made."""
+        return [text for text in self.said() if text.startswith("Done — ")]
+
+    def says(self, text: str) -> None:
+        """The host speaks."""
+        self.server.broadcast_from_host(text)
+
+    async def passes(self, seconds: float) -> None:
+        """Let that much of the society's time go by."""
+        await self.clock.sleep(seconds)
+
+    async def until(self, true: Callable[[], bool], within_s: float = 90, why: str = "") -> float:
+        """Wait for what must come; how long it took, in the society's seconds."""
+        began = self.clock.monotonic()
+        while not true():
+            if self.clock.monotonic() - began > within_s:
+                raise AssertionError(f"it did not come: {why}\n" + "\n".join(self.said()))
+            await asyncio.sleep(0.01)
+        return self.clock.monotonic() - began
+
+    def make_home(self, name: str, *, github: bool = True, **more: str) -> Home:
+        """A home with a place in this room and, with `github`, an account there."""
+        model = f"{_MIND_OF}{name}"
+        self.world.mind.models = tuple({*self.world.mind.models, model})
+        settings = {
+            "SPACE_URL": self.url,
+            "SOUL_SPEED": "1",
+            "SOUL_ALLOW_PRIVATE_NET": "on",
+            "AI_GATEWAY_MODEL": model,
+        }
+        if github:
+            account = self.github.find(f"{name}-soul") or self.github.create_account(f"{name}-soul")
+            settings |= {
+                "AGENT_GITHUB_USERNAME": account.login,
+                "AGENT_GITHUB_TOKEN": account.token,
+                "GITHUB_API_URL": self.github_url,
+            }
+        return self.world.make_home(name, **(settings | more))
+
+    @asynccontextmanager
+    async def soul(
+        self,
+        name: str,
+        mind: Decide | None = None,
+        *,
+        social_only: bool = False,
+        github: bool = True,
+        pace: Mapping[str, int] | None = None,
+    ) -> AsyncIterator[Soul]:
+        """The SOUL `name`, alive: it joined, and takes part by itself. `pace` are keys of its file."""
+        if mind:
+            self.minds[name] = mind
+        home = self.make_home(name, github=github)
+        if pace:
+            home.memory.mkdir(parents=True, exist_ok=True)
+            (home.memory / CONFIG).write_text(json.dumps(dict(pace)))
+        console = SilentConsole()
+        async with open_soul(
+            settings_of(home), home, console=console, clock=self.clock, rng=random.Random(name), social_only=social_only
+        ) as app:
+            soul = Soul(name, home, app, console)
+            if isinstance(self.clock, Quick):
+                living = asyncio.create_task(_live_quickly(app, soul.ended), name=f"{name} lives")
+            else:
+                await app.wake()
+                living = asyncio.create_task(app.run(soul.ended), name=f"{name} lives")
+            try:
+                await self.until(lambda: soul.is_in or living.done(), why=f"{name} does not come in")
+                yield soul
+            finally:
+                soul.ended.set()
+                await living
+
+
+@asynccontextmanager
+async def open_society(world: World, clock: Clock | None = None, *, max_bytes: int = 0) -> AsyncIterator[Society]:
+    """A room without members. `max_bytes` is when its record rotates, if not at the usual size."""
+    clock = clock or Quick()
+    github, faults, host = GitHubNetwork(clock=SystemClock()), Faults(), Onlooker()
+    repo = github.create_repo(github.create_account("acme"), "site")
+    folder = world.root / "room"
+    record = ChatLog(folder, max_bytes=max_bytes) if max_bytes else ChatLog(folder)
+    server = SpaceServer(record, host, clock=clock)
+    assert isinstance(await server.start(0), Ok)
+    try:
+        async with serve(github_app(github, faults=faults)) as github_url:
+            society = Society(world, clock, server, host, github, faults, github_url, repo)
+            world.mind.answer = society.think
+            yield society
+    finally:
+        await server.stop()
+        record.close()
+
+
+async def _live_quickly(app: App, ended: asyncio.Event) -> None:
+    """The loops of the room and of promises, each again and again in its own rhythm, until the end."""
+    scheduler, clock = app.scheduler, app.rails.clock
+
+    async def again_and_again(loop: Loop) -> None:
+        while True:
+            outcome = await scheduler.run_guarded(loop.name)
+            await clock.sleep(outcome.next_in_s or loop.interval_ms / SECOND_MS)
+
+    async def send_when_woken() -> None:
+        while True:
+            if await app.rails.outbox.wait_for_work(1):
+                await scheduler.run_guarded("outbox")
+
+    tasks = [
+        asyncio.create_task(doing)
+        for doing in (
+            app.rails.outside.room.run(),
+            app.promises.loop.keep_awake(scheduler),
+            look_when_spoken_to(app.space, scheduler),
+            again_and_again(app.space.loop),
+            again_and_again(app.promises.loop),
+            send_when_woken(),
+        )
+    ]
+    try:
+        await asyncio.wait([asyncio.create_task(ended.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end

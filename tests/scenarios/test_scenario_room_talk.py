@@ -1,0 +1,161 @@
+"""A room of whole SOULs and their host: an opinion is asked for, the talk becomes full, and the host opens it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from adapters.space.types import Identified, Reflected, Typing
+from modules.space.life import CONFIG
+from modules.space.saturation import saturation_threshold
+from tests.living import World
+from tests.scenarios.room_society import Asked, Decide, Society, Soul, open_society, quiet, says
+from town.mind.types import Thought
+
+LIVELY = {"checkIntervalMs": 2000, "cooldownMinMs": 3000, "cooldownMaxMs": 3000, "replyDelayMinMs": 500}
+OPINION = "What do you think about roofs made of tin?"
+NAMES = ("marvin", "rebecca", "peterben")
+PEERS = {"marvin": "Rebecca", "rebecca": "Peterben", "peterben": "Marvin"}
+
+_NOUNS = """
+    gutter ladder chimney rafter nail moss sparrow attic plumber insurance hailstorm copper carpenter solar thunder
+    rust paint neighbour valley mason lichen scaffold blanket cat widow lightning barn welder mirror stork tourist
+    budget winter foundation acoustics apprentice drizzle violin quarry ferry museum orchard bakery lantern harbour
+    factory magnet velvet compass pigeon sawdust glacier tractor umbrella canyon piano desert lobster satellite
+"""
+_VERBS = """
+    outlives complicates rewards frightens teaches shelters exposes delays invites burdens comforts reveals
+    threatens inspires ruins saves distorts celebrates postpones multiplies
+"""
+
+
+def thoughts_of(name: str) -> list[str]:
+    """Enough thoughts of one mind that share few words with each other and with those of the others."""
+    at = NAMES.index(name)
+    nouns, verbs = _NOUNS.split()[at::3], _VERBS.split()[at:]
+    peer = PEERS[name]
+    return [
+        f"{peer}, a {one} {verbs[number % len(verbs)]} every {other} sooner or later"
+        for number, (one, other) in enumerate(zip(nouns, reversed(nouns), strict=True))
+    ]
+
+
+def talkative(name: str) -> Decide:
+    """Always has another thought, and would go on for ever."""
+    thoughts = iter(thoughts_of(name))
+
+    def think(_: Asked) -> Thought:
+        thought = next(thoughts, "")
+        return says(f"{thought}.") if thought else quiet("no thought is left")
+
+    return think
+
+
+async def in_the_room(
+    stack: AsyncExitStack, society: Society, *names: str, pace: Mapping[str, int] | None = None
+) -> list[Soul]:
+    return [await stack.enter_async_context(society.soul(name, pace=pace)) for name in names]
+
+
+async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next_words_open_everyone_again(
+    world: World,
+) -> None:
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.minds = {name: talkative(name) for name in NAMES}
+        await in_the_room(stack, society, *NAMES, pace=LIVELY)
+        society.says(OPINION)
+        enough = saturation_threshold(len(NAMES), "discussion")
+        await society.until(lambda: len(society.said()) >= enough, 400, "the talk")
+        first = society.said()
+        assert {chat.name for chat in society.host.chats()} == set(NAMES)
+        assert len(set(first)) == len(first)
+        await society.passes(60)
+        assert len(society.said()) < enough + len(NAMES)
+        quiet_at = len(society.said())
+        society.says("And what do you think about slate, then?")
+        await society.until(
+            lambda: {chat.name for chat in society.host.chats()[quiet_at:]} == set(NAMES), 90, "everyone again"
+        )
+        for name in NAMES:
+            assert any(PEERS[name] in text for text in society.said(by=name))
+
+
+async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silenced(world: World) -> None:
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.minds = {name: talkative(name) for name in NAMES}
+        await in_the_room(stack, society, *NAMES, pace=LIVELY)
+        society.says("@rebecca what do you think about roofs made of tin?")
+        await society.until(lambda: {chat.name for chat in society.host.chats()} == set(NAMES), 120, "all three")
+        first = {name: next(asked.text for asked in society.asked if asked.name == name) for name in NAMES}
+        assert "The host speaks to you." in first["rebecca"]
+        for name in ("marvin", "peterben"):
+            assert "The host speaks to rebecca." in first[name]
+            assert "you may still add something new" in first[name]
+
+
+async def test_who_declines_leaves_no_trace_of_typing(world: World) -> None:
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.default = lambda _: quiet()
+        await in_the_room(stack, society, *NAMES[:2])
+        society.says(OPINION)
+        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, 60, "both are asked")
+        await society.passes(10)
+        assert society.said() == []
+        assert not any(isinstance(event, Typing) for event in society.host.seen)
+
+
+async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(world: World) -> None:
+    wish = {"cooldownMinMs": 20_000, "cooldownMaxMs": 25_000, "behaviorNotes": "Let others finish."}
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.default = lambda _: quiet("I speak too much", adjustBehavior=wish)
+        (marvin,) = await in_the_room(stack, society, "marvin")
+        path = marvin.home.memory / CONFIG
+        society.says(OPINION)
+        await society.until(lambda: "Adjusted behavior" in marvin.lines(), 60, "the pace")
+        kept = json.loads(path.read_text())
+        assert {key: kept[key] for key in wish} == wish
+        assert kept["lastAdjustedReason"] == "I speak too much"
+        society.default = lambda _: says("Tin sings in the rain.")
+        path.write_text(json.dumps(kept | {"cooldownMinMs": 60_000, "cooldownMaxMs": 60_000}))
+        society.says("And you, what would you choose?")
+        await society.until(lambda: bool(society.said()), 60, "an answer")
+        assert "pause after speaking: 1.0m to 1.0m" in society.asked[-1].text
+        assert "Let others finish." in society.asked[-1].text
+        asked = len(society.asked)
+        society.says("Is there more to it?")
+        await society.passes(40)
+        assert len(society.asked) == asked
+        await society.until(lambda: len(society.asked) > asked, 60, "the end of the pause")
+
+
+async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(world: World) -> None:
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.minds = {name: talkative(name) for name in NAMES}
+        marvin, rebecca = await in_the_room(stack, society, *NAMES[:2], pace=LIVELY | {"reflectionEveryN": 2})
+        society.says(OPINION)
+        await society.until(lambda: len(society.said(by="marvin")) >= 4, 120, "four messages")
+        store = marvin.app.rails.knowledge.keeping.memories
+        await society.until(lambda: marvin.lines().count("space_participation") >= 2, 30, "two experiences")
+        kept = [one for one in await store.listed(kinds=["episode"]) if "connection_formed" in one.tags]
+        assert len(kept) >= 2
+        assert len({one.subject for one in kept}) == len(kept)
+        assert {(one.source, one.trust, one.private) for one in kept} == {("space:room", "peer", False)}
+        assert any(society.said(by="marvin")[0] in one.body for one in kept)
+        assert any("host: " in one.body for one in kept)
+        learned = "I learned that the rooms of others are louder than mine. Tin is not the only roof that sings."
+        await marvin.app.space.presenter.reflected(learned)
+        await society.until(lambda: _count(society, Reflected, "marvin") == 1, 20, "the reflection")
+        await society.until(lambda: _count(society, Identified, "marvin") >= 2, 20, "who it is now")
+        asked = len(society.asked)
+        society.says("What is new with you two?")
+        await society.until(
+            lambda: any("the rooms of others are louder" in one.text for one in society.asked[asked:]),
+            90,
+            "somebody hears of it",
+        )
+        assert {one.name for one in society.asked[asked:] if "rooms of others" in one.text} == {rebecca.name}
+
+
+def _count(society: Society, kind: type[Identified | Reflected], name: str) -> int:
+    return sum(isinstance(event, kind) and event.name == name for event in society.host.seen)

@@ -1,0 +1,200 @@
+"""A host's wish in a room of whole SOULs: one artefact, told once, whatever the minds and the host do."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import pytest
+
+from adapters.space.types import Claimed
+from tests.living import World, call
+from tests.scenarios.room_society import (
+    BODY,
+    REPO,
+    WISH,
+    Asked,
+    Decide,
+    Society,
+    an_issue,
+    diligent,
+    open_society,
+    quiet,
+    says,
+)
+from town.mind.types import Thought
+
+FOUR = ("marvin", "rebecca", "peterben", "odile")
+
+
+async def all_in(stack: AsyncExitStack, society: Society, *names: str) -> None:
+    for name in names:
+        await stack.enter_async_context(society.soul(name))
+
+
+def eager(asked: Asked) -> Thought:
+    """Promises whatever the notes say."""
+    return says(f"The clock is on my desk already, says {asked.name}.", an_issue())
+
+
+@pytest.mark.parametrize("mind", [diligent, eager], ids=["each-keeps-to-its-part", "everyone-wants-to-do-it"])
+async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(world: World, mind: Decide) -> None:
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.default = mind
+        await all_in(stack, society, *FOUR)
+        society.says(WISH)
+        await society.until(lambda: bool(society.done()), 90, "the issue")
+        await society.passes(60)
+        (issue,) = society.issues()
+        assert BODY in (issue.body or "")
+        assert society.done() == [f"Done — {issue.title}: {society.github_url}/{REPO}/issues/{issue.number}"]
+        claims = {event.name for event in society.host.seen if isinstance(event, Claimed)}
+        assert claims == {issue.author.login.removesuffix("-soul")}
+
+
+async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again(world: World) -> None:
+    def mind(asked: Asked) -> Thought:
+        if "The host asks about something that you have done" in asked.text:
+            link = f"{society.github_url}/{REPO}/issues/1"
+            assert link in asked.text
+            return says(f"It is done, here: {link}", an_issue("Clock stops once more"))
+        return diligent(asked)
+
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.default = mind
+        await all_in(stack, society, *FOUR[:3])
+        society.says(WISH)
+        await society.until(lambda: bool(society.done()), 90, "the issue")
+        before = len(society.said())
+        society.says("Did you do it?")
+        await society.until(lambda: any("issues/1" in text for text in society.said()[before:]), 90, "the link")
+        await society.passes(60)
+        assert len(society.issues()) == 1
+        assert len(society.done()) == 1
+
+
+async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts(world: World) -> None:
+    def mind(asked: Asked) -> Thought:
+        if "CRITICAL" in asked.text and asked.is_owner and "did you do it" in asked.text.lower():
+            return says("The clock is mine now.", an_issue())
+        return quiet("not now")
+
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.default = mind
+        await all_in(stack, society, *FOUR[:2])
+        society.says(WISH)
+        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, 60, "both heard it")
+        society.says("Did you do it?")
+        await society.until(lambda: bool(society.done()), 60, "the issue")
+        assert len(society.issues()) == 1
+        assert any("CRITICAL" in asked.text for asked in society.asked)
+
+
+def lists(asked: Asked) -> Thought:
+    return says("Here is my plan:\n- look at the clock\n- write it down", *([an_issue()] if asked.is_owner else []))
+
+
+def echoes(asked: Asked) -> Thought:
+    return says("I agree, great point, exactly that.", *([an_issue()] if asked.is_owner else []))
+
+
+def mumbles(_: Asked) -> Thought:
+    return says("The issue should contain acceptance criteria and a checklist for the clock.")
+
+
+def promises_in_prose(_: Asked) -> Thought:
+    return says("I'll open an issue for the clock right away.")
+
+
+def garbles(_: Asked) -> Thought:
+    return Thought(text="<<<%% shouldSpeak == perhaps ]] {{")
+
+
+def misspells(_: Asked) -> Thought:
+    return call("space_decision", shouldSpeak="of course", message=17, commitments="an issue")
+
+
+@pytest.mark.parametrize(
+    ("mind", "told"),
+    [
+        (lists, "Salvaging commitments from rejected message"),
+        (echoes, "Salvaging commitments from rejected message"),
+        (mumbles, "Forced action mode"),
+        (promises_in_prose, "Forced action mode"),
+        (garbles, "Forced action mode"),
+        (misspells, "Forced action mode"),
+    ],
+    ids=["lists", "echo", "meta", "prose", "garbage", "wrong-types"],
+)
+async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(world: World, mind: Decide, told: str) -> None:
+    async with open_society(world) as society:
+        society.default = mind
+        async with society.soul("marvin") as marvin, society.soul("rebecca") as rebecca:
+            society.says(WISH)
+            await society.until(lambda: bool(society.done()), 120, "the issue")
+            await society.passes(30)
+            (issue,) = society.issues()
+            owner = marvin if issue.author.login == "marvin-soul" else rebecca
+            assert told in owner.lines()
+            assert len(issue.body or "") > 100
+            assert len(society.done()) == 1
+
+
+async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(world: World) -> None:
+    def mind(asked: Asked) -> Thought:
+        return says("It is on its way.", an_issue()) if asked.is_retry else mumbles(asked)
+
+    async with open_society(world) as society:
+        society.default = mind
+        async with society.soul("marvin") as marvin:
+            society.says(WISH)
+            await society.until(lambda: bool(society.done()), 60, "the issue")
+            assert "Action-owner retry succeeded" in marvin.lines()
+            assert "Forced action mode" not in marvin.lines()
+        assert len(society.issues()) == 1
+
+
+async def test_without_github_a_soul_says_so_once_and_makes_nothing(world: World) -> None:
+    def mind(asked: Asked) -> Thought:
+        if "you have no GitHub here. Say so once" in asked.text:
+            return says("I have no GitHub here; a friend with an account could open it for you.", an_issue())
+        return eager(asked)
+
+    async with open_society(world) as society:
+        society.default = mind
+        async with society.soul("marvin", social_only=True) as marvin:
+            society.says(WISH)
+            await society.until(lambda: bool(society.said()), 60, "an answer")
+            await society.passes(120)
+            assert society.said() == ["I have no GitHub here; a friend with an account could open it for you."]
+            assert marvin.promises() == []
+        assert society.issues() == []
+
+
+async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(world: World) -> None:
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        society.default = eager
+        social = [await stack.enter_async_context(society.soul(name, social_only=True)) for name in FOUR[:2]]
+        society.says(WISH)
+        await society.passes(90)
+        assert society.issues() == []
+        assert [soul.promises() for soul in social] == [[], []]
+        await stack.enter_async_context(society.soul("odile"))
+        society.says("Please open an issue for the gutter in github.com/acme/site, somebody.")
+        await society.until(lambda: bool(society.done()), 120, "the issue")
+        assert [issue.author.login for issue in society.issues()] == ["odile-soul"]
+        assert [soul.promises() for soul in social] == [[], []]
+
+
+async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(world: World) -> None:
+    async with open_society(world) as society:
+        society.default = eager
+        for life in range(3):
+            async with society.soul("marvin"), society.soul("rebecca"):
+                if not life:
+                    society.says(WISH)
+                    await society.until(lambda: bool(society.done()), 90, "the issue")
+                else:
+                    society.default = diligent
+                await society.passes(40)
+        assert len(society.issues()) == 1
+        assert len(society.done()) == 1
