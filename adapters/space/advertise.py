@@ -17,10 +17,10 @@ import ifaddr
 from zeroconf import Error, IPVersion, NonUniqueNameException
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
+from adapters.space.browsing import SERVICE_TYPE
 from common.result import ApiResult, Err, Ok
 from common.version import __version__
 
-SERVICE_TYPE = "_agent-space._tcp.local."
 DEFAULT_NAME = "agent-space"
 _HOST_TTL_S = 120
 _OTHER_TTL_S = 4_500

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from adapters.space.advertise import DEFAULT_NAME
 from common.constants import SPACE_DEFAULT_PORT
 from common.errors import ConfigError
 
-DEFAULT_NAME = "agent-space"
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the host asks for the local network
 _MAX_PORT = 65_535

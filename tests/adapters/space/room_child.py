@@ -1,4 +1,7 @@
-"""A room's server in a process of its own, for tests that kill it: `python -m … FOLDER PORT` prints its port."""
+"""A room as a program of its own, to be killed; its host says whatever comes on the program's input.
+
+`python -m tests.adapters.space.room_child FOLDER PORT`; its first line tells where it listens.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,20 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.result import Err
 
+_SMALL_PART_BYTES = 4_000
 
-async def main(folder: str, port: str) -> None:
-    server = SpaceServer(ChatLog(Path(folder), max_bytes=4000))
+
+async def _main(folder: str, port: str) -> None:
+    server = SpaceServer(ChatLog(Path(folder), max_bytes=_SMALL_PART_BYTES))
     started = await server.start(int(port))
     if isinstance(started, Err):
         sys.exit(started.error)
     sys.stdout.write(f"{started.data}\n")
     sys.stdout.flush()
-    await asyncio.Event().wait()
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        server.broadcast_from_host(line.strip())
+    await server.stop()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(_main(*sys.argv[1:]))

@@ -124,7 +124,7 @@ async def _port(server: asyncio.subprocess.Process) -> int:
 
 
 async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_and_hears_again(tmp_path: Path) -> None:
-    child = ("tests.adapters.space.spoken_room_child", str(tmp_path))
+    child = ("tests.adapters.space.room_child", str(tmp_path))
     async with child_of(*child, "0") as server:
         port = await _port(server)
         ada, bob = Member(at(f"ws://127.0.0.1:{port}")), Member(at(f"ws://127.0.0.1:{port}"), agent_name="bob")
