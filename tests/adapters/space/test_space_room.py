@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from adapters.space.room import dynamic_history_limit, parse_addressed
-from adapters.space.room_replay import Replay
 from adapters.space.types import (
     Identified,
     Joined,
@@ -376,66 +374,3 @@ def test_while_it_closes_members_may_finish_and_nobody_comes_in() -> None:
     assert hall.ended[ada] == (1001, "Server shutting down")
     hall.do(hall.room.closed(ada))
     assert [entry.type for entry in hall.recorded] == ["chat", "leave"]
-
-
-def entries(kind: Any, count: int, content: str = "") -> list[LogEntry]:
-    return [LogEntry(AT, "ada", "ada-1", kind, content or f"{kind} {number}") for number in range(count)]
-
-
-def replayed(past: list[LogEntry], limit: int) -> list[dict[str, str]]:
-    return [json.loads(text) for text in Replay(past).select(limit)]
-
-
-def test_a_newcomer_hears_words_and_results_before_the_noise_of_states() -> None:
-    told = replayed([*entries("chat", 100), *entries("action_result", 20), *entries("state", 900)], 200)
-    assert [entry["content"] for entry in told[:2]] == ["chat 0", "chat 1"]
-    assert len(told) == 200
-    assert sum(entry["type"] == "state" for entry in told) == 80
-    assert told[-1]["content"] == "state 899"
-
-
-def test_the_newest_entry_is_always_replayed() -> None:
-    told = replayed([*entries("chat", 500), *entries("join", 1)], 200)
-    assert [entry["content"] for entry in told[-2:]] == ["chat 499", "join 0"]
-    assert len(told) == 200
-
-
-def test_a_replay_stays_below_a_mebibyte_and_drops_the_oldest() -> None:
-    texts = Replay([*entries("chat", 20, "é" * 50_000), *entries("chat", 3)]).select(200)
-    assert sum(len(text.encode()) + 1 for text in texts) < 1_048_576 - 60
-    assert json.loads(texts[-1])["content"] == "chat 2"
-    assert 10 <= len(texts) <= 13
-
-
-@pytest.mark.parametrize(
-    ("agents", "limit"),
-    [(0, 200), (1, 200), (2, 200), (3, 250), (6, 400), (10, 600), (17, 950), (18, 1000), (99, 1000)],
-)
-def test_how_much_is_replayed_grows_with_the_room(agents: int, limit: int) -> None:
-    assert dynamic_history_limit(agents) == limit
-
-
-NAMES = ["Bob", "sh-marvin", "marvin", "Zoë", "dr. no", "sh"]
-
-
-@pytest.mark.parametrize(
-    ("content", "meant"),
-    [
-        ("hi @bob, and @BOB", ["Bob"]),
-        ("bobsled", []),
-        ("Bob's idea", ["Bob"]),
-        ("@sh-marvin please", ["sh-marvin"]),
-        ("sh-marvin please", ["sh-marvin"]),
-        ("@marvin then @bob", ["marvin", "Bob"]),
-        ("marvin then bob", ["Bob", "marvin"]),
-        ("ask @bob.", ["Bob"]),
-        ("zoë!", ["Zoë"]),
-        ("Zoëlle", []),
-        ("what says Dr. No?", ["dr. no"]),
-        ("@nobody", []),
-        ("@sh-rebecca", ["sh"]),
-        ("a.b@c", []),
-    ],
-)
-def test_whom_the_host_means(content: str, meant: list[str]) -> None:
-    assert parse_addressed(content, NAMES) == meant
