@@ -21,7 +21,6 @@ __all__ = [
     "check_repo_amnesia",
     "check_scope_inflation",
     "count_sentences",
-    "extraction_wanted",
     "without_opener",
 ]
 
@@ -67,11 +66,6 @@ def check_scope_inflation(message: str) -> bool:
 def check_action_language(message: str) -> bool:
     """Work announced, in the words of who is about to act. To be asked of those who do not own the request."""
     return phrases.NON_OWNER_ACTION.search(phrases.plain(message)) is not None
-
-
-def extraction_wanted(message: str) -> bool:
-    """Whether words already said may hold a promise, so that a closer look is worth its cost."""
-    return phrases.PROMISING.search(phrases.plain(message)) is not None
 
 
 def without_opener(message: str, said: Iterable[str], names: Collection[str] = ()) -> str:

@@ -61,20 +61,6 @@ NON_OWNER_ACTION = _whole(
 )
 """Work that somebody announces who was not elected to do it."""
 
-PROMISING = _whole(
-    _I_WILL,
-    _LET_ME,
-    r"(?:I'm|I am|we're|we are) \w+ing",
-    r"I can(?! (?:see|understand|imagine|tell|hear|feel|relate)\b)",
-    r"I(?:'d| would) (?:be )?(?:like|happy|glad) to",
-    r"I (?:want|plan|intend|should|am about) to",
-    r"I should",
-    r"about to",
-    r"on it",
-    r"will do",
-)
-"""Any words in which somebody may have promised something, for a closer look."""
-
 ECHO_OPENER = regex.compile(
     r"""(?:
         I\ agree | I(?:'m|\ am)\ aligned | I\ like\ [\w.-]+'s | Building\ on | Great\ point | Exactly | Absolutely

@@ -29,7 +29,6 @@ from modules.space.types import HostRequest, Salvaged
 FORCED_MESSAGE = "Creating that now."
 ASK_FOR_REPO = "I can take this, but no repository was named here. In which one should it be? A link is enough."
 
-_THIN_CHARS = 80
 _BODY_MIN_CHARS = 50
 _TITLE_CHARS = 120
 _SPACE = regex.compile(r"\s+")
@@ -154,11 +153,6 @@ def build_forced_commitment(
     return Commitment(
         type=kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript)
     )
-
-
-def enrichment_wanted(commitment: Commitment) -> bool:
-    """Whether what is to be made says so little that a model should write its body."""
-    return commitment.type in ("create_issue", "create_plan") and len(commitment.description) < _THIN_CHARS
 
 
 def enriched(commitment: Commitment, body: str | None) -> Commitment:

@@ -18,7 +18,6 @@ from modules.space.rescue import (
     RescueContext,
     build_forced_commitment,
     enriched,
-    enrichment_wanted,
     salvage,
     should_force_action,
     should_retry,
@@ -212,20 +211,6 @@ def test_a_comment_and_a_post_are_made_where_they_were_asked_for() -> None:
 def test_nothing_is_made_of_nothing() -> None:
     assert build_forced_commitment("Post on Bluesky about tea", "acme/site", "rebecca: tea") is None
     assert build_forced_commitment("Open an issue", None, "") is None
-
-
-@pytest.mark.parametrize(
-    ("commitment", "wanted"),
-    [
-        (ISSUE, True),
-        (Commitment(type="create_plan", title="t", description="x" * 79), True),
-        (Commitment(type="create_plan", title="t", description="x" * 80), False),
-        (Commitment(type="comment_issue", description="short #1"), False),
-        (POST, False),
-    ],
-)
-def test_what_says_little_is_to_be_written_out(commitment: Commitment, *, wanted: bool) -> None:
-    assert enrichment_wanted(commitment) is wanted
 
 
 def test_a_body_replaces_a_thin_one_only_if_it_is_one() -> None:
