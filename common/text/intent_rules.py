@@ -15,7 +15,12 @@ MAKING = (
 )
 GIVING = "give|provide|show|send|share|update"
 LOOKING = "run|start|check|review|test|investigate|resolve|work on|look into"
-VERBS = f"{MAKING}|{GIVING}|{LOOKING}"
+COMMENTING = (
+    r"comment(?= (?:on|under|in|below) (?:(?:the|this|that|our|my|a) )?"
+    r"(?:issue|ticket|pr|pull request|thread|\#\d|https?://|github\.com/))"
+)
+"""To comment is work only where it is said on what: "comment on the weather" asks for an opinion."""
+VERBS = f"{MAKING}|{GIVING}|{LOOKING}|{COMMENTING}"
 VERBS_PLUS = f"{VERBS}|address|go ahead|take care|get on"
 
 _SOMEBODY = "you|someone|somebody|anyone|anybody|one of you|an agent|one of the agents"
@@ -51,12 +56,16 @@ GREETING = _rule(
     )(?!['\w-])\s*[,:;.!\u2013\u2014-]*\s*"""
 )
 """What stands before the message itself: a greeting, a filler, somebody called with `@`."""
-NAME_BEFORE_COMMA = _rule(r"(?P<name>[^\W\d_][\w.-]*)(?:(?:\ and\ |\ &\ |,\ )[^\W\d_][\w.-]*){0,3}\s*[,:]\s+")
-"""Somebody called by the bare name; what only looks like it is in `NO_NAME`."""
-NO_NAME = _rule(
-    rf"""(?:{_any(VERBS_PLUS)}|if|when|while|maybe|perhaps|honestly|however|frankly|personally|today|imo|imho|i|we|no
-    |question|idea|thought|note|fyi|news|quote|example|reminder|status|eta)$"""
+_NO_NAMES = (
+    f"{VERBS_PLUS}|if|when|while|maybe|perhaps|honestly|however|frankly|personally|today|imo|imho|i|we|no"
+    "|question|idea|thought|note|fyi|news|quote|example|reminder|status|eta"
 )
+NAME_BEFORE_COMMA = _rule(
+    rf"""(?P<name>[^\W\d_][\w.-]*)
+    (?:(?:\ and\ |\ &\ |,\ )(?!{_any(_NO_NAMES)}[,:])[^\W\d_][\w.-]*){{0,3}}\s*[,:]\s+"""
+)
+"""Somebody called by the bare name; what only looks like it is in `NO_NAME`."""
+NO_NAME = _rule(rf"(?:{_any(_NO_NAMES)})$")
 GREETED_NAME = _rule(rf"[^\W\d_][\w.-]*\s+(?=(?:can|could|would|will|please|{_any(VERBS_PLUS)})\b)")
 """A bare name between a greeting and a request."""
 NO_GREETED_NAME = _rule(
@@ -121,6 +130,7 @@ FOLLOW_UPS = tuple(
     _rule(pattern)
     for pattern in (
         rf"\bdid\ (?:you|anyone|anybody|someone)\ (?:(?:all|already|ever|manage\ to|get\ to)\ )*{_DONE}\b",
+        r"\bdid\ (?:you|anyone|anybody|someone)\ (?:(?:all|already|ever)\ )*get\ (?:around\ )?to\ (?:it|that|this)\b",
         rf"\b(?:where's|where\ is|where\ are)\ (?:the|my|our|that)\ (?:[\w-]+\ )?{_any(_OUTCOMES)}s?\b",
         r"\bstill\ waiting\b",
         r"\bany\ (?:updates?|progress|news|word)\b",

@@ -16,6 +16,9 @@ Can one of the agents set up the repo?
 Would you look into the failing test?
 Will you fix the footer?
 Would you mind opening an issue for the export bug?
+Please comment on #1 in github.com/acme/site
+Can you comment on issue 3 that it works here, too?
+Could someone comment under https://github.com/acme/site/issues/3?
 Please open an issue in https://github.com/acme/site
 @marvin open an issue at https://github.com/acme/site
 @marvin @rebecca please open an issue
@@ -63,6 +66,7 @@ Make a plan
 TODO: fix the docs
 """
 FOLLOW_UPS = """
+Did you get to it?
 did you do it?
 Did you open the issue?
 did you all ever finish that
@@ -98,6 +102,7 @@ Were you able to reproduce it?
 Well, as I told you before I said it earlier that the issue must carry a label so that we find it
 """
 TALKS = """
+Can you comment on the weather?
 Do you think cities should be built around trees?
 Should we use Postgres?
 could we open an issue about that?
