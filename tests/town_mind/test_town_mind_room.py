@@ -13,6 +13,7 @@ from modules.skills import interpolate
 from modules.space.checks import check_echo_opener, check_list
 from tests.town_mind.town_mind_prompts import SKILLS, only_call, system
 from town.mind.room_reading import read_moment, title_of
+from town.mind.scripted import ScriptedMind
 from town.mind.types import ChatRequest, Json, Message, Offer
 
 SKILL = "space-participation"
@@ -159,3 +160,49 @@ async def test_the_host_who_asks_how_it_stands_gets_the_link_and_who_has_no_gith
     assert first["shouldSpeak"]
     assert not first.get("commitments")
     assert not again["shouldSpeak"]
+
+
+async def asked(question: str, **foreign: str) -> str:
+    framer = Framer(SKILLS, random.Random(3))
+    framed = {name: framer.frame("conversation", author="", uri="", text=text) for name, text in foreign.items()}
+    judgement = "space-judgement"
+    prompt = SKILLS.render(judgement, f"{question} Message", **framed)
+    about = Message("system", SKILLS.render(judgement, f"{question} System Prompt"))
+    thought = await ScriptedMind().think(ChatRequest("m", (about, Message("user", prompt))))
+    return thought.text
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict"),
+    [
+        ("Tomatoes taste better from seeds that were kept in jars.", "YES"),
+        ("Swell from a far storm arrives sorted by length.", "NO"),
+        ("Hm.", "NO"),
+    ],
+    ids=["the same words", "other words", "no telling words"],
+)
+async def test_a_message_repeats_what_shares_its_telling_words(candidate: str, verdict: str) -> None:
+    said = '1. "Seeds kept in jars make tomatoes that taste."\n2. "Rain on Monday."'
+    assert await asked("Judge", said=said, candidate=candidate) == verdict
+
+
+@pytest.mark.parametrize(
+    ("content", "label"),
+    [
+        ("Would be great to have an issue for the lamp.", "ACTION_REQUEST"),
+        ("And, is there a link yet?", "FOLLOW_UP"),
+        ("Thank you, that was quick.", "DISCUSSION"),
+        ("The readme is longer than it was.", "DISCUSSION"),
+    ],
+)
+async def test_what_the_host_wants_is_answered_with_a_label(content: str, label: str) -> None:
+    assert await asked("Intent", content=content) == label
+
+
+async def test_a_name_behind_a_comma_keeps_its_capital() -> None:
+    ask = "What is the best place name you know?"
+    said = [("host", "Names?"), ("rebecca", ask)]
+    messages = {
+        str((await decided("maren", told("maren", said, boundary=number))).get("message", "")) for number in range(40)
+    }
+    assert {"rebecca, Dogger, Fisher, German Bight. Half of it poetry, all of it useful."} <= messages

@@ -18,7 +18,7 @@ GENERAL = "street"
 ANY = "any"
 
 _WORD = re.compile(r"[a-zà-ÿ]{3,}")
-_COMMON = frozenset((files("town.mind") / "phrases" / "common.txt").read_text("utf-8").split())
+COMMON = frozenset((files("town.mind") / "phrases" / "common.txt").read_text("utf-8").split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def load_bank() -> Bank:
 
 def stems(text: str) -> frozenset[str]:
     """The telling words of a text, cut so that `tides` meets `tide` and `mended` meets `mending`."""
-    words = (word for word in _WORD.findall(text.lower()) if word not in _COMMON)
+    words = (word for word in _WORD.findall(text.lower()) if word not in COMMON)
     return frozenset(re.sub(r"(?:ings?|ed|es|s|e)$", "", word) or word for word in words)
 
 

@@ -11,7 +11,7 @@ from town.mind.bank import flatten
 from town.mind.remembering import TOOL
 from town.mind.types import ChatRequest, Message
 
-Task = Literal["answer", "express", "owner", "ground", "judge", "remember", "room", "other"]
+Task = Literal["answer", "express", "owner", "ground", "judge", "remember", "room", "repeats", "wanted", "other"]
 
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
 _ON_BLUESKY = re.compile(r"\b[Yy]ou are (?:on Bluesky as )?@([\w.-]+?)[.,]?(?:\s|$)")
@@ -130,6 +130,8 @@ def read_scene(request: ChatRequest) -> Scene:
         )
     plain: dict[Task, bool] = {
         "room": "space_decision" in tools and (" in the room: " in asked or "The host's request:" in asked),
+        "repeats": not tools and "\nNew message:\n" in asked,
+        "wanted": not tools and "ACTION_REQUEST" in system,
         "remember": tools == {TOOL},
         "judge": not tools and bool(_JUDGE.search(asked) or _JUDGE.search(system)),
         "ground": "who are you today" in asked,

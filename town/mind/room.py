@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any, Literal
 
+from town.mind.bank import COMMON
 from town.mind.room_reading import HOST, Moment, read_moment, title_of
 from town.mind.types import Json
 from town.mind.words import Words, lower_first
@@ -19,6 +20,7 @@ _NUMBER = re.compile(r"#(\d+)\b")
 _PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
 _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS = 0.9, 0.4, 0.45
 _OWN_SAY = 3
+_FEW_LETTERS = 2
 
 Why = Literal["own", "asked", "said", "quiet", "answer"]
 
@@ -83,8 +85,14 @@ def _talk_along(words: Words, moment: Moment) -> Json:
         return _silent(lines, "nothing")
     name = moment.said[-1].who
     if name != HOST and name in moment.present:
-        thought = words.rng.choice(lines["to"]).format(name=name, said=lower_first(thought))
+        thought = words.rng.choice(lines["to"]).format(name=name, said=_inside(thought))
     return _say(thought, lines, "asked" if by_host else "said")
+
+
+def _inside(said: str) -> str:
+    """`said` behind a name and a comma: a name or a day at its beginning keeps its capital."""
+    first = said.split(maxsplit=1)[0].lower()
+    return lower_first(said) if len(first) <= _FEW_LETTERS or first in COMMON else said
 
 
 def _new_thought(words: Words) -> str:

@@ -19,6 +19,7 @@ from town.mind.remembering import keep
 from town.mind.replies import answer_freely, reply
 from town.mind.room import TOOL as ROOM_TOOL
 from town.mind.room import decide
+from town.mind.room_verdicts import repeats, wanted
 from town.mind.types import ChatRequest, Json, Offer, Thought, ToolUse
 from town.mind.words import Words, fit
 
@@ -56,6 +57,8 @@ class ScriptedMind:
             "judge": lambda _, words: Thought("yes" if words.rng.random() < _YES_SHARE else "no"),
             "remember": lambda asked, words: Thought(calls=(_keep(asked.offers[0], words.scene.text),)),
             "room": lambda _, words: Thought(calls=(ToolUse(ROOM_TOOL, decide(words)),)),
+            "repeats": lambda _, words: Thought(repeats(words.scene.prompt)),
+            "wanted": lambda _, words: Thought(wanted(words.scene.prompt)),
             "other": self._other,
         }
         return tasks[scene.task](request, words)
