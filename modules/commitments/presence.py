@@ -1,16 +1,19 @@
 """What the room sees of a promise being kept: that we act, what we claim, how it ended. Without a room, nothing.
 
-Nothing here is kept; a claim ends by itself a minute after the process.
+Nothing here is kept; a claim ends by itself a minute after the process. Work that cannot leave for long, since the owner
+paused us or GitHub wants to be left alone, must not keep others from it: after ten minutes its claim runs out.
 """
 
 from __future__ import annotations
 
 from common.clock import Clock
-from common.constants import CLAIM_RENEWAL_INTERVAL_MS, SECOND_MS
+from common.constants import CLAIM_RENEWAL_INTERVAL_MS, COMMITMENT_IN_PROGRESS_TIMEOUT_MS, SECOND_MS
 from modules.commitments.policy import claim_target
 from modules.commitments.types import QueuedCommitment, Room
 
 _TARGET_CHARS = 60
+_RENEWED_EVERY_S = CLAIM_RENEWAL_INTERVAL_MS / SECOND_MS
+_RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
 
 
 class Presence:
@@ -19,6 +22,7 @@ class Presence:
     def __init__(self, room: Room | None, clock: Clock) -> None:
         self._room = room
         self._clock = clock
+        self._begun_at: dict[str, float] = {}
         self._claimed_at: dict[str, float] = {}
         self._acting = False
 
@@ -35,20 +39,22 @@ class Presence:
         target = claim_target(commitment)
         await room.send_state("acting", f"fulfilling {commitment.type}: {target[:_TARGET_CHARS]}")
         await room.send_claim(commitment.type, target)
-        self._claimed_at[commitment.id] = self._clock.monotonic()
+        self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self._clock.monotonic()
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
-        """It is still worked at: the claim is renewed every 30 s."""
+        """It is still worked at: the claim is renewed every 30 s, for ten minutes."""
         room, last = self._active(), self._claimed_at.get(commitment.id)
         now = self._clock.monotonic()
-        if room is None or (last is not None and now - last < CLAIM_RENEWAL_INTERVAL_MS / SECOND_MS):
+        if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
+            return
+        if now - self._begun_at.setdefault(commitment.id, now) >= _RENEWED_FOR_S:
             return
         await room.renew_claim(commitment.type, claim_target(commitment))
         self._claimed_at[commitment.id] = now
 
     async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:
         """A try ended, well if there is no `error`."""
-        self._claimed_at.pop(commitment.id, None)
+        self.let_go(commitment)
         if room := self._active():
             await room.send_action_result(
                 commitment.type, claim_target(commitment), success=not error, link=link, error=error
@@ -56,6 +62,7 @@ class Presence:
 
     def let_go(self, commitment: QueuedCommitment) -> None:
         """It is not worked at for now: the claim runs out."""
+        self._begun_at.pop(commitment.id, None)
         self._claimed_at.pop(commitment.id, None)
 
     async def rests(self) -> None:

@@ -264,7 +264,7 @@ async def test_while_a_peer_works_at_it_a_promise_waits(house: House) -> None:
         assert house.status(one).status == "completed"
 
 
-async def test_a_claim_is_renewed_while_the_work_takes_long(house: House) -> None:
+async def test_the_room_sees_a_claim_for_as_long_as_the_work_takes(house: House) -> None:
     house.place.faults.arm(Fault("unavailable", times=10_000))
     async with listening(house.place) as marvin:
         await house.promise(wanted(target="acme/site#x"))
