@@ -18,6 +18,7 @@ from typing import Any
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.state import load_state, save_state
+from modules.foreign_text import one_line
 from modules.skills import Skills
 
 LIMITS_MS: Mapping[str, tuple[int, int]] = {
@@ -36,6 +37,7 @@ MODEL_MAY_CHANGE = frozenset({*LIMITS_MS, "behaviorNotes"})
 _PAIRS = (("cooldown_min_ms", "cooldown_max_ms"), ("reply_delay_min_ms", "reply_delay_max_ms"))
 _MAX_NOTES_CHARS = 1000
 _MAX_REASON_CHARS = 500
+_TOLD_CHARS = 300
 _MINUTE_MS = 60_000
 _BETWEEN_CHANGES = timedelta(minutes=10)
 _SKILL = "space-participation"
@@ -96,9 +98,13 @@ def adjusted(config: SpaceConfig, wishes: Mapping[str, Any], reason: str, at: st
 
 
 def format_space_config_for_prompt(config: SpaceConfig, skills: Skills) -> str:
-    """What the model is told of its own pace."""
+    """What the model is told of its own pace.
+
+    Its own notes stand there without a frame, although a room may have talked it into them: short, and on one line.
+    """
     spoken = {name: _spoken_ms(value) for name, value in asdict(config).items() if name.endswith("_ms")}
-    return skills.render(_SKILL, "Config", **(asdict(config) | spoken))
+    noted = {name: one_line(value, _TOLD_CHARS) for name, value in asdict(config).items() if isinstance(value, str)}
+    return skills.render(_SKILL, "Config", **(asdict(config) | noted | spoken))
 
 
 class SpaceConfigFile:

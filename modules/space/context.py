@@ -32,7 +32,7 @@ def own_context(scene: Scene, skills: Skills) -> str:
     """What we said and promised, and what is pinned; "" if there is nothing."""
     said = [entry.content for entry in scene.history if entry.is_me][-_OWN_SHOWN:]
     parts = [
-        listed(skills, "Own Messages", (one_line(text, _LONG) for text in said)),
+        listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),
         listed(skills, "Pending", map(_promise, scene.promised.pending)),
         listed(skills, "Fulfilled", map(_promise, scene.promised.fulfilled)),
     ]
@@ -80,7 +80,7 @@ def _peers(scene: Scene, skills: Skills, relationships: PeerRelationships) -> It
             interests=", ".join(card.current_interests) if card else "",
             learning=", ".join(card.expertise) if card else "",
             essence=card.soul_essence if card else "",
-            reflection=one_line(reflected.summary, _LONG) if reflected else "",
+            reflection=one_line(reflected.summary[: 4 * _LONG], _LONG) if reflected else "",
             relationship=relationship or "",
         )
 
@@ -114,10 +114,10 @@ def _promises(scene: Scene) -> Iterator[str]:
     claiming = {claim.name for claim in scene.room.claims}
     peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
     for entry in [entry for entry in peers if _PROMISES.search(entry.content)][-_OTHERS_SHOWN:]:
-        yield f'{one_line(entry.name)}: "{one_line(entry.content, _LINE)}"'
+        yield f'{one_line(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
 
 
 def _echoes(scene: Scene) -> Iterator[str]:
     peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me)]
     for entry in [entry for entry in peers if check_echo_opener(entry.content)][-_OTHERS_SHOWN:]:
-        yield f'{one_line(entry.name)}: "{one_line(entry.content, _SHORT)}"'
+        yield f'{one_line(entry.name)}: "{one_line(entry.content[: 4 * _SHORT], _SHORT)}"'

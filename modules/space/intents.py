@@ -1,7 +1,7 @@
 """Understands what the host wants: by the form of the words where it shows, else by asking the model.
 
 Each text is understood once while the process lives and the conversation lasts. Where the model fails, the words count
-as talk, from which nothing follows, and the next look asks again.
+as talk, from which nothing follows, and the next look asks again; where it answers without sense, three times.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ MOST_INTENTS = 200
 
 _LABELS: dict[str, Intent] = {"ACTION_REQUEST": "action_request", "FOLLOW_UP": "follow_up", "DISCUSSION": "discussion"}
 _SHOWN_CHARS = 80
+_ASKED_CHARS = 4_000
+_MOST_TRIES = 3
 
 
 class HostIntents:
@@ -38,6 +40,7 @@ class HostIntents:
         self._verdicts = verdicts
         self._journal = journal
         self._known: Remembered[Intent] = Remembered(MOST_INTENTS)
+        self._tries: Remembered[int] = Remembered(MOST_INTENTS)
 
     async def classify_host_message(self, content: str) -> Intent:
         """What `content` wants; `discussion` when in doubt."""
@@ -48,14 +51,14 @@ class HostIntents:
         if form.confidence == "high" or not content.strip():
             return self._known.put(content, form.intent)
         try:
-            answer = await self._verdicts.ask("Intent", content=content)
+            answer = await self._verdicts.ask("Intent", content=content[:_ASKED_CHARS])
         except SoulError as error:
             await self._tell("Intent could not be classified", content, str(error), failed=True)
             return form.intent
         intent = next((intent for label, intent in _LABELS.items() if label in answer), None)
         if intent is None:
             await self._tell("Intent could not be classified", content, "the model gave no label", failed=True)
-            return form.intent
+            return self._unlabelled(content, form.intent)
         await self._tell("Intent classified via LLM", content, intent)
         return self._known.put(content, intent)
 
@@ -73,6 +76,12 @@ class HostIntents:
     def clear(self) -> None:
         """Forget what was understood: another conversation begins."""
         self._known.clear()
+        self._tries.clear()
+
+    def _unlabelled(self, content: str, form: Intent) -> Intent:
+        """Whoever writes so that a model loses its thread is asked about three times, not at every look."""
+        tries = self._tries.put(content, (self._tries.get(content) or 0) + 1)
+        return form if tries < _MOST_TRIES else self._known.put(content, form)
 
     async def _tell(self, summary: str, content: str, reason: str, *, failed: bool = False) -> None:
         await self._journal.record(

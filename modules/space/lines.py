@@ -1,4 +1,7 @@
-"""What the room says, as the owner sees it in the terminal at the moment it is heard. Nothing is kept."""
+"""What the room says, as the owner sees it in the terminal at the moment it is heard. Nothing is kept.
+
+A message may have 100 000 characters; of each the owner is shown the first 2 000.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from modules.console import Console
 from modules.foreign_text import clean, one_line
 
 _DETAIL_CHARS = 200
+_SAID_CHARS = 2_000
 
 _Named = Joined | Left | Identified | Claimed | ActionDone | Reflected | WorkspaceProgress
 
@@ -38,11 +42,12 @@ class SpaceLines:
 def line_of(event: Event) -> tuple[str, str] | None:
     """The line of an event, and what stands behind it; None for what says nothing to people."""
     if isinstance(event, Said):
-        return one_line(event.name), clean(event.content)
+        cut = " […]" if len(event.content) > _SAID_CHARS else ""
+        return one_line(event.name), clean(event.content[:_SAID_CHARS]) + cut
     if not isinstance(event, _Named):
         return None
     what, detail = _told(event)
-    return f"{one_line(event.name)} {what}", one_line(detail, _DETAIL_CHARS)
+    return f"{one_line(event.name)} {what}", one_line(detail[: 4 * _DETAIL_CHARS], _DETAIL_CHARS)
 
 
 def _told(event: _Named) -> tuple[str, str]:

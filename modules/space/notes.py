@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from modules.foreign_text import one_line
 from modules.skills import Skills, interpolate
+from modules.space.names import listed, shown
 from modules.space.requests import is_claimed
 from modules.space.scene import Scene
 
 SKILL = "space-participation"
 
 _NOTE_CHARS, _CRITICAL_CHARS = 150, 200
+_CUT_BEFORE_CLEANING = 8
 _SIGNALS = {"saturated": "Saturated", "spoken": "Own", "only_new": "Warning"}
 
 
@@ -54,7 +56,7 @@ def _addressed(scene: Scene, me: str, skills: Skills) -> Iterator[str]:
     if me in scene.addressed:
         yield note(skills, "Notes", "Addressed To You")
     elif _for_others(scene, me):
-        yield note(skills, "Notes", "Addressed To Others", names=", ".join(map(one_line, scene.addressed)))
+        yield note(skills, "Notes", "Addressed To Others", names=listed(scene.addressed))
 
 
 def _request(scene: Scene, skills: Skills) -> Iterator[str]:
@@ -75,18 +77,23 @@ def _urgency(scene: Scene, skills: Skills) -> Iterator[str]:
     request, critical = scene.request, scene.escalation == "critical"
     waited = (scene.now - request.requested_at).total_seconds() if request.requested_at else 0
     if scene.role != "actor" and scene.owner:
-        yield note(skills, "Role", scene.role.capitalize(), owner=one_line(scene.owner))
+        yield note(skills, "Role", scene.role.capitalize(), owner=shown(scene.owner))
     yield note(
         skills,
         "Request",
         "Critical" if critical else "Pending",
-        request=one_line(request.content, _CRITICAL_CHARS if critical else _NOTE_CHARS),
+        request=_quotable(request.content, _CRITICAL_CHARS if critical else _NOTE_CHARS),
         seconds=max(0, int(waited)),
         cycles=request.cycles,
     )
     if scene.is_owner:
         yield note(skills, "Ownership", "Owner")
     elif scene.owner:
-        yield note(skills, "Ownership", "Other", owner=one_line(scene.owner))
+        yield note(skills, "Ownership", "Other", owner=shown(scene.owner))
     else:
         yield note(skills, "Ownership", "Nobody")
+
+
+def _quotable(text: str, length: int) -> str:
+    """Words of the host that stand between quotation marks of ours."""
+    return one_line(text[: length * _CUT_BEFORE_CLEANING], length).replace('"', "'")

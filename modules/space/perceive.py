@@ -1,28 +1,31 @@
 """Takes in what the room said and did since the last look: words into the talk, deeds beside it.
 
-The room's record comes back at each join; what in it we did in a former life counts as anybody's deeds.
+The room's record comes back at each join; what in it we did in a former life counts as anybody's deeds. Who came in as
+a member is no host, whatever name or id a careless server let it take.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
-from adapters.space.types import ActionDone, Claimed, Event, History, LogEntry, Said, is_host
-from common.clock import Clock, parse_iso_or_none
+from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
+from common.clock import Clock
 from common.constants import MINUTE_MS
 from modules.commitments.queue import CommitmentQueue
+from modules.space.names import shown
 from modules.space.relationships import PeerRelationships
 from modules.space.repo import detect_repo
 from modules.space.requests import is_done_chat
-from modules.space.state import Conversation
+from modules.space.state import Conversation, moment
 from modules.space.types import Deed, HistoryEntry
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _LOST = "a peer was first"
+_GUESTS_KEPT = 2_000
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class Perceiver:
     clock: Clock
     on_reset: Callable[[], None] = lambda: None
     _joins: int = field(default=0, init=False)
+    _guests: dict[str, None] = field(default_factory=dict, init=False)
 
     def look(self) -> list[HistoryEntry]:
         """What others said since the last look and is still new, oldest first."""
@@ -55,8 +59,10 @@ class Perceiver:
             self.talk.reset()
             self.on_reset()
         events = self.client.take_events()
+        self._note_guests(events)
         own = [event for event in events if isinstance(event, Said) and event.name == self.talk.me]
-        said = sorted([*self.client.get_and_flush_messages(), *own], key=lambda one: one.timestamp)
+        heard = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
+        said = sorted(heard, key=lambda one: one.timestamp)
         new = self.talk.take_in(said, now)
         self.talk.deeds.extend(deeds_in(events, self.talk.me, self.client.agent_id, now))
         self.talk.issues |= dict(_issues(events, self.talk.me))
@@ -77,6 +83,23 @@ class Perceiver:
         self._joins = self.client.joins
         self.talk.joined_at = now
 
+    def _note_guests(self, events: Iterable[Event]) -> None:
+        """Whose ids came in as members', now or by the room's record."""
+        self._guests |= dict.fromkeys(presence.id for presence in self.client.peers().values())
+        for event in events:
+            if isinstance(event, Joined):
+                self._guests[event.id] = None
+            elif isinstance(event, History):
+                self._guests |= dict.fromkeys(entry.agent_id for entry in event.entries if entry.type == "join")
+        while len(self._guests) > _GUESTS_KEPT:
+            self._guests.pop(next(iter(self._guests)))
+
+    def _unmasked(self, said: Said) -> Said:
+        """A member who passes as the host, as what it is."""
+        if not (said.by_host and said.id and said.id in self._guests):
+            return said
+        return replace(said, name=shown(said.name) if said.name == HOST else said.name, id="", addressed=())
+
     def _still_new(self, new: Sequence[HistoryEntry], now: datetime) -> list[HistoryEntry]:
         """Without our own words, and of what was replayed only what nobody had the time to answer."""
         spoke = max((entry.at for entry in self.talk.own_messages), default=None)
@@ -96,7 +119,7 @@ def deeds_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Ite
                 if entry.agent_id != my_id and not is_host(entry.agent_name, entry.agent_id):
                     yield from _recorded(entry, now)
         elif isinstance(event, Claimed | ActionDone | Said) and event.name != me:
-            yield from _done(event, parse_iso_or_none(event.timestamp) or now)
+            yield from _done(event, moment(event.timestamp, now))
 
 
 def _done(event: Claimed | ActionDone | Said, at: datetime) -> Iterator[Deed]:
@@ -110,7 +133,7 @@ def _done(event: Claimed | ActionDone | Said, at: datetime) -> Iterator[Deed]:
 
 
 def _recorded(entry: LogEntry, now: datetime) -> Iterator[Deed]:
-    at = parse_iso_or_none(entry.timestamp) or now
+    at = moment(entry.timestamp, now)
     if entry.type == "chat" and is_done_chat(entry.content):
         yield Deed("done_chat", entry.agent_name, at)
     elif entry.type == "claim":

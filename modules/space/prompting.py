@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from common.clock import local, spoken
 from common.constants import SPACE_DIGEST_ABOVE_TOKENS
-from modules.foreign_text import Framer, one_line
+from modules.foreign_text import Framer
 from modules.skills import Skills
 from modules.space.config import SpaceConfig, format_space_config_for_prompt
 from modules.space.context import foreign_context, listed, own_context
+from modules.space.names import listed as listed_names
 from modules.space.notes import SKILL, notes
 from modules.space.relationships import PeerRelationships
 from modules.space.scene import Scene
@@ -67,8 +68,8 @@ class Prompting:
             "User Message Template",
             today=spoken(local(scene.now, self.timezone)),
             agent_name=self.me,
-            present=", ".join(one_line(name) for name in (*scene.room.peers, _HOST)),
-            typing=", ".join(one_line(name) for name in scene.room.typing) or "-",
+            present=", ".join(filter(None, (listed_names(scene.room.peers), _HOST))),
+            typing=listed_names(scene.room.typing) or "-",
             context="\n\n".join(filter(None, context)),
             conversation=conversation,
             notes=told,

@@ -21,6 +21,7 @@ from modules.skills import Skills, interpolate
 
 _KEPT_EXCHANGES = 5
 _KEPT_STRENGTHS = 3
+_KEPT_PEERS = 500
 _MAX_CHARS = 200
 _KEY = "relationships"
 _SKILL = "space-participation"
@@ -122,7 +123,15 @@ class PeerRelationships:
     def _put(self, known: PeerRelationship, **changes: object) -> None:
         self._peers[known.peer_name.lower()] = known.model_copy(update=changes)
 
+    def _forget_passers_by(self) -> None:
+        """A room may be full of names that come once; whom we know best, and saw last, stay."""
+        if len(self._peers) > _KEPT_PEERS:
+            ranked = sorted(self._peers.items(), key=lambda item: _closeness(item[1]))
+            for name, _ in ranked[: len(self._peers) - _KEPT_PEERS]:
+                del self._peers[name]
+
     def _save(self) -> None:
+        self._forget_passers_by()
         written = {name: peer.model_dump(mode="json", by_alias=True) for name, peer in self._peers.items()}
         save_state(self._path, {_KEY: {**self._unread, **written}, **self._rest})
 
@@ -130,3 +139,7 @@ class PeerRelationships:
 def _is_over(last: str, now: datetime) -> bool:
     before = parse_iso_or_none(last)
     return before is None or abs(now - before) > timedelta(milliseconds=SPACE_IDLE_RESET_MS)
+
+
+def _closeness(peer: PeerRelationship) -> tuple[int, str]:
+    return peer.issues_co_created + peer.prs_reviewed + peer.space_conversations, peer.last_interaction

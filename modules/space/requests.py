@@ -2,7 +2,8 @@
 
 Looking at an open wish makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then the owner
 acts without being asked again (`modules/space/rescue.py`). What peers claim and deliver counts as well as our own
-promises, and the same deeds may be told again without harm.
+promises, and the same deeds may be told again without harm. Who only ever claims cannot keep everybody else from
+acting: after ten minutes a claim rests nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ FollowUp = Literal["none", "urge", "link", "hurry"]
 
 CYCLE = timedelta(seconds=5)
 _CLAIM = timedelta(milliseconds=SPACE_CLAIM_TTL_MS)
+_LONGEST_REST = timedelta(minutes=10)
 _REPLAYED = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
 _DONE = regex.compile(r"\s*Done\s*\p{Pd}\s", regex.IGNORECASE)
 
@@ -181,5 +183,6 @@ def _with_deeds(state: HostRequest, deeds: Sequence[Deed], owner: str | None) ->
             continue
         if deed.kind in ("success", "done_chat"):
             return promised(state)
-        state = replace(state, claimed_until=deed.at + _CLAIM if deed.kind == "claim" else None)
+        until = min(deed.at + _CLAIM, state.requested_at + _LONGEST_REST) if deed.kind == "claim" else None
+        state = replace(state, claimed_until=until)
     return state

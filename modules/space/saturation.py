@@ -24,6 +24,9 @@ Signal = Literal["none", "saturated", "spoken", "only_new"]
 
 _SPOKEN_ENOUGH = 2
 _ECHO_HISTORY = 20
+COMPARED_CHARS = 5_000
+"""Of a message, as far as it is compared with others; who writes more must not make everybody think for minutes."""
+
 _BUDGETS: dict[Role, int] = {
     "actor": ROLE_MESSAGE_BUDGET_ACTOR,
     "reviewer": ROLE_MESSAGE_BUDGET_REVIEWER,
@@ -68,4 +71,4 @@ def observer_threshold(mode: Mode) -> int:
 
 def agent_messages(history: Sequence[HistoryEntry]) -> tuple[str, ...]:
     """What agents, we among them, said within the last 20 messages, oldest first: what an echo is compared with."""
-    return tuple(entry.content for entry in history[-_ECHO_HISTORY:] if not entry.is_host)
+    return tuple(entry.content[:COMPARED_CHARS] for entry in history[-_ECHO_HISTORY:] if not entry.is_host)

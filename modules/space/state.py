@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from adapters.space.types import Said, is_host
 from common.clock import parse_iso_or_none
@@ -22,6 +22,18 @@ DEEDS_KEPT = 200
 
 _SAME_OWN_WORDS_S = 120
 _LONG_SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+_CLOCKS_APART = timedelta(minutes=10)
+
+
+def moment(timestamp: str, now: datetime) -> datetime:
+    """When something happened, by the room's word as far as it can be true; `now` where it cannot.
+
+    A room may write any date. One far ahead would make all that comes later look old, and one at the ends of the
+    calendar exists in no other time zone.
+    """
+    at = parse_iso_or_none(timestamp)
+    return now if at is None or at > now + _CLOCKS_APART else max(at, _EARLIEST)
 
 
 @dataclass(slots=True)
@@ -73,7 +85,7 @@ class Conversation:
         known = Counter((entry.at, entry.name, entry.content) for entry in self.history)
         new: list[HistoryEntry] = []
         for one in said:
-            at = parse_iso_or_none(one.timestamp) or now
+            at = moment(one.timestamp, now)
             key = (at, one.name, one.content)
             if known[key] or (one.name == self.me and self._noted(one.content, at)):
                 continue

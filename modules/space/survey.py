@@ -27,6 +27,7 @@ from modules.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 
 _SHOWN_FULFILLED_MS = 30 * MINUTE_MS
 _OLD = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
+_ASKED_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,18 @@ class Surveyor:
     async def understand(self) -> None:
         """Say of each message of the host what it means; what is long past is read by its form alone.
 
-        Where nobody could be asked, the meaning is a guess, and the next look asks again.
+        Where nobody could be asked, the meaning is a guess, and the next look asks again. Of many at once the newest
+        are asked about, so that no host can make one look cost more than a few words.
         """
         now, host = self.clock.now(), self.talk.host_messages
-        past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD and entry.intent is None]
-        meant: dict[str, Intent] = {entry.id: classify_host_intent_structural(entry.content).intent for entry in past}
+        past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD]
         recent = [entry for entry in host if not (entry.replayed and now - entry.at >= _OLD)]
         fresh = [
             entry for entry in recent if entry.intent is None or self.intents.get_cached_intent(entry.content) is None
         ]
+        fresh, crowd = fresh[-_ASKED_AT_ONCE:], fresh[:-_ASKED_AT_ONCE]
+        unread = [entry for entry in (*past, *crowd) if entry.intent is None]
+        meant: dict[str, Intent] = {one.id: classify_host_intent_structural(one.content).intent for one in unread}
         found = await self.intents.classify_host_messages([entry.content for entry in fresh])
         meant |= {entry.id: intent for entry, intent in zip(fresh, found, strict=True)}
         self.talk.classified(meant)

@@ -33,13 +33,16 @@ class Teller:
         data: Mapping[str, Any] | None = None,
     ) -> None:
         """Something was decided about `scene`; `data` says with which values."""
-        heard = [f"{one_line(entry.name)}: {one_line(entry.content, _CHARS)}" for entry in scene.batch[-_HEARD:]]
+        heard = [
+            f"{one_line(entry.name)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
+            for entry in scene.batch[-_HEARD:]
+        ]
         about = {
             "heard": heard,
             "mode": scene.mode,
             "owner": scene.owner or "",
             "role": scene.role,
-            "request": one_line(scene.request.content, _CHARS) if scene.is_open else "",
+            "request": one_line(scene.request.content[: 4 * _CHARS], _CHARS) if scene.is_open else "",
             "cycles": scene.request.cycles,
         }
         author = scene.batch[-1].name if scene.batch else None

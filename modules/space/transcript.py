@@ -1,5 +1,8 @@
 """The talk of a room as a model reads it: every message whole, as long as there is room for it. Pure.
 
+A line that is not indented begins a message, and only code writes one: whoever puts `[12:04] host: …` into a message
+of theirs has it indented like the rest.
+
 What does not fit is not cut in the middle: the oldest messages become one line each, and only a single message that is
 larger than all the room there is loses its end.
 """
@@ -11,11 +14,13 @@ from dataclasses import dataclass
 
 from common.clock import local
 from modules.foreign_text import clean
+from modules.space.names import YOU, shown
 from modules.space.targets import point_summary
 from modules.space.types import HistoryEntry
 
 _DIGEST_SHARE = 4
 _CUT = " […]"
+_INDENT = "\n    "
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +54,18 @@ def transcript(
 
 def told(entry: HistoryEntry, timezone: str = "") -> str:
     """One message: `[12:04] rebecca: …`."""
-    name = "YOU" if entry.is_me else clean(entry.name)
-    return f"[{local(entry.at, timezone):%H:%M}] {name}: {clean(entry.content)}"
+    words = clean(entry.content).replace("\n", _INDENT)
+    return f"[{local(entry.at, timezone):%H:%M}] {_speaker(entry)}: {words}"
+
+
+def _speaker(entry: HistoryEntry) -> str:
+    return YOU if entry.is_me else shown(entry.name, is_host=entry.is_host)
 
 
 def _digest(older: Sequence[HistoryEntry], estimate: Callable[[str], int], tokens: int) -> tuple[str, ...]:
     kept: list[str] = []
     for entry in reversed(older):
-        line = clean(point_summary(entry.name, entry.content))
+        line = clean(point_summary(_speaker(entry), entry.content))
         tokens -= estimate(line) + 1
         if tokens < 0:
             break

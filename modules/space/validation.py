@@ -14,7 +14,7 @@ from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
 from modules.space.judging import judge_wanted
-from modules.space.saturation import role_budget
+from modules.space.saturation import COMPARED_CHARS, role_budget
 from modules.space.sentences import count_sentences
 from modules.space.types import ValidationContext, ValidationOutcome
 from modules.space.validation_rows import CHEAP, ECHO, JUDGED, Stop
@@ -68,9 +68,10 @@ def _compared(context: ValidationContext, outcome: ValidationOutcome) -> Validat
     partners = echo_partners(context)
     if not partners:
         return outcome
-    stems = len(tokenize_with_stemming(outcome.message, context.names))
+    compared = outcome.message[:COMPARED_CHARS]
+    stems = len(tokenize_with_stemming(compared, context.names))
     echo = find_semantic_echo_ensemble(
-        outcome.message,
+        compared,
         partners,
         context.agent_messages,
         ENSEMBLE_ECHO_THRESHOLD,
@@ -88,7 +89,7 @@ def _compared(context: ValidationContext, outcome: ValidationOutcome) -> Validat
         return _rejected(ECHO, outcome.message, outcome.recovered, figures)
     answers = context.agent_messages[max(0, len(context.agent_messages) - context.counts.agents) :]
     wanted = judge_wanted(
-        outcome.message,
+        compared,
         answers,
         echo,
         partners=len(partners),

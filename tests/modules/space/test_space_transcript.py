@@ -19,7 +19,7 @@ def entry(number: int, content: str, name: str = "rebecca", *, is_me: bool = Fal
 def test_everything_is_told_whole_in_order_and_our_own_words_are_marked() -> None:
     history = [entry(0, "first\nof two lines"), entry(1, "mine", "marvin", is_me=True)]
     talk = transcript(history, estimate=estimate_roughly, tokens=60_000, timezone="UTC")
-    assert talk.lines == ("[12:00] rebecca: first\nof two lines", "[12:01] YOU: mine")
+    assert talk.lines == ("[12:00] rebecca: first\n    of two lines", "[12:01] YOU: mine")
     assert talk.digest == ()
 
 
