@@ -97,6 +97,7 @@ class Participation:
         request = self.talk.request
         if request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content):
             self.talk.request = reopen(request)
+            self.talk.last_activity_at = self.clock.now()
 
     def _hear(self, new: Sequence[HistoryEntry]) -> None:
         kept = {entry.id for entry in self.talk.history}

@@ -16,11 +16,13 @@ from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Join
 from common.clock import Clock
 from common.constants import MINUTE_MS
 from modules.commitments.queue import CommitmentQueue
+from modules.commitments.types import LIVE
 from modules.space.names import shown
 from modules.space.relationships import PeerRelationships
 from modules.space.repo import detect_repo
 from modules.space.requests import is_done_chat
 from modules.space.state import Conversation, moment
+from modules.space.targets import conversation_thread_uri
 from modules.space.types import Deed, HistoryEntry
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
@@ -55,7 +57,7 @@ class Perceiver:
         """What others said since the last look and is still new, oldest first."""
         now = self.clock.now()
         self._enter(now)
-        if self.talk.is_idle(now):
+        if self.talk.is_idle(now) and not self._at_work():
             self.talk.reset()
             self.on_reset()
         events = self.client.take_events()
@@ -72,6 +74,12 @@ class Perceiver:
         for action, target in self.client.lost_claims():
             self.queue.withdraw_claimed(action, target, _LOST)
         return self._still_new(new, now)
+
+    def _at_work(self) -> bool:
+        """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""
+        wish = self.talk.request.content
+        made = self.queue.in_conversation(conversation_thread_uri(HOST, wish)) if wish else ()
+        return any(one.status in LIVE for one in made)
 
     def _enter(self, now: datetime) -> None:
         """Since the last look we came into a room, perhaps into another one."""

@@ -119,12 +119,12 @@ def promised(state: HostRequest) -> HostRequest:
 
 
 def reopen(state: HostRequest) -> HostRequest:
-    """A promise for it was given up. Opened again twice at most; after that nobody is urged any more."""
+    """A promise for it was given up. Opened again, and thought about anew, twice at most; then nobody is urged."""
     if not state.content or state.given_up:
         return state
     if state.reopened >= SPACE_MAX_REOPENS:
         return replace(state, given_up=True, claimed_until=None)
-    return replace(state, fulfilled=False, reopened=state.reopened + 1, claimed_until=None)
+    return replace(state, fulfilled=False, attempts=0, reopened=state.reopened + 1, claimed_until=None)
 
 
 def count_attempt(state: HostRequest) -> HostRequest:

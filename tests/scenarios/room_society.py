@@ -57,7 +57,7 @@ class Quick(SystemClock):
 
     def __init__(self, speed: float = SPEED) -> None:
         self.speed = speed
-        self._began, self._mono = super().now(), super().monotonic()
+        self._began, self._mono, self._leapt = super().now(), super().monotonic(), 0.0
 
     def now(self) -> datetime:
         return self._began + timedelta(seconds=self._gone())
@@ -65,11 +65,15 @@ class Quick(SystemClock):
     def monotonic(self) -> float:
         return self._mono + self._gone()
 
+    def leap(self, seconds: float) -> None:
+        """Let time pass at once; whoever sleeps wakes no sooner."""
+        self._leapt += seconds
+
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds / self.speed)
 
     def _gone(self) -> float:
-        return (super().monotonic() - self._mono) * self.speed
+        return (super().monotonic() - self._mono) * self.speed + self._leapt
 
 
 @dataclass

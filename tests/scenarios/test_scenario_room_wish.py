@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import pytest
 
 from adapters.space.types import Claimed
+from common.constants import COMMITMENT_MAX_ATTEMPTS, SPACE_MAX_REOPENS
+from modules.space.rescue import FORCED_MESSAGE
 from tests.living import World, call
 from tests.scenarios.room_society import (
     BODY,
@@ -14,6 +18,7 @@ from tests.scenarios.room_society import (
     WISH,
     Asked,
     Decide,
+    Quick,
     Society,
     an_issue,
     diligent,
@@ -197,4 +202,64 @@ async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(worl
                     society.default = diligent
                 await society.passes(40)
         assert len(society.issues()) == 1
+        assert len(society.done()) == 1
+
+
+GONE = "Can you open an issue for the clock that stops at midnight in github.com/acme/gone?"
+
+
+def for_gone(asked: Asked) -> Thought:
+    return says("The clock at midnight is mine.", an_issue(repo="acme/gone")) if asked.is_owner else quiet()
+
+
+def _leap(society: Society, seconds: float) -> None:
+    assert isinstance(society.clock, Quick)
+    society.clock.leap(seconds)
+
+
+async def _in_haste(society: Society, true: Callable[[], bool]) -> None:
+    """Let minutes go by until it is true."""
+    for _ in range(120):
+        if true():
+            return
+        _leap(society, 45)
+        await asyncio.sleep(0.1)
+    raise AssertionError("it did not come")
+
+
+async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room_hears_of_no_failure(
+    world: World,
+) -> None:
+    async with open_society(world) as society:
+        async with society.soul("marvin", for_gone) as marvin:
+            society.says(GONE)
+            await society.until(lambda: bool(society.said()), 60, "the promise")
+            await _in_haste(
+                society, lambda: sum(one.status == "abandoned" for one in marvin.promises()) == 1 + SPACE_MAX_REOPENS
+            )
+            said = len(society.said())
+            for _ in range(6):
+                _leap(society, 60)
+                await asyncio.sleep(0.1)
+            assert len(society.said()) == said
+            assert [one.attempt_count for one in marvin.promises()] == [COMMITMENT_MAX_ATTEMPTS] * 3
+            assert set(society.said()) <= {"The clock at midnight is mine.", FORCED_MESSAGE}
+            silent = [line for line in marvin.lines() if line.startswith("Commitment abandoned silently")]
+            assert len(silent) == 3
+        assert society.issues() == []
+
+
+async def test_a_wish_whose_repository_comes_back_is_kept_once_and_in_full(world: World) -> None:
+    async with open_society(world) as society:
+        async with society.soul("marvin", for_gone) as marvin:
+            society.says(GONE)
+            await society.until(lambda: bool(society.said()), 60, "the promise")
+            await _in_haste(society, lambda: any(one.status == "abandoned" for one in marvin.promises()))
+            acme = society.github.find("acme")
+            assert acme is not None
+            society.github.create_repo(acme, "gone")
+            await _in_haste(society, lambda: bool(society.done()))
+            await society.passes(30)
+        (issue,) = society.issues()
+        assert BODY in (issue.body or "")
         assert len(society.done()) == 1
