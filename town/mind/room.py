@@ -61,6 +61,8 @@ def _held_back(moment: Moment) -> str:
     """Why to listen, whatever comes to mind; "" if nothing holds us back."""
     if moment.has("The talk is saturated"):
         return "saturated"
+    if moment.has("The host wants something done") and not moment.has("The host speaks to you"):
+        return "owner"
     own = sum(not said.who for said in moment.since_host)
     if own >= _OWN_SAY or moment.has("Act, or be silent"):
         return "spoken"

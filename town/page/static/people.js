@@ -65,11 +65,11 @@ export class People {
   }
 
   decision({ at, summary, reason, triggerUri }) {
-    const link = triggerUri ? el("a", { href: "#feed", onclick: (event) => {
+    const link = triggerUri?.startsWith("at://") ? el("a", { href: "#feed", onclick: (event) => {
       if (this.helpers.point(triggerUri)) event.preventDefault();
     } }, "show post") : null;
     return el("div", { class: "decision" },
-      el("p", {}, summary, " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
+      el("p", {}, summary.replace(/^\[space\] /, "In the room: "), " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
       reason && reason !== summary ? el("p", { class: "why" }, `Why: ${reason}`) : null);
   }
 
