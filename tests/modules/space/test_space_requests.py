@@ -133,8 +133,11 @@ def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
         ((deed("claim", 10), deed("success", 15)), True, False),
         ((deed("success", 15),), True, False),
         ((deed("success", -1),), False, False),
-        ((deed("done_chat", 15, ""),), True, False),
-        ((deed("done_chat", -1, ""),), False, False),
+        ((deed("done_chat", 15, "", "marvin"),), True, False),
+        ((deed("done_chat", -1, "", "marvin"),), False, False),
+        ((deed("claim", 10), deed("done_chat", 15, "")), True, False),
+        ((deed("done_chat", 15, ""),), False, False),
+        ((deed("claim", 10, "comment_issue"), deed("done_chat", 15, "")), False, False),
         ((deed("claim", 10, "comment_issue"),), False, False),
         ((deed("success", 10, "comment_issue"),), False, False),
         ((deed("success", 10, "comment_issue", "marvin"),), True, False),
@@ -142,7 +145,8 @@ def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
     ],
     ids=[
         "claimed", "claimed a plan", "claimed before", "failed after", "failed before", "claimed and delivered",
-        "delivered", "delivered before", "announced", "announced before", "only a comment", "commented",
+        "delivered", "delivered before", "the owner announced", "announced before", "claimed and announced",
+        "announced something", "announced a comment", "only a comment", "commented",
         "the owner commented", "other work",
     ],
 )  # fmt: skip
