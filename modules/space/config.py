@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso_or_none
-from common.constants import SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS
+from common.constants import MINUTE_MS, SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.state import load_state, save_state
 from modules.foreign_text import one_line
 from modules.skills import Skills
@@ -38,7 +38,6 @@ _PAIRS = (("cooldown_min_ms", "cooldown_max_ms"), ("reply_delay_min_ms", "reply_
 _MAX_NOTES_CHARS = 1000
 _MAX_REASON_CHARS = 500
 _TOLD_CHARS = 300
-_MINUTE_MS = 60_000
 _BETWEEN_CHANGES = timedelta(minutes=10)
 _SKILL = "space-participation"
 
@@ -181,4 +180,4 @@ def _number(key: str, raw: object) -> int | None:
 
 
 def _spoken_ms(value: int) -> str:
-    return f"{value / _MINUTE_MS:.1f}m" if value >= _MINUTE_MS else f"{value / 1000:.1f}s"
+    return f"{value / MINUTE_MS:.1f}m" if value >= MINUTE_MS else f"{value / SECOND_MS:.1f}s"
