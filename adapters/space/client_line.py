@@ -14,6 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, open_connection, without_secrets
+from adapters.space.intake import Intake
 from adapters.space.member import Member, NoticeKind
 from adapters.space.member_cycle import Connect, Discover, Wait
 from adapters.space.outgoing import Chat, Delivery
@@ -31,7 +32,9 @@ _GREET_WITHIN_S = 30.0
 _PART_WITHIN_S = 2 * CLOSE_WITHIN_S
 _CLOSE_WITHIN_S = 2 * _PART_WITHIN_S
 _DELIVERIES_KEPT = 200
-_BREATH_AFTER = 50  # frames; a room that talks without a pause must not hold up everything else
+_BREATH_AFTER = 50  # frames, or a large one; a room that talks without a pause must not hold up everything else
+_LARGE_CHARS = 64 * 1024
+_TOO_MUCH = "it says more than anybody can hear"
 
 
 class Line:
@@ -58,6 +61,7 @@ class Line:
         self._notice = notice
         self._keepalive_s = keepalive_s
         self._connection: ClientConnection | None = None
+        self._flooded = False
         self._deliveries: dict[str, asyncio.Future[Delivery]] = {}
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
@@ -138,7 +142,7 @@ class Line:
         if isinstance(connection, Unreached):
             self._member.ended(why=connection.why, refused=connection.refused)
             return
-        self._connection = connection
+        self._connection, self._flooded = connection, False
         try:
             for frame in self._member.opened():
                 await self.send(frame)
@@ -146,18 +150,23 @@ class Line:
         finally:
             self._connection = None
             await _part(connection)
-            self._member.ended(connection.close_code, connection.close_reason or "the connection was lost")
+            why = _TOO_MUCH if self._flooded else connection.close_reason or "the connection was lost"
+            self._member.ended(connection.close_code, why, refused=self._flooded)
 
     async def _listen(self, connection: ClientConnection) -> None:
-        """Until the connection ends; its keepalive sees to that where the other side is gone."""
-        joins, frames = self._member.joins, 0
+        """Until the connection ends, which its keepalive sees to, or brings more than anybody can hear."""
+        joins, frames, intake = self._member.joins, 0, Intake()
         async with asyncio.TaskGroup() as group:
             greeting: asyncio.Task[None] | None = None
             while True:
                 try:
-                    event = decode_event(await connection.recv())
+                    raw = await connection.recv()
                 except ConnectionClosed:
                     break
+                self._flooded = intake.is_too_much(len(raw), self._clock.monotonic())
+                if self._flooded:
+                    break
+                event = decode_event(raw)
                 if isinstance(event, Unreadable):
                     self._member.unreadable(event.reason)
                 else:
@@ -165,7 +174,7 @@ class Line:
                 if greeting is None and self._member.joins > joins:
                     greeting = group.create_task(self._greet())
                 frames += 1
-                if frames % _BREATH_AFTER == 0:
+                if frames % _BREATH_AFTER == 0 or len(raw) > _LARGE_CHARS:
                     await asyncio.sleep(0)
             if greeting:
                 greeting.cancel()
