@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
 from common.constants import SECOND_MS
 from modules.prompt.prompter import Prompter
 from modules.scheduler.scheduler import Scheduler
@@ -49,6 +52,7 @@ def build_space(
             hurry=promises.loop.wake,
             experience=experiences.keep,
             timezone=zone,
+            vouched=lambda: bool(rails.settings.space_url) or is_on_this_machine(rails.outside.room.url),
         ),
         social_only=social_only or not rails.outside.github.configured,
     )
@@ -56,6 +60,15 @@ def build_space(
     rails.outside.doorway.on_joined = space.presenter.introduce
     rails.outside.doorway.interval_s = lambda: space.config.load_space_config().reconnect_interval_ms / SECOND_MS
     return space
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Whether whoever serves that address has this machine already."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 async def look_when_spoken_to(space: SpaceLife, scheduler: Scheduler) -> None:

@@ -14,7 +14,7 @@ from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from modules.commitments import texts
 from modules.commitments.naming import NO_REPO, issue_number, resolve_repo
-from modules.commitments.policy import HOST_WISH, said, title_of
+from modules.commitments.policy import FOUND_ROOM, HOST_WISH, said, title_of
 from modules.commitments.types import QueuedCommitment
 from modules.foreign_text import clean, one_line
 from modules.outbox.types import Draft, Intent, IntentKind
@@ -27,6 +27,8 @@ SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
 
 _ABOUT_CHARS = 80
 _POST_CHARS = 300
+_FOUND = "found"
+_HELD_POST = "promised in a room that was only found on the network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,14 @@ def announcement_target(commitment: QueuedCommitment) -> str:
 
 
 def promised(commitment: QueuedCommitment) -> dict[str, Any]:
-    """What every act of a promise carries, so that the rules at the door know its reason."""
-    host_wish = commitment.params.get(HOST_WISH) is True
-    return {"promise": commitment.id, "source": commitment.source, "host_wish": host_wish}
+    """What every act of a promise carries, so that the rules at the door know its reason.
+
+    Whoever is in the same network can open a room and be its host: a promise made there weighs no more than one that a
+    stranger talked us into.
+    """
+    found = commitment.params.get(FOUND_ROOM) is True
+    host_wish = commitment.params.get(HOST_WISH) is True and not found
+    return {"promise": commitment.id, "source": _FOUND if found else commitment.source, "host_wish": host_wish}
 
 
 def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str, Any]:
@@ -136,6 +143,7 @@ def _draft(kind: IntentKind, commitment: QueuedCommitment, number: int, body: di
         body={**body, **promised(commitment)},
         text=text,
         cause_id=commitment.source_thread_uri,
+        hold=_HELD_POST if kind == "post" and commitment.params.get(FOUND_ROOM) is True else "",
     )
 
 

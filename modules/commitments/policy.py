@@ -29,6 +29,9 @@ from modules.commitments.types import LIVE, CommitmentStatus, QueuedCommitment, 
 HOST_WISH = "hostWish"
 """Key of `params`: true when the host of a room asked for it."""
 
+FOUND_ROOM = "foundRoom"
+"""Key of `params`: true when it was promised in a room that we came upon and the owner never named."""
+
 TIMED_OUT = "Timed out"
 INTERRUPTED = "interrupted by the end of the process"
 STALE = "not kept within 24 hours"

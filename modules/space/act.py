@@ -19,6 +19,7 @@ from modules.space.config import SpaceConfig, SpaceConfigFile
 from modules.space.decide import Decided, Decider
 from modules.space.opener import should_open
 from modules.space.perceive import Perceiver
+from modules.space.presenting import Presenter
 from modules.space.requests import count_attempt, is_open, reopen
 from modules.space.resolve import Resolved, Resolver
 from modules.space.scene import Scene
@@ -51,6 +52,7 @@ class Participation:
         clock: tells when.
         silence: why nothing may be said just now, "" if something may. Listening goes on.
         hurry: lets promises be kept at once.
+        presenter: tells who we are, as soon as something may be said.
 
     """
 
@@ -66,6 +68,7 @@ class Participation:
     clock: Clock
     silence: Callable[[], str]
     hurry: Callable[[], None]
+    presenter: Presenter
     _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
     _tries: int = field(default=0, init=False)
     _not_before: float = field(default=0.0, init=False)
@@ -81,6 +84,7 @@ class Participation:
             self.perceiver.look()
             self._waiting.clear()
             return Outcome(ran=False, reason=why_not)
+        await self.presenter.catch_up()
         now = self.clock.now()
         if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
             return Outcome(ran=False, reason="we have just spoken")

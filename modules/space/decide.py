@@ -7,7 +7,7 @@ A model that writes its decision as text is understood as well.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,7 @@ class Decider:
         thinker: the mind.
         clock: tells when.
         social_only: whether this life has no GitHub.
+        vouched: whether the owner named the room; else those in it are strangers, and nobody there goes before others.
 
     """
 
@@ -115,6 +116,7 @@ class Decider:
     thinker: Thinker
     clock: Clock
     social_only: bool
+    vouched: Callable[[], bool] = lambda: True
 
     async def decide(self, scene: Scene, config: SpaceConfig) -> Decided:
         """What to do now. Raises what `Thinker.think` raises."""
@@ -139,12 +141,13 @@ class Decider:
         return self._read(await self._think(turn, system, text, ACTION_SKILL))
 
     def _turn(self, skill: str, scene: Scene, importance: Importance) -> Turn:
+        vouched = self.vouched()
         return Turn(
             loop=LOOP,
-            provenance=Provenance.PEER,
+            provenance=Provenance.PEER if vouched else Provenance.STRANGER,
             cause_id=scene.thread_uri,
             subject=SpaceTurn(scene, self.skills.section(skill, SYSTEM_SECTION)),
-            importance=importance,
+            importance=importance if vouched else "own",
         )
 
     async def _system(self, skill: str, scene: Scene, turn: Turn, *, bare: bool = False) -> TurnPrompt:

@@ -44,7 +44,7 @@ class Services:
     """What the life is given.
 
     `silence` says why nothing may be said in the room just now, "" if something may; `hurry` lets promises be kept at
-    once; `experience` hears of a kind of experience and what happened.
+    once; `experience` hears of a kind of experience and what happened; `vouched` says whether the owner named the room.
     """
 
     home: Home
@@ -66,6 +66,7 @@ class Services:
     hurry: Callable[[], None] = lambda: None
     experience: Callable[[str, str], Awaitable[None]] = no_experience
     timezone: str = ""
+    vouched: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
     perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
     surveyor = Surveyor(given.client, talk, given.intents, given.queue, given.clock, social_only)
     prompting = Prompting(me, given.skills, relationships, given.rng, given.estimate, given.timezone)
-    decider = Decider(me, given.prompter, prompting, given.skills, given.thinker, given.clock, social_only)
+    decider = Decider(
+        me, given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched
+    )
     resolver = Resolver(
         decider, Scales(me, given.judge), talk, teller, given.voice, social_only, timezone=given.timezone
     )
@@ -116,7 +119,9 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
         silence=given.silence,
         voice=given.voice,
         experience=given.experience,
+        vouched=given.vouched,
     )
+    presenter = Presenter(given.client, given.home, given.soul, given.queue, given.silence)
     participation = Participation(
         client=given.client,
         config=config,
@@ -130,7 +135,7 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
         clock=given.clock,
         silence=given.silence,
         hurry=given.hurry,
+        presenter=presenter,
     )
     loop = ParticipationLoop(participation, given.client, config, given.clock, me)
-    presenter = Presenter(given.client, given.home, given.soul, given.queue)
     return SpaceLife(loop, participation, presenter, config, relationships)

@@ -1,9 +1,10 @@
-"""Who we tell the room that we are: after each joining, and whenever we have changed."""
+"""Who we tell the room that we are: after each joining, and whenever we have changed; not while we must be silent."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from adapters.space.client import SpaceClient
 from common.constants import HOUR_MS
@@ -12,26 +13,36 @@ from modules.home import Home, SoulDocument, read_self
 from modules.space.identity import build_identity_summary, reflection_summary
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Presenter:
-    """Presents the SOUL of `home`."""
+    """Presents the SOUL of `home`; `silence` says why nothing may be told just now, "" if something may."""
 
     client: SpaceClient
     home: Home
     soul: SoulDocument
     queue: CommitmentQueue
+    silence: Callable[[], str] = lambda: ""
+    _owed: bool = field(default=False, init=False)
 
     async def introduce(self) -> None:
-        """Tell who we are; where nobody listens, nothing is told."""
+        """Tell who we are; where nobody listens, nothing is told, and while we must be silent, later."""
+        self._owed = bool(self.silence())
+        if self._owed:
+            return
         done = self.queue.get_recently_completed_commitments(HOUR_MS)
         work = f"{done[0].type}: {done[0].description}" if done else ""
         self_md = await asyncio.to_thread(read_self, self.home)
         await self.client.send_identity(build_identity_summary(self_md, self.soul.text, work))
 
+    async def catch_up(self) -> None:
+        """Tell it now, if we came in while we had to be silent."""
+        if self._owed:
+            await self.introduce()
+
     async def reflected(self, text: str) -> None:
         """SELF.md changed by a reflection: tell what was learned, if that can be told, and who we are now."""
         if not self.client.is_active:
             return
-        if summary := reflection_summary(text):
+        if not self.silence() and (summary := reflection_summary(text)):
             await self.client.send_reflection(summary)
         await self.introduce()

@@ -19,7 +19,7 @@ from common.constants import SECOND_MS
 from common.redact import LEAK, Redactor
 from common.result import Err
 from common.schemas import Commitment
-from modules.commitments.policy import HOST_WISH
+from modules.commitments.policy import FOUND_ROOM, HOST_WISH
 from modules.commitments.queue import CommitmentQueue
 from modules.commitments.types import QueuedCommitment
 from modules.commitments.voice import Voice, as_commitments
@@ -91,6 +91,7 @@ class Speaker:
         silence: why nothing may be said just now, "" if something may.
         voice: writes the body of a thin promise, and finds promises in words that were said without any.
         experience: hears of every N-th message with its talk.
+        vouched: whether the owner named the room that we are in.
 
     """
 
@@ -107,6 +108,7 @@ class Speaker:
     silence: Callable[[], str]
     voice: Voice
     experience: Experience
+    vouched: Callable[[], bool]
 
     async def say(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Spoken:
         """Say it, unless something speaks against it until the last moment."""
@@ -184,6 +186,8 @@ class Speaker:
             asked = wanted(one, scene.repo, thread_uri=scene.thread_uri, spoken=wish.message)
             if scene.is_open:
                 asked = replace(asked, params={**asked.params, HOST_WISH: True})
+            if not self.vouched():
+                asked = replace(asked, params={**asked.params, FOUND_ROOM: True})
             answer = self.queue.enqueue_commitment(asked)
             if answer.commitment is not None:
                 taken.append(answer.commitment)
