@@ -66,6 +66,13 @@ class Outside:
         return {"issue": to_github, "issue_comment": to_github, "space_chat": self.to_room}
 
 
+def _capabilities(settings: Settings, github: GitHub, *, social_only: bool) -> tuple[str, ...]:
+    """What others may count on. Who only listens is chosen for nothing: a wish of the host would starve with it."""
+    if settings.soul_approval == "drafts":
+        return ()
+    return _SOCIAL if social_only or not github.configured else _CAPABILITIES
+
+
 def open_outside(
     settings: Settings,
     *,
@@ -110,7 +117,7 @@ def open_outside(
     room = SpaceClient(
         agent_name=settings.agent_name,
         agent_version=__version__,
-        capabilities=_SOCIAL if social_only or not github.configured else _CAPABILITIES,
+        capabilities=_capabilities(settings, github, social_only=social_only),
         discover=discover,
         clock=clock,
         rng=rng,

@@ -6,6 +6,8 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from common.constants import SECOND_MS
+from modules.commitments.policy import title_of
+from modules.commitments.types import QueuedCommitment
 from modules.prompt.prompter import Prompter
 from modules.scheduler.scheduler import Scheduler
 from modules.space.experience import Experiences
@@ -56,7 +58,14 @@ def build_space(
         ),
         social_only=social_only or not rails.outside.github.configured,
     )
+
+    async def kept(commitment: QueuedCommitment) -> None:
+        if commitment.source == "space":
+            await experiences.keep("helped_someone", title_of(commitment))
+
+    promises.loop.keeper.on_kept = kept
     promises.queue.on_abandoned = space.participation.given_up
+    rails.self_keeper.on_changed = space.presenter.introduce
     rails.outside.doorway.on_joined = space.presenter.introduce
     rails.outside.doorway.interval_s = lambda: space.config.load_space_config().reconnect_interval_ms / SECOND_MS
     return space

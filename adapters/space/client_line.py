@@ -22,6 +22,7 @@ from adapters.space.types import Event, Frame, PresenceList, StateChanged, Typin
 from adapters.space.wire import Unreadable, decode_event, encode_message
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
+from common.tasks import first_failure
 
 Find: TypeAlias = Callable[[], Awaitable[ApiResult[str]]]
 Tell: TypeAlias = Callable[[NoticeKind, str, str], Awaitable[None]]
@@ -241,10 +242,7 @@ async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
             for task in tasks:
                 task.cancel()
     except ExceptionGroup as failures:
-        failure: Exception = failures
-        while isinstance(failure, ExceptionGroup):
-            failure = failure.exceptions[0]
-        raise failure from None
+        raise first_failure(failures) from None
 
 
 async def _part(connection: ClientConnection) -> None:

@@ -23,6 +23,7 @@ from common.constants import (
     SECOND_MS,
 )
 from common.schemas import GITHUB_COMMITMENT_TYPES
+from common.text.utf16 import u16_slice
 from modules.commitments.naming import repo_key
 from modules.commitments.types import LIVE, CommitmentStatus, QueuedCommitment, Wanted
 
@@ -36,6 +37,7 @@ TIMED_OUT = "Timed out"
 INTERRUPTED = "interrupted by the end of the process"
 STALE = "not kept within 24 hours"
 
+_TARGET_UNITS = 50
 _HASH_CHARS = 16
 _OVER: frozenset[CommitmentStatus] = frozenset({"completed", "abandoned"})
 
@@ -61,7 +63,11 @@ def normalized_title(title: str) -> str:
 
 def claim_target(commitment: QueuedCommitment | Wanted) -> str:
     """What was claimed when the promise was made, and is claimed again while it is kept."""
-    return said(commitment.params, "target") or commitment.description
+    if target := said(commitment.params, "target"):
+        return target
+    owner, name = said(commitment.params, "owner"), said(commitment.params, "repoName", "repo")
+    repo = f"{owner}/{name}" if owner and name else "unknown"
+    return f"{repo}#{u16_slice(title_of(commitment), _TARGET_UNITS)}"
 
 
 def title_of(commitment: QueuedCommitment | Wanted) -> str:

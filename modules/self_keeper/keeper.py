@@ -8,7 +8,7 @@ their yes is for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -24,13 +24,19 @@ T = TypeVar("T")
 
 
 class SelfKeeper:
-    """Changes SELF.md, keeps what it was, and holds what the owner must see first."""
+    """Changes SELF.md, keeps what it was, and holds what the owner must see first.
+
+    Attributes:
+        on_changed: called after each change that took effect.
+
+    """
 
     def __init__(self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor) -> None:
         self._history = History(home)
         self._clock = clock
         self._journal = journal
         self._redactor = redactor
+        self.on_changed: Callable[[], Awaitable[None]] | None = None
 
     async def wake(self) -> None:
         """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`."""
@@ -129,6 +135,8 @@ class SelfKeeper:
     async def _tell(self, wish: Wish, change: Change) -> Change:
         if change.status != "unchanged":
             await self._journal.record(story.told(wish, change))
+        if change.status == "changed" and self.on_changed is not None:
+            await self.on_changed()
         return change
 
     async def _alone(self, work: Callable[[], T]) -> T:

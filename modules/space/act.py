@@ -6,6 +6,7 @@ Whatever goes wrong with the mind costs nothing but time: what was not answered 
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,7 @@ from modules.space.types import HistoryEntry
 
 _PAUSE_S, _LONGEST_PAUSE_S = 5.0, 300.0
 _MOST_TRIES = 3
+_SPOKE = "spoke"
 _TRACE_CHARS = 4000
 
 
@@ -73,6 +75,7 @@ class Participation:
     _tries: int = field(default=0, init=False)
     _not_before: float = field(default=0.0, init=False)
     _told: str = field(default="", init=False)
+    _questions: Counter[str] = field(default_factory=Counter, init=False)
 
     async def check(self) -> Outcome:
         """Look once, and say something if there is something to say."""
@@ -193,7 +196,7 @@ class Participation:
         if spoken.entry is None:
             await self._unsaid(resolved.wish, spoken, scene)
             return Outcome(ran=True, reason=spoken.why_not)
-        return Outcome(ran=True, reason="spoke")
+        return Outcome(ran=True, reason=_SPOKE)
 
     async def _hear_meanwhile(self) -> None:
         """What was said while the model thought is weighed too, and stays to be answered."""
@@ -204,10 +207,14 @@ class Participation:
         self.surveyor.advance()
 
     async def _ask_for_repo(self, scene: Scene, config: SpaceConfig) -> Outcome:
-        """Once for a request, in the model's own words."""
-        self.talk.asked_for_repo = self.talk.request.entry_id
+        """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
+        wish = self.talk.request.entry_id
         asking = self.surveyor.scene(scene.batch, needs_repo=True)
-        return await self._carry_out(await self.decider.decide(asking, config), asking, config)
+        outcome = await self._carry_out(await self.decider.decide(asking, config), asking, config)
+        self._questions[wish] += 1
+        if outcome.reason == _SPOKE or self._questions[wish] >= _MOST_TRIES:
+            self.talk.asked_for_repo = wish
+        return outcome
 
     async def _silent(self, resolved: Resolved, scene: Scene, *, asked: bool) -> Outcome:
         if asked:

@@ -19,7 +19,7 @@ from modules.space.decide import SESSION
 from modules.space.telling import LOOP
 from modules.tools.types import Provenance
 
-_SUBJECTS = {"connection_formed": "A talk in the room"}
+_SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A promise kept"}
 _IMPORTANCE = 2
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from common.errors import SoulError
+from common.errors import Fatal, SoulError
 from common.text.host_intent import classify_host_intent_structural
 from modules.foreign_text import one_line
 from modules.journal.journal import Journal
@@ -52,6 +52,8 @@ class HostIntents:
             return self._known.put(content, form.intent)
         try:
             answer = await self._verdicts.ask("Intent", content=content[:_ASKED_CHARS])
+        except Fatal:
+            raise
         except SoulError as error:
             await self._tell("Intent could not be classified", content, str(error), failed=True)
             return form.intent

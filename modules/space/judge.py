@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from common.errors import SoulError
+from common.errors import Fatal, SoulError
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.space.remembered import Remembered
@@ -49,6 +49,8 @@ class EchoJudge:
             return known
         try:
             answer = await self._verdicts.ask("Judge", said=numbered(newest), candidate=candidate)
+        except Fatal:
+            raise
         except SoulError as error:
             await self._journal.record(
                 Entry("error", LOOP, "[space] Echo judge did not answer", line="warn", reason=str(error))

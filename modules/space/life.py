@@ -121,7 +121,9 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
         experience=given.experience,
         vouched=given.vouched,
     )
-    presenter = Presenter(given.client, given.home, given.soul, given.queue, given.silence)
+    presenter = Presenter(
+        given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.silence
+    )
     participation = Participation(
         client=given.client,
         config=config,

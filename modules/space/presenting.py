@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from adapters.space.client import SpaceClient
 from common.constants import HOUR_MS
+from common.redact import LEAK, Redactor
 from modules.commitments.queue import CommitmentQueue
 from modules.home import Home, SoulDocument, read_self
+from modules.journal.journal import Journal
+from modules.journal.types import Entry
 from modules.space.identity import build_identity_summary, reflection_summary
+from modules.space.telling import LOOP
 
 
 @dataclass(slots=True)
@@ -21,6 +25,8 @@ class Presenter:
     home: Home
     soul: SoulDocument
     queue: CommitmentQueue
+    redactor: Redactor
+    journal: Journal
     silence: Callable[[], str] = lambda: ""
     _owed: bool = field(default=False, init=False)
 
@@ -32,7 +38,11 @@ class Presenter:
         done = self.queue.get_recently_completed_commitments(HOUR_MS)
         work = f"{done[0].type}: {done[0].description}" if done else ""
         self_md = await asyncio.to_thread(read_self, self.home)
-        await self.client.send_identity(build_identity_summary(self_md, self.soul.text, work))
+        summary = build_identity_summary(self_md, self.soul.text, work)
+        if self.redactor.finds_in(list(asdict(summary).values())):
+            await self.journal.record(Entry("error", LOOP, f"[space] Not introduced: {LEAK}", line="error"))
+            return
+        await self.client.send_identity(summary)
 
     async def catch_up(self) -> None:
         """Tell it now, if we came in while we had to be silent."""
@@ -43,6 +53,7 @@ class Presenter:
         """SELF.md changed by a reflection: tell what was learned, if that can be told, and who we are now."""
         if not self.client.is_active:
             return
-        if not self.silence() and (summary := reflection_summary(text)):
+        summary = reflection_summary(text)
+        if summary and not self.silence() and not self.redactor.finds_in(summary):
             await self.client.send_reflection(summary)
         await self.introduce()

@@ -27,7 +27,6 @@ from modules.space.requests import is_claimed, is_open
 from modules.space.types import HostRequest, Salvaged
 
 FORCED_MESSAGE = "Creating that now."
-ASK_FOR_REPO = "I can take this, but no repository was named here. In which one should it be? A link is enough."
 
 _BODY_MIN_CHARS = 50
 _TITLE_CHARS = 120
@@ -130,7 +129,7 @@ def build_forced_commitment(
     Args:
         request: the host's words.
         repo: `owner/name`; needed for all but a post.
-        transcript: the talk so far, one line for each message.
+        transcript: the talk so far, one line for each message; "" if it is not to be told there.
         body: words that a model wrote for it; those of an issue are used if there are more than 50 characters.
 
     Returns None where nothing honest can be made: no repository, or a post without words of its own.
@@ -182,7 +181,10 @@ def _title(request: str) -> str:
 
 def _own_body(request: str, transcript: str) -> str:
     """The request and the talk as they stand, cut at the front of the talk if they are too long for GitHub."""
-    head = f"## Request\n\n{_cited(request)}\n\nAsked by the host in the agent space.\n\n## Conversation\n\n"
+    head = f"## Request\n\n{_cited(request)}\n\nAsked by the host in the agent space."
+    if not transcript:
+        return head[:GITHUB_BODY_MAX_CHARS]
+    head += "\n\n## Conversation\n\n"
     room = max(GITHUB_BODY_MAX_CHARS - len(head), 0)
     return (head[:GITHUB_BODY_MAX_CHARS] + _newest_lines(_cited(transcript), room)).rstrip()
 

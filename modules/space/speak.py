@@ -19,6 +19,7 @@ from common.constants import SECOND_MS
 from common.redact import LEAK, Redactor
 from common.result import Err
 from common.schemas import Commitment
+from common.tasks import first_failure
 from modules.commitments.policy import FOUND_ROOM, HOST_WISH
 from modules.commitments.queue import CommitmentQueue
 from modules.commitments.types import QueuedCommitment
@@ -113,9 +114,12 @@ class Speaker:
     async def say(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Spoken:
         """Say it, unless something speaks against it until the last moment."""
         await self.client.send_typing()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._take_a_breath(config))
-            writing = group.create_task(self._enriched(wish.commitments, scene))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._take_a_breath(config))
+                writing = group.create_task(self._enriched(wish.commitments, scene))
+        except ExceptionGroup as failures:
+            raise first_failure(failures) from None
         wish = replace(wish, message=clean(wish.message), commitments=writing.result())
         heard = tuple(self.perceiver.look())
         if why_not := self._barred(wish):

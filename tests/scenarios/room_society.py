@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -136,6 +136,34 @@ def an_issue(title: str = "Clock stops at midnight", repo: str = REPO) -> dict[s
     return {"type": "create_issue", "repo": repo, "title": title, "description": BODY}
 
 
+_NOUNS = """
+    gutter ladder chimney rafter nail moss sparrow attic plumber insurance hailstorm copper carpenter solar thunder
+    rust paint neighbour valley mason lichen scaffold blanket cat widow lightning barn welder mirror stork tourist
+    budget winter foundation acoustics apprentice drizzle violin quarry ferry museum orchard bakery lantern harbour
+    factory magnet velvet compass pigeon sawdust glacier tractor umbrella canyon piano desert lobster satellite
+"""
+_VERBS = """
+    outlives complicates rewards frightens teaches shelters exposes delays invites burdens comforts reveals
+    threatens inspires ruins saves distorts celebrates postpones multiplies
+"""
+
+
+def talkative(name: str, names: Sequence[str]) -> Decide:
+    """Always has another thought, that shares few words with any other, and names a peer."""
+    at, peer = names.index(name), names[names.index(name) - 1]
+    nouns, verbs = _NOUNS.split()[at :: len(names)], _VERBS.split()[at:]
+    pairs = enumerate(zip(nouns, reversed(nouns), strict=True))
+    thoughts = iter(
+        f"{peer}, a {one} {verbs[at % len(verbs)]} every {other} sooner or later." for at, (one, other) in pairs
+    )
+
+    def think(_: Asked) -> Thought:
+        thought = next(thoughts, "")
+        return says(thought) if thought else quiet("no thought is left")
+
+    return think
+
+
 def diligent(asked: Asked) -> Thought:
     """Promises what is its own to promise, and is silent otherwise."""
     if asked.is_owner:
@@ -152,6 +180,7 @@ class Soul:
     app: App
     console: SilentConsole
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    awake: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_in(self) -> bool:
@@ -182,10 +211,11 @@ class Society:
     default: Decide = diligent
     asked: list[Asked] = field(default_factory=list)
     otherwise: Think = lambda _: Thought(text="NO")
+    elsewhere: str = ""
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.server.port}"
+        return self.elsewhere or f"ws://127.0.0.1:{self.server.port}"
 
     def think(self, request: ChatRequest) -> Thought:
         """The one mind service of the world, answering as whoever is asked."""
@@ -250,11 +280,13 @@ class Society:
         social_only: bool = False,
         github: bool = True,
         pace: Mapping[str, int] | None = None,
+        wait: bool = True,
+        **settings: str,
     ) -> AsyncIterator[Soul]:
-        """The SOUL `name`, alive: it joined, and takes part by itself. `pace` are keys of its file."""
+        """The SOUL `name`, alive, with `wait` in the room; it takes part by itself. `pace` are keys of its file."""
         if mind:
             self.minds[name] = mind
-        home = self.make_home(name, github=github)
+        home = self.make_home(name, github=github, **settings)
         if pace:
             home.memory.mkdir(parents=True, exist_ok=True)
             (home.memory / CONFIG).write_text(json.dumps(dict(pace)))
@@ -263,13 +295,11 @@ class Society:
             settings_of(home), home, console=console, clock=self.clock, rng=random.Random(name), social_only=social_only
         ) as app:
             soul = Soul(name, home, app, console)
-            if isinstance(self.clock, Quick):
-                living = asyncio.create_task(_live_quickly(app, soul.ended), name=f"{name} lives")
-            else:
-                await app.wake()
-                living = asyncio.create_task(app.run(soul.ended), name=f"{name} lives")
+            life = _live_quickly if isinstance(self.clock, Quick) else _live
+            living = asyncio.create_task(life(soul), name=f"{name} lives")
             try:
-                await self.until(lambda: soul.is_in or living.done(), why=f"{name} does not come in")
+                if wait:
+                    await self.until(lambda: soul.is_in or living.done(), why=f"{name} stays out")
                 yield soul
             finally:
                 soul.ended.set()
@@ -277,18 +307,29 @@ class Society:
 
 
 @asynccontextmanager
-async def open_society(world: World, clock: Clock | None = None, *, max_bytes: int = 0) -> AsyncIterator[Society]:
-    """A room without members. `max_bytes` is when its record rotates, if not at the usual size."""
+async def open_society(
+    world: World, clock: Clock | None = None, *, max_bytes: int = 0, elsewhere: str = ""
+) -> AsyncIterator[Society]:
+    """A room without members.
+
+    Args:
+        world: what lies around it.
+        clock: everybody's; a quick one if none is given.
+        max_bytes: when the room's record rotates, if not at the usual size.
+        elsewhere: the address of a room that somebody else keeps; then none is opened here.
+
+    """
     clock = clock or Quick()
     github, faults, host = GitHubNetwork(clock=SystemClock()), Faults(), Onlooker()
     repo = github.create_repo(github.create_account("acme"), "site")
     folder = world.root / "room"
     record = ChatLog(folder, max_bytes=max_bytes) if max_bytes else ChatLog(folder)
     server = SpaceServer(record, host, clock=clock)
-    assert isinstance(await server.start(0), Ok)
+    if not elsewhere:
+        assert isinstance(await server.start(0), Ok)
     try:
         async with serve(github_app(github, faults=faults)) as github_url:
-            society = Society(world, clock, server, host, github, faults, github_url, repo)
+            society = Society(world, clock, server, host, github, faults, github_url, repo, elsewhere=elsewhere)
             world.mind.answer = society.think
             yield society
     finally:
@@ -296,8 +337,16 @@ async def open_society(world: World, clock: Clock | None = None, *, max_bytes: i
         record.close()
 
 
-async def _live_quickly(app: App, ended: asyncio.Event) -> None:
+async def _live(soul: Soul) -> None:
+    """As the program lets it live."""
+    await soul.app.wake()
+    soul.awake.set()
+    await soul.app.run(soul.ended)
+
+
+async def _live_quickly(soul: Soul) -> None:
     """The loops of the room and of promises, each again and again in its own rhythm, until the end."""
+    app = soul.app
     scheduler, clock = app.scheduler, app.rails.clock
 
     async def again_and_again(loop: Loop) -> None:
@@ -322,7 +371,7 @@ async def _live_quickly(app: App, ended: asyncio.Event) -> None:
         )
     ]
     try:
-        await asyncio.wait([asyncio.create_task(ended.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([asyncio.create_task(soul.ended.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()

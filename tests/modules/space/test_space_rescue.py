@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.schemas import Commitment
-from modules.space.checks import check_empty_promise, check_list
+from modules.space.checks import check_empty_promise
 from modules.space.requests import count_rejection
 from modules.space.rescue import (
-    ASK_FOR_REPO,
     FORCED_MESSAGE,
     RescueContext,
     build_forced_commitment,
@@ -152,8 +151,6 @@ def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_e
 
 def test_words_said_without_the_model_pass_as_they_are() -> None:
     assert not check_empty_promise(FORCED_MESSAGE)
-    assert not check_empty_promise(ASK_FOR_REPO)
-    assert not check_list(ASK_FOR_REPO)
 
 
 def built(request: str, repo: str | None = "acme/site", talk: str = "", body: str | None = None) -> Commitment:

@@ -1,0 +1,78 @@
+"""Where the room meets the rest of a SOUL: its owner's settings, its memory, SELF.md, and its secrets."""
+
+from __future__ import annotations
+
+from adapters.space.types import Identified
+from modules.home import Home
+from modules.memory.types import Query
+from tests.living import PASSWORD, World
+from tests.scenarios.room_society import WISH, Asked, Society, open_society, quiet, says
+from town.mind.types import Thought
+
+
+def _identities(society: Society, name: str) -> list[Identified]:
+    return [event for event in society.host.seen if isinstance(event, Identified) and event.name == name]
+
+
+async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_by_another(world: World) -> None:
+    async with open_society(world) as society:
+        async with society.soul("marvin"), society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
+            society.says(WISH)
+            await society.until(lambda: bool(society.done()), 90, "the issue")
+            assert cautious.app.rails.outside.room.is_active
+        assert society.said(by="rebecca") == []
+        (issue,) = society.issues()
+        assert issue.author.login == "marvin-soul"
+        assert not _identities(society, "rebecca")
+
+
+async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:
+    async with open_society(world) as society, society.soul("marvin") as marvin:
+        society.says(WISH)
+        await society.until(lambda: bool(society.done()), 90, "the issue")
+        memories = marvin.app.rails.knowledge.keeping.memories
+        for _ in range(50):
+            found = await memories.search(Query("midnight"), society.clock.now())
+            if found:
+                break
+            await society.passes(1)
+        assert any("helped_someone" in one.tags for one in found)
+
+
+async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(world: World) -> None:
+    async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
+        keeper = marvin.app.rails.self_keeper
+        text = marvin.home.self_md.read_text()
+        await keeper.change(f"{text}\n## Current Interests\n- lichen on slate\n", reason="I looked closely", by="owner")
+        await society.until(
+            lambda: any("lichen on slate" in told.summary.current_interests for told in _identities(society, "marvin")),
+            60,
+            "the new identity",
+        )
+        before = len(_identities(society, "marvin"))
+        _write_by_hand(marvin.home, f"{text}\n## Current Interests\n- {PASSWORD}\n")
+        await marvin.app.space.presenter.introduce()
+        assert len(_identities(society, "marvin")) == before
+        assert any(line.startswith("Not introduced") for line in marvin.lines())
+
+
+async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_again(world: World) -> None:
+    asks: list[str] = []
+
+    def mind(asked: Asked) -> Thought:
+        if "Ask the host once" not in asked.text:
+            return quiet("where would it go")
+        asks.append(asked.text)
+        return says("1. here\n2. there") if len(asks) == 1 else says("Where on GitHub should the clock go?")
+
+    async with open_society(world) as society, society.soul("marvin", mind):
+        society.says("Please open an issue for the clock that stops at midnight.")
+        await society.until(lambda: bool(society.said(by="marvin")), 120, "the question")
+        await society.passes(30)
+        assert society.said(by="marvin") == ["Where on GitHub should the clock go?"]
+        assert len(asks) == 2
+        assert society.issues() == []
+
+
+def _write_by_hand(home: Home, text: str) -> None:
+    home.self_md.write_text(text)
