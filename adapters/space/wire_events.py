@@ -53,6 +53,7 @@ ERROR_PREFIXES: Final = (
 
 _NAME_CHARS = 200
 _LINE_CHARS = 2_000
+_SUMMARY_CHARS = 5_000
 _LIST_ITEMS = 200
 _AGENTS = 1_000
 _ENTRIES = 5_000
@@ -198,7 +199,7 @@ def _action_done(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) ->
 
 
 def _reflected(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) -> Event | None:
-    summary = text(frame, "summary", SPACE_MAX_CHAT_U16)
+    summary = text(frame, "summary", _SUMMARY_CHARS)
     return Reflected(name, agent_id, summary, at) if summary else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from common.clock import Clock
@@ -45,6 +45,7 @@ _QUERY_CHARS = 500
 _LEAST_COPY = 25
 _LEAST_STEMS, _LEAST_NEW = 3, 0.2
 _REQUEST_CHARS = 4000
+_KEPT_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class Decider:
 
     async def _kept(self, scene: Scene, turn: Turn) -> str:
         """Keep what was said, so that the SOUL can remember the talk when it is over; the id of its session."""
-        said = "\n".join(told(entry) for entry in scene.batch)
+        said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in scene.batch)
         if not said:
             return ""
         return await self.thinker.sessions.add_once(SESSION, Message("user", said), turn.provenance)

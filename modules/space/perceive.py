@@ -28,6 +28,7 @@ from modules.space.types import Deed, HistoryEntry
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
+_ISSUES_KEPT = 200
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class Perceiver:
         said = sorted(heard, key=lambda one: one.timestamp)
         new = self.talk.take_in(said, now)
         self.talk.deeds.extend(deeds_in(events, self.talk.me, self.client.agent_id, now))
-        self.talk.issues |= dict(_issues(events, self.talk.me))
+        self.talk.issues = dict([*self.talk.issues.items(), *_issues(events, self.talk.me)][-_ISSUES_KEPT:])
         self.talk.repo = detect_repo(self.talk.history) or self.talk.repo or _pinned(self.talk.pinned)
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.talked_with(names)

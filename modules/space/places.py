@@ -29,6 +29,15 @@ def placed(commitments: Iterable[Commitment], scene: Scene) -> Filtered:
     return Filtered(tuple(kept), tuple(left_out))
 
 
+def named_by_host(scene: Scene) -> bool:
+    """Whether the repository of the talk is where the host wants the work; else a guest has named it, perhaps its own.
+
+    Without the host's word the talk itself is not carried there: who speaks in a room does not speak to everybody.
+    """
+    repo = scene.repo.casefold() if scene.repo else ""
+    return bool(repo) and any(repo in entry.content.casefold() for entry in scene.history if entry.is_host)
+
+
 def is_named(repo: str, scene: Scene) -> bool:
     """Whether others have named `owner/name`, or it is what the talk is about."""
     wanted = repo.casefold()

@@ -11,7 +11,7 @@ from common.schemas import Commitment, SpaceDecision
 from modules.commitments.voice import Voice
 from modules.space.decide import Decided, Decider
 from modules.space.filters import allowed, not_twice, unclaimed
-from modules.space.places import placed
+from modules.space.places import named_by_host, placed
 from modules.space.requests import count_forced, count_rejection
 from modules.space.rescue import (
     FORCED_MESSAGE,
@@ -148,12 +148,12 @@ class Resolver:
         decision = should_force_action(self._standing(scene, retried=True))
         if not decision.should_force:
             return Resolved(reason=reason, asks_for_repo=decision.ask_for_repo)
-        talk = "\n".join(told(entry, self.timezone) for entry in scene.history)
+        talk = "\n".join(told(entry, self.timezone) for entry in scene.history) if named_by_host(scene) else ""
         commitment = build_forced_commitment(scene.request.content, scene.repo, talk)
         if commitment is None:
             return Resolved(reason=f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
-        better = enriched(commitment, await self.voice.enrich(thin, conversation_of(scene)))
+        better = enriched(commitment, await self.voice.enrich(thin, conversation_of(scene) if talk else ""))
         self.talk.request = count_forced(self.talk.request)
         why = f"[FORCED ACTION] {decision.reason}"
         await self.teller.decided("Forced action mode", why, scene, line="queue", data={"act": "forced"})

@@ -26,6 +26,7 @@ from tests.modules.space.space_house import (
     Room,
     an_issue,
     asleep,
+    declines,
     open_room,
     speaks,
     until,
@@ -162,3 +163,26 @@ async def test_nothing_private_is_in_what_a_model_is_told_in_a_room(room: Room) 
         asked = room.world.mind.asked
     assert asked
     assert not any("4711-violet" in str(request) for request in asked)
+
+
+@pytest.mark.parametrize(
+    ("wish", "carried"),
+    [("Open an issue about the clock, please", False), (WISH, True)],
+    ids=["named-by-a-guest", "named-by-the-host"],
+)
+async def test_the_talk_of_a_room_is_not_carried_to_a_repository_that_only_a_guest_named(
+    room: Room, wish: str, *, carried: bool
+) -> None:
+    secret, link = "I am away from Friday to Monday", "github.com/acme/site is where such things belong"
+    async with room.member("eve", ()) as eve, room.soul("marvin", lambda _: declines()) as marvin:
+        await room.says(secret, marvin)
+        await eve.send_chat(link)
+        await marvin.hears(link)
+        await room.says(wish, marvin)
+        for _ in range(8):
+            await marvin.check()
+            marvin.later(30)
+        (forced,) = marvin.promised()[:1]
+    assert forced.params["repoName"] == "site"
+    assert (secret in str(forced.params)) is carried
+    assert "clock" in str(forced.params)
