@@ -71,15 +71,22 @@ class Surveyor:
         now, host = self.clock.now(), self.talk.host_messages
         past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD]
         recent = [entry for entry in host if not (entry.replayed and now - entry.at >= _OLD)]
-        fresh = [
-            entry for entry in recent if entry.intent is None or self.intents.get_cached_intent(entry.content) is None
-        ]
+        fresh = [entry for entry in recent if self._is_unsettled(entry)]
+        after = [entry for entry in fresh if is_open(self.talk.request) and _asks_after_it(entry.content)]
+        fresh = [entry for entry in fresh if entry not in after]
         fresh, crowd = fresh[-_ASKED_AT_ONCE:], fresh[:-_ASKED_AT_ONCE]
         unread = [entry for entry in (*past, *crowd) if entry.intent is None]
         meant: dict[str, Intent] = {one.id: classify_host_intent_structural(one.content).intent for one in unread}
+        meant |= {entry.id: "follow_up" for entry in after}
         found = await self.intents.classify_host_messages([entry.content for entry in fresh])
         meant |= {entry.id: intent for entry, intent in zip(fresh, found, strict=True)}
         self.talk.classified(meant)
+
+    def _is_unsettled(self, entry: HistoryEntry) -> bool:
+        """Whether its meaning is unknown or was a guess; a question after an open wish stays what it was."""
+        if entry.intent is None:
+            return True
+        return entry.intent != "follow_up" and self.intents.get_cached_intent(entry.content) is None
 
     def advance(self) -> None:
         """Let the host's wish move on by one look."""
@@ -185,3 +192,8 @@ class Surveyor:
 def _after(commitment: QueuedCommitment, since: datetime | None) -> bool:
     ended = parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
     return since is None or (ended is not None and ended >= since)
+
+
+def _asks_after_it(content: str) -> bool:
+    """Whether the words ask after what is still to be done: "give me the summary" then wants no second one."""
+    return classify_host_intent_structural(content, request_open=True).intent == "follow_up"

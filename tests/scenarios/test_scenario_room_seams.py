@@ -74,5 +74,18 @@ async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_aga
         assert society.issues() == []
 
 
+async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(world: World) -> None:
+    async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
+        talk = marvin.app.space.participation.talk
+        society.says(WISH)
+        await society.until(lambda: talk.request.content == WISH, 60, "the wish")
+        society.says("Give me the summary of the clock issue then")
+        await society.until(lambda: any("summary" in entry.content for entry in talk.host_messages if entry.intent), 60)
+        assert [entry.intent for entry in talk.host_messages] == ["action_request", "follow_up"]
+        assert talk.request.content == WISH
+        await society.until(lambda: bool(society.done()), 120, "the forced issue")
+        assert len(society.issues()) == 1
+
+
 def _write_by_hand(home: Home, text: str) -> None:
     home.self_md.write_text(text)
