@@ -10,46 +10,12 @@ from adapters.space.types import Identified, Reflected, Typing
 from modules.space.life import CONFIG
 from modules.space.saturation import saturation_threshold
 from tests.living import World
-from tests.scenarios.room_society import Asked, Decide, Society, Soul, open_society, quiet, says
-from town.mind.types import Thought
+from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
 
 LIVELY = {"checkIntervalMs": 2000, "cooldownMinMs": 3000, "cooldownMaxMs": 3000, "replyDelayMinMs": 500}
 OPINION = "What do you think about roofs made of tin?"
 NAMES = ("marvin", "rebecca", "peterben")
-PEERS = {"marvin": "Rebecca", "rebecca": "Peterben", "peterben": "Marvin"}
-
-_NOUNS = """
-    gutter ladder chimney rafter nail moss sparrow attic plumber insurance hailstorm copper carpenter solar thunder
-    rust paint neighbour valley mason lichen scaffold blanket cat widow lightning barn welder mirror stork tourist
-    budget winter foundation acoustics apprentice drizzle violin quarry ferry museum orchard bakery lantern harbour
-    factory magnet velvet compass pigeon sawdust glacier tractor umbrella canyon piano desert lobster satellite
-"""
-_VERBS = """
-    outlives complicates rewards frightens teaches shelters exposes delays invites burdens comforts reveals
-    threatens inspires ruins saves distorts celebrates postpones multiplies
-"""
-
-
-def thoughts_of(name: str) -> list[str]:
-    """Enough thoughts of one mind that share few words with each other and with those of the others."""
-    at = NAMES.index(name)
-    nouns, verbs = _NOUNS.split()[at::3], _VERBS.split()[at:]
-    peer = PEERS[name]
-    return [
-        f"{peer}, a {one} {verbs[number % len(verbs)]} every {other} sooner or later"
-        for number, (one, other) in enumerate(zip(nouns, reversed(nouns), strict=True))
-    ]
-
-
-def talkative(name: str) -> Decide:
-    """Always has another thought, and would go on for ever."""
-    thoughts = iter(thoughts_of(name))
-
-    def think(_: Asked) -> Thought:
-        thought = next(thoughts, "")
-        return says(f"{thought}.") if thought else quiet("no thought is left")
-
-    return think
+PEERS = {"marvin": "peterben", "rebecca": "marvin", "peterben": "rebecca"}
 
 
 async def in_the_room(
@@ -62,7 +28,7 @@ async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next
     world: World,
 ) -> None:
     async with open_society(world) as society, AsyncExitStack() as stack:
-        society.minds = {name: talkative(name) for name in NAMES}
+        society.minds = {name: talkative(name, NAMES) for name in NAMES}
         await in_the_room(stack, society, *NAMES, pace=LIVELY)
         society.says(OPINION)
         enough = saturation_threshold(len(NAMES), "discussion")
@@ -83,7 +49,7 @@ async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next
 
 async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silenced(world: World) -> None:
     async with open_society(world) as society, AsyncExitStack() as stack:
-        society.minds = {name: talkative(name) for name in NAMES}
+        society.minds = {name: talkative(name, NAMES) for name in NAMES}
         await in_the_room(stack, society, *NAMES, pace=LIVELY)
         society.says("@rebecca what do you think about roofs made of tin?")
         await society.until(lambda: {chat.name for chat in society.host.chats()} == set(NAMES), 120, "all three")
@@ -131,7 +97,7 @@ async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(w
 
 async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(world: World) -> None:
     async with open_society(world) as society, AsyncExitStack() as stack:
-        society.minds = {name: talkative(name) for name in NAMES}
+        society.minds = {name: talkative(name, NAMES) for name in NAMES}
         marvin, rebecca = await in_the_room(stack, society, *NAMES[:2], pace=LIVELY | {"reflectionEveryN": 2})
         society.says(OPINION)
         await society.until(lambda: len(society.said(by="marvin")) >= 4, 120, "four messages")

@@ -1,0 +1,104 @@
+"""How soon a host has what was wished for, in real time, and that a SOUL killed over a promise keeps it once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
+
+from common.clock import SystemClock
+from modules.commitments.queue import CommitmentQueue
+from modules.commitments.types import Wanted
+from tests.living import World
+from tests.program import started
+from tests.scenarios.room_society import BODY, REPO, WISH, diligent, open_society
+from town.github.faults import Fault, FaultKind
+
+FOUR = ("marvin", "rebecca", "peterben", "odile")
+DONE_WITHIN_S = 30.0
+PROMISES = 24
+PICKED_UP_WITHIN_S = 1.0
+_PERCENT_95 = 18
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_a_wish_is_an_issue_within_30_seconds_and_a_promise_is_taken_up_within_one(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with open_society(world, SystemClock()) as society, AsyncExitStack() as stack:
+        souls = [await stack.enter_async_context(society.soul(name, diligent, wait=False)) for name in FOUR]
+        for soul in souls:
+            await soul.awake.wait()
+        await society.until(lambda: all(soul.is_in for soul in souls), 10, "all join")
+        society.says(WISH)
+        done_s = await society.until(lambda: bool(society.done()), DONE_WITHIN_S, "the issue")
+        (issue,) = society.issues()
+        assert BODY in (issue.body or "")
+        queue, waits = souls[0].app.promises.queue, []
+        for number in range(PROMISES):
+            await asyncio.sleep(random.Random(number).uniform(0.1, 1.2))
+            made_at = society.clock.monotonic()
+            made = queue.enqueue_commitment(_work(number)).commitment
+            assert made is not None
+            await society.until(partial(_taken_up, queue, made.id), 20, "it is taken up")
+            waits.append(society.clock.monotonic() - made_at)
+        await society.until(lambda: len(society.issues()) == 1 + PROMISES, 240, "all issues")
+        p95 = statistics.quantiles(waits, n=20)[_PERCENT_95]
+        assert p95 <= PICKED_UP_WITHIN_S
+        assert len(society.issues()) == 1 + PROMISES
+    with capfd.disabled():
+        sys.stdout.write(
+            f"\nthe wish was an issue, and told, after {done_s:.1f} s; {PROMISES} promises were taken up "
+            f"after {statistics.median(waits):.2f} s (median), {p95:.2f} s (p95), {max(waits):.2f} s (longest)\n"
+        )
+
+
+def _work(number: int) -> Wanted:
+    target = f"{REPO}#Work {number}"
+    params = {"owner": "acme", "repoName": "site", "title": f"Work {number}", "body": BODY, "target": target}
+    return Wanted("create_issue", f"Work {number}", f"space://conversation/{number}", "I'll do it.", params, "space")
+
+
+def _taken_up(queue: CommitmentQueue, promise: str) -> bool:
+    return any(one.id == promise and one.status != "pending" for one in queue.all())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("fault", "request_to"),
+    [("lost_request", "GET *issues*"), ("hang", "POST *issues")],
+    ids=["before-anything-was-sent", "after-the-issue-was-made"],
+)
+async def test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_and_tells_it_once(
+    world: World, fault: FaultKind, request_to: str
+) -> None:
+    async with open_society(world, SystemClock()) as society:
+        society.default = diligent
+        society.github_faults.arm(Fault(fault, request_to, times=10_000, seconds=60))
+        home = society.make_home("marvin")
+        async with started("run", "--home", str(home.root)) as first:
+            await society.until(lambda: bool(society.host.seen), 60, "it comes in")
+            society.says(WISH)
+            await society.until(lambda: bool(society.said()), 60, "the promise")
+            if fault == "hang":
+                await society.until(lambda: bool(society.issues()), 30, "the issue")
+            else:
+                await asyncio.sleep(2)
+            first.kill()
+            await first.wait()
+        assert society.done() == []
+        society.github_faults.clear()
+        async with started("run", "--home", str(home.root)):
+            await society.until(lambda: bool(society.done()), 150, "the issue, told")
+            await asyncio.sleep(10)
+        (issue,) = society.issues()
+        assert BODY in (issue.body or "")
+        assert society.done() == [f"Done — {issue.title}: {society.github_url}/{REPO}/issues/{issue.number}"]
+        assert len(society.said()) == len({*society.said()})
