@@ -62,4 +62,7 @@ async def note_promises(rails: Rails, promises: Promises, met: Pending, intent_i
     if intent is None or intent.state == "held":
         return
     said = f"@{met.notification.author.handle}: {met.notification.text}"
-    await promises.on_bluesky.note_reply(str(intent.body["text"]), to_uri=met.notification.uri, conversation=said)
+    to_owner = met.notification.author.did == rails.me.owner_did
+    await promises.on_bluesky.note_reply(
+        str(intent.body["text"]), to_uri=met.notification.uri, conversation=said, to_owner=to_owner
+    )

@@ -32,7 +32,11 @@ def build_space(
         return rails.control.held_back() or (_DRAFTS if rails.settings.soul_approval == "drafts" else "")
 
     verdicts, zone = Verdicts(rails.gateway, rails.skills, rails.rng), rails.settings.soul_timezone
-    experiences = Experiences(rails.knowledge.keeping.memories, rails.journal, rails.clock, zone)
+
+    def vouched() -> bool:
+        return bool(rails.settings.space_url) or is_on_this_machine(rails.outside.room.url)
+
+    experiences = Experiences(rails.knowledge.keeping.memories, rails.journal, rails.clock, zone, vouched)
     space = move_into_space(
         Services(
             home=rails.home,
@@ -54,7 +58,7 @@ def build_space(
             hurry=promises.loop.wake,
             experience=experiences.keep,
             timezone=zone,
-            vouched=lambda: bool(rails.settings.space_url) or is_on_this_machine(rails.outside.room.url),
+            vouched=vouched,
         ),
         social_only=social_only or not rails.outside.github.configured,
     )

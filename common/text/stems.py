@@ -24,7 +24,7 @@ STOPWORDS = frozenset(_FUNCTION_WORDS.split())
 
 _SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LINK = regex.compile(
-    r"https?://\S+|\bwww\.\S+|(?<![\w@.])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", regex.IGNORECASE
+    r"https?://\S+|\bwww\.\S+|(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", regex.IGNORECASE
 )
 _ASCII_DROPPED = dict.fromkeys(set(range(128)) - {ord(char) for char in f"{ascii_letters}{digits}{whitespace}_"})
 _DROPPED = regex.compile(r"[^\p{L}\p{M}\p{N}_\s]+")

@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 _URL = re.compile(r"https?://\S+")
-_BARE_URL = re.compile(r"(?<![\w@.])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
+_BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HANDLE = re.compile(r"@[\w.-]+")
 _SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant

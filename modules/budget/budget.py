@@ -20,9 +20,12 @@ from common.errors import BudgetExceeded, ConfigError
 from modules.budget import ledger
 from modules.budget.measure import input_bound, output_limit, sent_as
 from modules.budget.policy import (
+    ROOMS,
+    ROOMS_PERCENT,
     Leave,
     day_of,
     fraction,
+    has_share_left,
     is_news,
     may_ask,
     room_for_output,
@@ -116,6 +119,8 @@ class Budget:
         def work(connection: sqlite3.Connection) -> tuple[Reservation | None, _Standing]:
             spent = self._spent(connection, day)
             leave, model = self._weigh(spent, request, input_tokens, importance)
+            if not has_share_left(purpose, ledger.spent(connection, day, ROOMS), self._caps):
+                leave = Leave(leave.step, 0)
             reservation = None
             if leave.limit:
                 outgoing = sent_as(request, model=model, limit=leave.limit)
@@ -127,7 +132,7 @@ class Budget:
         reservation, standing = await self._database.run(work)
         await self._tell(standing)
         if reservation is None:
-            raise self._refusal(standing, importance)
+            raise self._refusal(standing, importance, purpose)
         return reservation
 
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
@@ -239,8 +244,10 @@ class Budget:
             data={"day": standing.day, "step": step, "tokens": spent.tokens, "usd": usd},
         )
 
-    def _refusal(self, standing: _Standing, importance: Importance) -> BudgetExceeded:
+    def _refusal(self, standing: _Standing, importance: Importance, purpose: str) -> BudgetExceeded:
         used, why = amounts_in_words(standing.spent, self._caps), reason_to_refuse(standing.step, importance)
+        if purpose.startswith(ROOMS) and may_ask(standing.step, importance) and standing.step != "listen":
+            why = f"talk in rooms may use {ROOMS_PERCENT} % of it, and has"
         return BudgetExceeded(
             f"The day's budget does not allow it ({used}): {why}",
             remedy=f"The next day begins in {self._wait_in_words()}; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY in"

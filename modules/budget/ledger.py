@@ -19,12 +19,13 @@ UNKNOWN = -1
 KEPT_DAYS = 90
 
 
-def spent(connection: sqlite3.Connection, day: str) -> Spent:
-    """All of the day, reserved or settled."""
+def spent(connection: sqlite3.Connection, day: str, purpose: str = "") -> Spent:
+    """All of the day, reserved or settled; with `purpose`, what was for a purpose that begins with it."""
     row = connection.execute(
         "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
-        " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls WHERE day = ?",
-        (day,),
+        " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls"
+        " WHERE day = ? AND substr(purpose, 1, ?) = ?",
+        (day, len(purpose), purpose),
     ).fetchone()
     return Spent(row["tokens"], row["micro_usd"])
 

@@ -30,6 +30,9 @@ _ALLOWED: dict[Step, frozenset[Importance]] = {
     "owner_only": frozenset(("owner",)),
     "listen": frozenset(),
 }
+ROOMS, ROOMS_PERCENT = "space-", 50
+"""Talk in rooms, by the beginning of its purpose, and how much of a day it may use: it never ends by itself."""
+
 _RANK = {step: rank for rank, (step, _) in enumerate(LADDER)}
 
 
@@ -57,6 +60,11 @@ def step_at(used: Fraction) -> Step:
 def may_ask(step: Step, importance: Importance) -> bool:
     """Whether a call of this importance is let through at all."""
     return importance in _ALLOWED[step]
+
+
+def has_share_left(purpose: str, on_rooms: Spent, caps: Caps) -> bool:
+    """Whether the day still has something for that; only talk in rooms has a share of its own."""
+    return not purpose.startswith(ROOMS) or fraction(on_rooms, caps) * 100 < ROOMS_PERCENT
 
 
 def takes_cheaper(step: Step) -> bool:

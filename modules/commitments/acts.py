@@ -29,6 +29,7 @@ _ABOUT_CHARS = 80
 _POST_CHARS = 300
 _FOUND = "found"
 _HELD_POST = "promised in a room that was only found on the network"
+_HELD_WISH = "promised to somebody on Bluesky, who is not the owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +144,20 @@ def _draft(kind: IntentKind, commitment: QueuedCommitment, number: int, body: di
         body={**body, **promised(commitment)},
         text=text,
         cause_id=commitment.source_thread_uri,
-        hold=_HELD_POST if kind == "post" and commitment.params.get(FOUND_ROOM) is True else "",
+        hold=_held(commitment) if kind == "post" else "",
     )
 
 
+def _held(commitment: QueuedCommitment) -> str:
+    """Why a post waits for the owner's yes: others may talk us into promising one, but not into saying it."""
+    if commitment.params.get(FOUND_ROOM) is True:
+        return _HELD_POST
+    return _HELD_WISH if commitment.source == "bluesky" and commitment.params.get(HOST_WISH) is not True else ""
+
+
 def _count(params: Mapping[str, Any]) -> int:
-    count = params.get("count")
+    """How many issues; more than one only where the owner, or the host of a room, asked for them."""
+    count = params.get("count") if params.get(HOST_WISH) is True else 1
     if isinstance(count, str) and count.strip().isdecimal():
         count = int(count)
     wanted = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1

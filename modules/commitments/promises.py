@@ -82,7 +82,13 @@ class BlueskyPromises:
     default_repo: Callable[[], Repo | None] = lambda: None
 
     async def note_reply(
-        self, reply: str, *, to_uri: str, conversation: str = "", done: Sequence[CommitmentType] = ()
+        self,
+        reply: str,
+        *,
+        to_uri: str,
+        conversation: str = "",
+        done: Sequence[CommitmentType] = (),
+        to_owner: bool = False,
     ) -> list[QueuedCommitment]:
         """Take in what `reply` promises.
 
@@ -91,6 +97,7 @@ class BlueskyPromises:
             to_uri: the post that it answers.
             conversation: what others said there before.
             done: kinds of work that a tool did in the same turn.
+            to_owner: whether it answers the owner.
 
         """
         repo = self.default_repo()
@@ -98,13 +105,13 @@ class BlueskyPromises:
         found = await self.voice.extract_commitments([reply], context=conversation, repo=name, done=done)
         taken = []
         for one in found:
-            enqueued = await self._take(one, reply, to_uri, conversation, name)
+            enqueued = await self._take(one, reply, to_uri, conversation, name, to_owner=to_owner)
             if enqueued.new and enqueued.commitment is not None:
                 taken.append(enqueued.commitment)
         return taken
 
     async def _take(
-        self, found: ExtractedCommitment, reply: str, to_uri: str, conversation: str, repo: str
+        self, found: ExtractedCommitment, reply: str, to_uri: str, conversation: str, repo: str, *, to_owner: bool
     ) -> Enqueued:
         checked = as_commitments([found], repo=repo, social_only=self.social_only)
         if not checked.valid:
@@ -117,6 +124,7 @@ class BlueskyPromises:
                 thread=to_uri,
                 said=reply,
                 description=await self.voice.enrich(commitment, f"{conversation}\nYOU: {reply}"),
+                host_wish=to_owner,
                 more={name: found.params[name] for name in _KEPT_PARAMS if name in found.params},
             )
             enqueued = self.queue.enqueue_commitment(wanted)

@@ -104,7 +104,12 @@ def consent_by_promise(draft: Draft, circle: Circle) -> Verdict:
         return Verdict(name, reason="it was promised in the agent space", value=place)
     if is_ours(place, circle):
         return Verdict(name, reason="it was promised, and the repository is ours or the owner's", value=place)
-    return Verdict(name, "hold", "promised outside of a room, for a repository of somebody else", value=place)
+    return Verdict(
+        name,
+        "hold",
+        "promised to somebody who is neither a peer nor the owner, for a repository of somebody else",
+        value=place,
+    )
 
 
 def repository(draft: Draft) -> str:

@@ -38,8 +38,8 @@ CONSENT_BY_PROMISE = Manner(
     "reason",
     None,
     "GitHub's acceptable use policies against unsolicited bulk activity; the bound is our own measure",
-    "An issue, a comment or an announcement needs a recorded promise. What was promised outside of a room, for a"
-    " repository that is neither ours nor the owner's, waits for the owner's yes.",
+    "An issue, a comment or an announcement needs a recorded promise. What was promised on Bluesky, or in a room that"
+    " was only found on the network, for a repository that is neither ours nor the owner's, waits for the owner's yes.",
 )
 COST_CREATE = Manner("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = Manner("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")

@@ -11,7 +11,7 @@ from common.clock import iso, parse_iso
 from common.errors import SoulError
 from modules.memory import policy
 from modules.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
-from modules.memory.types import OWNER_SOURCE, PRIVATE_KINDS, Kind, NewMemory, Trust
+from modules.memory.types import OWNER_SOURCE, PRIVATE_KINDS, PRIVATE_SOURCES, Kind, NewMemory, Trust
 
 VERSION = 1
 MARKS = ("commissioned_at",)
@@ -60,7 +60,7 @@ class MemoryLine(_Strict):
     @property
     def new(self) -> NewMemory:
         """As it was when it was new. What is private stays so, wherever it comes from."""
-        as_told = not self.private or self.kind in PRIVATE_KINDS or self.source.startswith(OWNER_SOURCE)
+        as_told = not self.private or self.kind in PRIVATE_KINDS or self.source.startswith(PRIVATE_SOURCES)
         return NewMemory(
             self.kind,
             self.subject,

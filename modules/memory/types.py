@@ -14,7 +14,9 @@ Trust = Literal["stranger", "peer", "self", "owner"]
 """Whose words a memory rests on, least trusted first."""
 
 PRIVATE_KINDS: frozenset[Kind] = frozenset({"preference", "curated"})
-OWNER_SOURCE = "owner:"
+OWNER_SOURCE, ROOM_SOURCE = "owner:", "space:"
+PRIVATE_SOURCES = (OWNER_SOURCE, ROOM_SOURCE)
+"""What was said among few: in the owner's own talks, and in a room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class NewMemory:
     @property
     def private(self) -> bool:
         """Whether only the owner may be told."""
-        return self.kind in PRIVATE_KINDS or (self.source.startswith(OWNER_SOURCE) and not self.shareable)
+        return self.kind in PRIVATE_KINDS or (self.source.startswith(PRIVATE_SOURCES) and not self.shareable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ def _pressed(state: HostRequest, now: datetime) -> HostRequest:
 
 
 def _with_deeds(state: HostRequest, deeds: Sequence[Deed], owner: str | None) -> HostRequest:
-    """After what peers did since. Words that announce something name no action: they count from whoever was at it."""
+    """After what peers did since. That it is done counts from whoever was at it: the elected, or who claimed it."""
     at_it = {owner}
     for deed in sorted(deeds, key=lambda deed: deed.at):
         if state.requested_at is None or deed.at <= state.requested_at:
@@ -185,7 +185,7 @@ def _with_deeds(state: HostRequest, deeds: Sequence[Deed], owner: str | None) ->
             return promised(state)
         if deed.kind == "done_chat" or not answers(deed.action, state.content, by_owner=deed.name == owner):
             continue
-        if deed.kind == "success":
+        if deed.kind == "success" and deed.name in at_it:
             return promised(state)
         at_it |= {deed.name} if deed.kind == "claim" else set()
         until = min(deed.at + _CLAIM, state.requested_at + _LONGEST_REST) if deed.kind == "claim" else None

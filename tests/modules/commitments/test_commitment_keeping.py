@@ -64,7 +64,7 @@ async def test_a_new_promise_is_looked_at_within_a_second(house: House) -> None:
 
 async def test_several_issues_are_opened_one_after_the_other_each_once(house: House) -> None:
     house.place.faults.arm(Fault("unavailable", "POST /repos/*/issues", times=1))
-    one = await house.promise(wanted("Two issues for the tests", title="Flaky test", count=3))
+    one = await house.promise(wanted("Two issues for the tests", title="Flaky test", count=3, hostWish=True))
     await house.live(60)
     assert [issue.title for issue in house.place.issues()] == [f"Flaky test ({n}/3)" for n in (1, 2, 3)]
     assert house.status(one).status == "completed"

@@ -77,8 +77,9 @@ def test_the_room_hears_the_title_and_never_the_body() -> None:
 
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
-def test_no_more_than_five_issues_are_made_of_one_promise(count: object, drafts: int) -> None:
-    assert len(work_of(queued(count=count)).drafts) == drafts
+def test_one_promise_makes_at_most_five_issues_and_more_than_one_only_where_host_or_owner_wanted_them(count: object, drafts: int) -> None:
+    assert len(work_of(queued(count=count, hostWish=True)).drafts) == drafts
+    assert len(work_of(queued(count=count)).drafts) == 1
 
 
 def test_every_act_of_a_promise_has_a_target_of_its_own_and_names_the_promise() -> None:

@@ -65,7 +65,7 @@ def test_a_wish_is_met_until_the_host_speaks_of_something_else(
 def test_an_experience_is_an_episode_of_its_own_that_rests_on_the_words_of_peers() -> None:
     first = experience_of("connection_formed", "host: hello | marvin: hello", NOON, "UTC")
     later = experience_of("connection_formed", "x" * 9000, NOON + timedelta(seconds=1), "UTC")
-    assert (first.kind, first.source, first.trust, first.private) == ("episode", "space:room", "peer", False)
+    assert (first.kind, first.source, first.trust, first.private) == ("episode", "space:room", "peer", True)
     assert first.subject == "A talk in the room, 2026-01-05 12:00:00"
     assert first.subject != later.subject
     assert len(later.body) == 4000

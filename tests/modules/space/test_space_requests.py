@@ -131,7 +131,7 @@ def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
         ((deed("claim", 10), deed("failure", 12)), False, False),
         ((deed("failure", 9), deed("claim", 10)), False, True),
         ((deed("claim", 10), deed("success", 15)), True, False),
-        ((deed("success", 15),), True, False),
+        ((deed("success", 15),), False, False),
         ((deed("success", -1),), False, False),
         ((deed("done_chat", 15, "", "marvin"),), True, False),
         ((deed("done_chat", -1, "", "marvin"),), False, False),
@@ -145,7 +145,7 @@ def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
     ],
     ids=[
         "claimed", "claimed a plan", "claimed before", "failed after", "failed before", "claimed and delivered",
-        "delivered", "delivered before", "the owner announced", "announced before", "claimed and announced",
+        "said to be delivered", "delivered before", "the owner announced", "announced before", "claimed and announced",
         "announced something", "announced a comment", "only a comment", "commented",
         "the owner commented", "other work",
     ],

@@ -1,0 +1,44 @@
+"""Talk in rooms never ends by itself, so it may use half of a day, whoever else there is in the room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.errors import BudgetExceeded
+from modules.budget.policy import has_share_left
+from modules.budget.types import Caps, Spent
+from modules.llm_gateway.types import Usage
+from tests.modules.budget.budget_rig import Rules, process, request
+
+CAPS = Caps(tokens=1000, micro_usd=None)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "tokens", "left"),
+    [
+        ("space-participation", 0, True),
+        ("space-participation", 499, True),
+        ("space-participation", 500, False),
+        ("space-judgement", 900, False),
+        ("owner", 900, True),
+        ("awareness", 900, True),
+    ],
+)
+def test_only_rooms_have_a_share_of_their_own(purpose: str, *, tokens: int, left: bool) -> None:
+    assert has_share_left(purpose, Spent(tokens, 0), CAPS) is left
+
+
+async def test_a_room_that_talked_away_its_half_of_the_day_is_refused_and_everybody_else_goes_on(
+    tmp_path: Path,
+) -> None:
+    path, rules = tmp_path / "soul.db", Rules(Caps(100_000))
+    async with process(path, rules) as one:
+        await one.budget.settle(await one.ask(request(), "mention", "space-participation"), Usage(49_000, 1_000), 0)
+    async with process(path, rules) as one:
+        with pytest.raises(BudgetExceeded, match="talk in rooms may use 50 % of it"):
+            await one.ask(request(), "mention", "space-judgement")
+        await one.ask(request(), "own", "expression")
+        await one.clock.advance(86_400)
+        await one.ask(request(), "own", "space-participation")
