@@ -1,0 +1,125 @@
+"""A long talk in a room whose record turns over again and again: nothing is said twice, lost, or heaped up."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import re
+import sys
+from collections import Counter
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from common.constants import SPACE_HISTORY_KEPT
+from tests.living import World
+from tests.scenarios.room_society import (
+    WISH,
+    Asked,
+    Quick,
+    Society,
+    diligent,
+    open_society,
+    quiet,
+    talkative,
+)
+from town.mind.types import Thought
+
+NAMES = ("marvin", "rebecca")
+RECORD_BYTES = 12_000
+ROUNDS, ROUND_S, BREATH_S = 1_000, 25.0, 0.04
+WARM_UP = ROUNDS * 2 // 3
+MOST_GROWTH = 1.15
+_QUESTION = re.compile(r"note \d+|Good night")
+LAST = "Good night to all. What was best today?"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    thoughts = {name: talkative(name, NAMES) for name in NAMES}
+    answered: set[tuple[str, str]] = set()
+
+    def mind(asked: Asked) -> Thought:
+        question = next(reversed(_QUESTION.findall(asked.text)), "")
+        if asked.is_owner:
+            return diligent(asked)
+        if not question or (asked.name, question) in answered:
+            return quiet()
+        answered.add((asked.name, question))
+        return thoughts[asked.name](asked)
+
+    async with open_society(world, max_bytes=RECORD_BYTES) as society, AsyncExitStack() as stack:
+        society.default = mind
+        souls = [await stack.enter_async_context(society.soul(name)) for name in NAMES]
+        guest = await stack.enter_async_context(connect(society.url, proxy=None))
+        stack.push_async_callback(_cancelled, asyncio.create_task(_listen(guest)))
+        await _send(guest, type="join", name="ada", id="ada-1", version="1")
+        society.says(WISH)
+        await society.until(lambda: bool(society.done()), 120, "the issue")
+        after_warm_up, said = 0, list[str]()
+        for number in range(ROUNDS):
+            assert isinstance(society.clock, Quick)
+            society.clock.leap(ROUND_S)
+            await _send(guest, type="chat", content=f"Ada noted {number} boats in the harbour of this morning.")
+            if not number % 50:
+                society.says(f"That makes note {number}. What do you think of it?")
+            await asyncio.sleep(BREATH_S)
+            if number == WARM_UP:
+                after_warm_up = _living_objects(society, said)
+        at_the_end = _living_objects(society, said)
+        society.says(LAST)
+        await society.until(lambda: {chat.name for chat in society.host.chats()} >= set(NAMES), 120, "all still talk")
+        said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
+        for soul in souls:
+            assert len(soul.app.space.participation.talk.history) <= SPACE_HISTORY_KEPT
+            assert soul.app.rails.outside.room.joins == 1
+    assert len(society.issues()) == 1
+    assert [count for count in Counter(said).values() if count > 1] == []
+    record = world.root / "room" / "data"
+    assert len(list(record.glob("chat.*.jsonl"))) == 5
+    kept = _notes(record)
+    assert kept == list(range(kept[0], ROUNDS))
+    assert at_the_end < after_warm_up * MOST_GROWTH
+    with capfd.disabled():
+        sys.stdout.write(
+            f"\na long talk of {ROUNDS} messages, {len(said)} of SOULs: {after_warm_up} objects of ours "
+            f"after two thirds of it, {at_the_end} at its end\n"
+        )
+
+
+def _living_objects(society: Society, said: list[str]) -> int:
+    """How many objects of the program live, those of the test let go."""
+    said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
+    society.host.seen.clear()
+    society.asked.clear()
+    society.world.mind.asked.clear()
+    gc.collect()
+    ours = ("adapters.", "modules.", "soul.", "common.")
+    return sum(str(type(one).__module__).startswith(ours) for one in gc.get_objects())
+
+
+def _notes(record: Path) -> list[int]:
+    """The numbers of what the guest said, as the record's files have them, oldest first."""
+    files = [record / f"chat.{number}.jsonl" for number in range(5, 0, -1)] + [record / "chat.jsonl"]
+    lines = [json.loads(line) for path in files if path.exists() for line in path.read_text().splitlines()]
+    return [int(one["content"].split()[2]) for one in lines if one["agentName"] == "ada" and one["type"] == "chat"]
+
+
+async def _send(guest: ClientConnection, **frame: str) -> None:
+    await guest.send(json.dumps(frame))
+
+
+async def _listen(guest: ClientConnection) -> None:
+    async for _ in guest:
+        pass
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
