@@ -16,9 +16,10 @@ from town.mind.words import Words, lower_first
 
 TOOL = "space_decision"
 
-_NUMBER = re.compile(r"#(\d+)\b")
+_NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
-_EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS = 0.9, 0.4, 0.45
+_EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS = 0.9, 0.4, 0.35
+_FAR_FETCHED = 0.4
 _OWN_SAY = 3
 _FEW_LETTERS = 2
 
@@ -79,10 +80,10 @@ def _talk_along(words: Words, moment: Moment) -> Json:
     by_host = moment.said[-1].who == HOST or not any(said.who not in ("", HOST) for said in moment.since_host)
     eager = (_EAGER_AGAIN if own else _EAGER_ASKED) if by_host else _EAGER_PEERS
     if moment.has("The host speaks to you"):
-        eager = 1.0
-    if words.rng.random() > eager:
+        eager = 1.0 / _FAR_FETCHED
+    thought, touches = _new_thought(words)
+    if words.rng.random() > (eager if touches else eager * _FAR_FETCHED):
         return _silent(lines, "listening")
-    thought = _new_thought(words)
     if not thought:
         return _silent(lines, "nothing")
     name = moment.said[-1].who
@@ -97,20 +98,20 @@ def _inside(said: str) -> str:
     return lower_first(said) if len(first) <= _FEW_LETTERS or first in COMMON else said
 
 
-def _new_thought(words: Words) -> str:
-    """Something of our own that touches what was said, if it was not said yet; else any idea of ours that was not."""
+def _new_thought(words: Words) -> tuple[str, bool]:
+    """Something of our own that was not said yet, "" if there is nothing, and whether it touches what was said."""
     text = words.scene.text
     if asked := words.bank.asked_in(text):
         idea = asked[1]
         for key in (words.field.name, "any"):
             if key in idea.answers and words.fresh(idea.answers[key]):
-                return idea.answers[key]
+                return idea.answers[key], True
     near = words.match(text, words.own_fields)
     idea = near or words.next_idea()
     for said in (idea.say, idea.more, *idea.answers.values()):
         if words.fresh(said):
-            return f"{said} {idea.ask}" if said == idea.say and words.fresh(idea.ask) else said
-    return next((said for said in words.field.general if words.fresh(said)), "")
+            return (f"{said} {idea.ask}" if said == idea.say and words.fresh(idea.ask) else said), near is not None
+    return next((said for said in words.field.general if words.fresh(said)), ""), False
 
 
 def _promise(words: Words, moment: Moment) -> Json:
