@@ -119,7 +119,7 @@ class Budget:
         def work(connection: sqlite3.Connection) -> tuple[Reservation | None, _Standing]:
             spent = self._spent(connection, day)
             leave, model = self._weigh(spent, request, input_tokens, importance)
-            if not has_share_left(purpose, ledger.spent(connection, day, ROOMS), self._caps):
+            if not has_share_left(purpose, importance, ledger.spent(connection, day, ROOMS), self._caps):
                 leave = Leave(leave.step, 0)
             reservation = None
             if leave.limit:
@@ -247,7 +247,7 @@ class Budget:
     def _refusal(self, standing: _Standing, importance: Importance, purpose: str) -> BudgetExceeded:
         used, why = amounts_in_words(standing.spent, self._caps), reason_to_refuse(standing.step, importance)
         if purpose.startswith(ROOMS) and may_ask(standing.step, importance) and standing.step != "listen":
-            why = f"talk in rooms may use {ROOMS_PERCENT} % of it, and has"
+            why = f"talk in rooms may use {ROOMS_PERCENT} % of it, wishes first, and has"
         return BudgetExceeded(
             f"The day's budget does not allow it ({used}): {why}",
             remedy=f"The next day begins in {self._wait_in_words()}; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY in"

@@ -32,6 +32,8 @@ _ALLOWED: dict[Step, frozenset[Importance]] = {
 }
 ROOMS, ROOMS_PERCENT = "space-", 50
 """Talk in rooms, by the beginning of its purpose, and how much of a day it may use: it never ends by itself."""
+_ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
+"""Where talk for its own sake ends, and where talk with the host does, so that what a host wishes for is still met."""
 
 _RANK = {step: rank for rank, (step, _) in enumerate(LADDER)}
 
@@ -62,9 +64,10 @@ def may_ask(step: Step, importance: Importance) -> bool:
     return importance in _ALLOWED[step]
 
 
-def has_share_left(purpose: str, on_rooms: Spent, caps: Caps) -> bool:
+def has_share_left(purpose: str, importance: Importance, on_rooms: Spent, caps: Caps) -> bool:
     """Whether the day still has something for that; only talk in rooms has a share of its own."""
-    return not purpose.startswith(ROOMS) or fraction(on_rooms, caps) * 100 < ROOMS_PERCENT
+    percent = _ROOMS_TALK_PERCENT.get(importance, ROOMS_PERCENT)
+    return not purpose.startswith(ROOMS) or fraction(on_rooms, caps) * 100 < percent
 
 
 def takes_cheaper(step: Step) -> bool:

@@ -9,25 +9,31 @@ import pytest
 from common.errors import BudgetExceeded
 from modules.budget.policy import has_share_left
 from modules.budget.types import Caps, Spent
-from modules.llm_gateway.types import Usage
+from modules.llm_gateway.types import Importance, Usage
 from tests.modules.budget.budget_rig import Rules, process, request
 
 CAPS = Caps(tokens=1000, micro_usd=None)
 
 
 @pytest.mark.parametrize(
-    ("purpose", "tokens", "left"),
+    ("purpose", "importance", "tokens", "left"),
     [
-        ("space-participation", 0, True),
-        ("space-participation", 499, True),
-        ("space-participation", 500, False),
-        ("space-judgement", 900, False),
-        ("owner", 900, True),
-        ("awareness", 900, True),
+        ("space-participation", "own", 0, True),
+        ("space-participation", "own", 399, True),
+        ("space-participation", "own", 400, False),
+        ("space-participation", "mention", 449, True),
+        ("space-participation", "mention", 450, False),
+        ("space-participation", "commitment", 499, True),
+        ("space-participation", "commitment", 500, False),
+        ("space-judgement", "own", 900, False),
+        ("owner", "owner", 900, True),
+        ("awareness", "own", 900, True),
     ],
 )
-def test_only_rooms_have_a_share_of_their_own(purpose: str, *, tokens: int, left: bool) -> None:
-    assert has_share_left(purpose, Spent(tokens, 0), CAPS) is left
+def test_only_rooms_have_a_share_of_their_own_and_in_it_a_wish_comes_last(
+    purpose: str, importance: Importance, *, tokens: int, left: bool
+) -> None:
+    assert has_share_left(purpose, importance, Spent(tokens, 0), CAPS) is left
 
 
 async def test_a_room_that_talked_away_its_half_of_the_day_is_refused_and_everybody_else_goes_on(
@@ -37,7 +43,7 @@ async def test_a_room_that_talked_away_its_half_of_the_day_is_refused_and_everyb
     async with process(path, rules) as one:
         await one.budget.settle(await one.ask(request(), "mention", "space-participation"), Usage(49_000, 1_000), 0)
     async with process(path, rules) as one:
-        with pytest.raises(BudgetExceeded, match="talk in rooms may use 50 % of it"):
+        with pytest.raises(BudgetExceeded, match="talk in rooms may use 50 % of it, wishes first"):
             await one.ask(request(), "mention", "space-judgement")
         await one.ask(request(), "own", "expression")
         await one.clock.advance(86_400)
