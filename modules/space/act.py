@@ -9,8 +9,10 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
+from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, SoulError
@@ -76,6 +78,7 @@ class Participation:
     _not_before: float = field(default=0.0, init=False)
     _told: str = field(default="", init=False)
     _questions: Counter[str] = field(default_factory=Counter, init=False)
+    _listens_until: datetime | None = field(default=None, init=False)
 
     async def check(self) -> Outcome:
         """Look once, and say something if there is something to say."""
@@ -89,14 +92,14 @@ class Participation:
             return Outcome(ran=False, reason=why_not)
         await self.presenter.catch_up()
         now = self.clock.now()
-        if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
-            return Outcome(ran=False, reason="we have just spoken")
-        if self.clock.monotonic() < self._not_before:
-            return Outcome(ran=False, reason="the mind failed a moment ago")
+        if why_not := self._rests(now):
+            return Outcome(ran=False, reason=why_not)
         self._hear(self.perceiver.look())
         opens = self._opens()
         if not (self._waiting or opens or is_open(self.talk.request)):
             return Outcome(ran=False, reason="nothing new was said")
+        if self._only_listens(now):
+            return Outcome(ran=False, reason="we had nothing to add a moment ago")
         return await self._guarded(config, opens=opens)
 
     def given_up(self, commitment: QueuedCommitment) -> None:
@@ -109,6 +112,20 @@ class Participation:
     def _hear(self, new: Sequence[HistoryEntry]) -> None:
         kept = {entry.id for entry in self.talk.history}
         self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
+
+    def _rests(self, now: datetime) -> str:
+        """Why we do not even listen, "" if we do."""
+        if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
+            return "we have just spoken"
+        return "the mind failed a moment ago" if self.clock.monotonic() < self._not_before else ""
+
+    def _only_listens(self, now: datetime) -> bool:
+        """Peers talk, and we were silent a moment ago: we hear them out before we think again. Whoever calls us may."""
+        if self._listens_until is None or now >= self._listens_until or is_open(self.talk.request):
+            return False
+        return bool(self._waiting) and not any(
+            entry.is_host or parse_addressed(entry.content, (self.talk.me,)) for entry in self._waiting
+        )
 
     def _opens(self) -> bool:
         return not self._waiting and bool(
@@ -190,6 +207,8 @@ class Participation:
         if resolved.asks_for_repo and not scene.needs_repo:
             return await self._ask_for_repo(scene, config)
         if resolved.wish is None:
+            if decided is not None and not scene.is_open:
+                self._listens_until = self.clock.now() + timedelta(milliseconds=config.cooldown_min_ms)
             return await self._silent(resolved, scene, asked=decided is not None)
         spoken = await self.speaker.say(resolved.wish, scene, config)
         self._hear(spoken.heard)

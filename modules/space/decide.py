@@ -121,7 +121,7 @@ class Decider:
 
     async def decide(self, scene: Scene, config: SpaceConfig) -> Decided:
         """What to do now. Raises what `Thinker.think` raises."""
-        turn = self._turn(SKILL, scene, "mention" if scene.from_host or scene.is_open else "own")
+        turn = self._turn(SKILL, scene, _importance(scene))
         system = await self._system(SKILL, scene, turn)
         room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
         text = self.prompting.user_message(scene, config, room_tokens=room)
@@ -192,6 +192,13 @@ class Decider:
             return Decided(error=parsed.error)
         checked = validate_commitments(parsed.data.commitments or [], social_only=self.social_only)
         return Decided(parsed.data, checked.valid, checked.dropped)
+
+
+def _importance(scene: Scene) -> Importance:
+    """A wish that is ours to meet comes before all talk, and words of the host before those of peers."""
+    if scene.is_open and scene.is_owner:
+        return "commitment"
+    return "mention" if scene.from_host or scene.is_open else "own"
 
 
 def _raw(thought: Thought) -> tuple[Any, str]:

@@ -20,12 +20,13 @@ from modules.commitments.types import LIVE
 from modules.space.names import shown
 from modules.space.relationships import PeerRelationships
 from modules.space.repo import detect_repo
-from modules.space.requests import is_done_chat
+from modules.space.requests import is_done_chat, is_open
 from modules.space.state import Conversation, moment
 from modules.space.targets import conversation_thread_uri
 from modules.space.types import Deed, HistoryEntry
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
+_WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
 _ISSUES_KEPT = 200
@@ -58,7 +59,7 @@ class Perceiver:
         """What others said since the last look and is still new, oldest first."""
         now = self.clock.now()
         self._enter(now)
-        if self.talk.is_idle(now) and not self._at_work():
+        if self.talk.is_idle(now) and not (self._at_work() or self._unheard(now)):
             self.talk.reset()
             self.on_reset()
         events = self.client.take_events()
@@ -81,6 +82,12 @@ class Perceiver:
         wish = self.talk.request.content
         made = self.queue.in_conversation(conversation_thread_uri(HOST, wish)) if wish else ()
         return any(one.status in LIVE for one in made)
+
+    def _unheard(self, now: datetime) -> bool:
+        """Whether the host's wish is open and our mind never came to it, as when its service is down for a while."""
+        wish = self.talk.request
+        young = wish.requested_at is not None and now - wish.requested_at < _WAITS_FOR_A_MIND
+        return is_open(wish) and not wish.attempts and young
 
     def _enter(self, now: datetime) -> None:
         """Since the last look we came into a room, perhaps into another one."""

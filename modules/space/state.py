@@ -47,6 +47,7 @@ class Conversation:
         pinned: what is worth keeping beyond a pause.
         points: what each speaker's latest messages were about, in a few words.
         request: the host's wish, and what came of it.
+        settled: the last wish that was met, for whoever asks after it when the talk has paused.
         last_activity_at: when somebody last spoke.
         joined_at: when we came in.
         cooldown_until: until then we only listen.
@@ -65,6 +66,7 @@ class Conversation:
     pinned: tuple[str, ...] = ()
     points: deque[str] = field(default_factory=lambda: deque(maxlen=POINTS_KEPT))
     request: HostRequest = field(default_factory=HostRequest)
+    settled: HostRequest = field(default_factory=HostRequest)
     last_activity_at: datetime | None = None
     joined_at: datetime | None = None
     cooldown_until: datetime | None = None
@@ -119,6 +121,7 @@ class Conversation:
     def reset(self) -> None:
         """Begin afresh; only what is pinned stays. Ask `is_idle` before new words are added."""
         self.pinned = (f"Repo: {self.repo}",) if self.repo else ()
+        self.settled = self.request if self.request.content else self.settled
         self.history.clear()
         self.points.clear()
         self.deeds.clear()
@@ -131,7 +134,7 @@ class Conversation:
     def leave(self, now: datetime) -> None:
         """Another room, or the same one anew: nothing of the talk before belongs to it."""
         self.reset()
-        self.pinned = ()
+        self.pinned, self.settled = (), HostRequest()
         self.joined_at, self.cooldown_until = now, None
         self.heard_at = self.opened_at = None
 

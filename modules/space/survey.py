@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.clock import Clock, parse_iso_or_none
-from common.constants import MINUTE_MS, SPACE_REPLAYED_REQUEST_MAX_AGE_MS
+from common.constants import DAY_MS, MINUTE_MS, SPACE_REPLAYED_REQUEST_MAX_AGE_MS
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from modules.commitments.naming import extract_fulfillment_url
@@ -28,6 +28,7 @@ from modules.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 _SHOWN_FULFILLED_MS = 30 * MINUTE_MS
 _OLD = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
 _ASKED_AT_ONCE = 8
+_REMEMBERED = timedelta(milliseconds=DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ class Surveyor:
         new = {entry.id for entry in batch}
         is_new = latest is not None and latest.id in new
         open_now = is_open(request)
-        work = self._work(request.content, request.requested_at)
+        meant = request if request.content else self._settled(now)
+        work = self._work(meant.content, meant.requested_at)
         mode = conversation_mode(latest.intent if latest else None)
         owner = self._owner(request.content) if open_now else None
         is_owner = owner == talk.me
@@ -134,7 +136,7 @@ class Surveyor:
             saturation=threshold,
             signal=saturation_signal(counts, threshold),
             escalation=escalation_level(request, now),
-            follow_up=follow_up(request, latest if is_new else None, work),
+            follow_up=follow_up(meant, latest if is_new else None, work),
             addressed=self._addressed(latest) if is_new else (),
             repo=talk.repo,
             pinned=talk.pinned,
@@ -171,6 +173,14 @@ class Surveyor:
             failed_last=bool(made) and made[-1].status in {"failed", "abandoned"},
             links=tuple(link for link in links if link),
         )
+
+    def _settled(self, now: datetime) -> HostRequest:
+        """The wish before the pause: nobody acts on it again, but the host may ask what became of it."""
+        settled = self.talk.settled
+        asked_at = settled.requested_at
+        if asked_at is None or now - asked_at > _REMEMBERED:
+            return HostRequest()
+        return replace(settled, fulfilled=True)
 
     def _promised(self, work: OwnWork) -> Promised:
         fulfilled = self.queue.get_recently_completed_commitments(_SHOWN_FULFILLED_MS)

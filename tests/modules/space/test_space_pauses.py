@@ -1,0 +1,90 @@
+"""What a pause costs and what it keeps: peers are heard out, a wish is not forgotten for want of a mind or of talk."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.modules.space.space_house import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
+from town.mind.types import ChatRequest, Thought
+from town.mind.wire import BadRequest
+
+
+def refuse(_: ChatRequest) -> Thought:
+    raise BadRequest("this model takes no such thing")
+
+
+@pytest.mark.parametrize(
+    ("words", "thoughts"),
+    [("Slate is quieter.", 1), ("marvin, what do you say?", 2)],
+    ids=["to nobody", "to us"],
+)
+async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_is_called(
+    room: Room, words: str, thoughts: int
+) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+        await rebecca.send_chat("Tin is loud.")
+        await marvin.hears("Tin is loud.")
+        await marvin.check()
+        marvin.later(4)
+        await rebecca.send_chat(words)
+        await marvin.hears(words)
+        outcome = await marvin.check()
+        assert len(room.world.mind.asked) == thoughts
+        assert (outcome.reason == "we had nothing to add a moment ago") is (thoughts == 1)
+        marvin.later(10)
+        await marvin.check()
+        assert len(room.world.mind.asked) == 2
+        assert words in room.world.mind.asked[-1].messages[-1].text
+
+
+async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+        await rebecca.send_chat("Tin is loud.")
+        await marvin.hears("Tin is loud.")
+        await marvin.check()
+        room.world.mind.answer = lambda _: speaks(TIN)
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+
+
+async def test_a_host_who_asks_after_a_wish_when_the_talk_has_paused_is_told_where_it_stands(room: Room) -> None:
+    link = "https://github.com/acme/site/issues/7"
+    async with room.soul("marvin", lambda _: speaks("Taken.", an_issue())) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
+        marvin.later(3600)
+        room.world.mind.answer = lambda _: declines()
+        await room.says("Did you do it?", marvin)
+        await marvin.check()
+        assert f"Answer with the link: {link}" in room.world.mind.asked[-1].messages[-1].text
+        marvin.later(90_000)
+        await room.says("Where is the issue?", marvin)
+        await marvin.check()
+        assert link not in room.world.mind.asked[-1].messages[-1].text
+    assert len(marvin.promised()) == 1
+
+
+async def test_a_wish_that_no_mind_could_hear_is_met_when_there_is_one_again(room: Room) -> None:
+    async with room.soul("marvin", refuse) as marvin:
+        await room.says(WISH, marvin)
+        for _ in range(6):
+            await marvin.check()
+            marvin.later(200)
+        assert marvin.promised() == []
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        marvin.later(400)
+        await marvin.check()
+        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+
+
+async def test_a_wish_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: Room) -> None:
+    async with room.soul("marvin", refuse) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        marvin.later(1900)
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        assert (await marvin.check()).reason == "nothing new was said"
+        assert marvin.promised() == []
