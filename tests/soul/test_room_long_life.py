@@ -32,7 +32,11 @@ NAMES = ("marvin", "rebecca")
 RECORD_BYTES = 12_000
 ROUNDS, ROUND_S, BREATH_S = 1_000, 25.0, 0.04
 WARM_UP = ROUNDS * 2 // 3
-MOST_GROWTH = 1.15
+MOST_GROWTH = 1.1
+_REST_S = 20.0
+_BOUNDED = {"HistoryEntry": SPACE_HISTORY_KEPT * len(NAMES), "_Read": 2048, "Delivery": 400, "Chat": 400}
+"""What is kept up to a number of its own, and for how many it may be at most."""
+
 _QUESTION = re.compile(r"note \d+|Good night")
 LAST = "Good night to all. What was best today?"
 
@@ -62,7 +66,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         await _send(guest, type="join", name="ada", id="ada-1", version="1")
         society.says(WISH)
         await society.until(lambda: bool(society.done()), 120, "the issue")
-        after_warm_up, said = 0, list[str]()
+        midway, said = Counter[str](), list[str]()
         for number in range(ROUNDS):
             assert isinstance(society.clock, Quick)
             society.clock.leap(ROUND_S)
@@ -71,8 +75,8 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
                 society.says(f"That makes note {number}. What do you think of it?")
             await asyncio.sleep(BREATH_S)
             if number == WARM_UP:
-                after_warm_up = _living_objects(society, said)
-        at_the_end = _living_objects(society, said)
+                midway = await _living_objects(society, said)
+        at_the_end = await _living_objects(society, said)
         society.says(LAST)
         await society.until(lambda: {chat.name for chat in society.host.chats()} >= set(NAMES), 120, "all still talk")
         said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
@@ -85,23 +89,29 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
     assert len(list(record.glob("chat.*.jsonl"))) == 5
     kept = _notes(record)
     assert kept == list(range(kept[0], ROUNDS))
-    assert at_the_end < after_warm_up * MOST_GROWTH
+    assert {kind for kind, most in _BOUNDED.items() if at_the_end[kind] > most} == set()
+    before, after = (
+        Counter({kind: n for kind, n in one.items() if kind not in _BOUNDED}) for one in (midway, at_the_end)
+    )
+    assert after.total() < before.total() * MOST_GROWTH, after - before
     with capfd.disabled():
         sys.stdout.write(
-            f"\na long talk of {ROUNDS} messages, {len(said)} of SOULs: {after_warm_up} objects of ours "
-            f"after two thirds of it, {at_the_end} at its end\n"
+            f"\na long talk of {ROUNDS} messages, {len(said)} of SOULs: {before.total()} objects of ours "
+            f"after two thirds of it, {after.total()} at its end\n"
         )
 
 
-def _living_objects(society: Society, said: list[str]) -> int:
-    """How many objects of the program live, those of the test let go."""
+async def _living_objects(society: Society, said: list[str]) -> Counter[str]:
+    """What of the program lives when the room has come to rest, those of the test let go."""
+    await society.passes(_REST_S)
     said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
     society.host.seen.clear()
     society.asked.clear()
     society.world.mind.asked.clear()
     gc.collect()
     ours = ("adapters.", "modules.", "soul.", "common.")
-    return sum(str(type(one).__module__).startswith(ours) for one in gc.get_objects())
+    kinds = (type(one) for one in gc.get_objects())
+    return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith(ours))
 
 
 def _notes(record: Path) -> list[int]:
