@@ -7,8 +7,8 @@ MINUTES ?= 0
 RUN ?= python -m
 SPREAD ?= -n auto --dist worksteal
 
-.PHONY: demo test check test-browser test-demo test-network test-interop test-crash test-security test-agentdojo test-model coverage \
-	bench lock clean help
+.PHONY: demo test check test-browser test-demo test-room test-network test-interop test-crash test-security test-agentdojo \
+	test-model coverage bench lock clean help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
@@ -28,6 +28,11 @@ test-browser: .venv/.dev ## the page, in a real browser
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
 	$(BIN)/python -m pytest tests/soul -m slow
+
+test-room: .venv/.dev ## rooms with whole SOULs in them: wishes, talk, owners' settings, two hosts on one network
+	bash .ci/need iproute2
+	$(BIN)/python -m pytest tests/adapters tests/scenarios tests/soul_room -m slow $(SPREAD) --timeout 300 \
+		--ignore tests/scenarios/test_scenario_room_day.py
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, open_connection, without_secrets
+from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, connect_to_room, without_secrets
 from adapters.space.intake import Intake
 from adapters.space.member import Member, NoticeKind
 from adapters.space.member_cycle import Connect, Discover, Wait
@@ -139,7 +139,7 @@ class Line:
 
     async def _visit(self, url: str) -> None:
         self.url = url
-        connection = await open_connection(url, keepalive_s=self._keepalive_s)
+        connection = await connect_to_room(url, keepalive_s=self._keepalive_s)
         if isinstance(connection, Unreached):
             self._member.ended(why=connection.why, refused=connection.refused)
             return

@@ -41,7 +41,7 @@ class _Straight(connect):
         return exc
 
 
-async def open_connection(url: str, *, keepalive_s: float) -> ClientConnection | Unreached:
+async def connect_to_room(url: str, *, keepalive_s: float) -> ClientConnection | Unreached:
     """A connection to the room at `url`, within `OPEN_WITHIN_S`; it pings every `keepalive_s` and waits as long."""
     try:
         async with asyncio.timeout(OPEN_WITHIN_S):

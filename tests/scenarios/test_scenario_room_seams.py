@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from adapters.space.types import Identified
 from modules.home import Home
 from modules.memory.types import Query
 from tests.living import PASSWORD, World
 from tests.scenarios.room_society import WISH, Asked, Society, open_society, quiet, says
 from town.mind.types import Thought
+
+pytestmark = pytest.mark.slow
 
 
 def _identities(society: Society, name: str) -> list[Identified]:

@@ -6,11 +6,15 @@ import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
+import pytest
+
 from adapters.space.types import Identified, Reflected, Typing
 from modules.space.life import CONFIG
 from modules.space.saturation import saturation_threshold
 from tests.living import World
 from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
+
+pytestmark = pytest.mark.slow
 
 LIVELY = {"checkIntervalMs": 2000, "cooldownMinMs": 3000, "cooldownMaxMs": 3000, "replyDelayMinMs": 500}
 OPINION = "What do you think about roofs made of tin?"

@@ -29,6 +29,8 @@ from tests.scenarios.room_society import (
 )
 from town.mind.types import Thought
 
+pytestmark = pytest.mark.slow
+
 FOUR = ("marvin", "rebecca", "peterben", "odile")
 
 

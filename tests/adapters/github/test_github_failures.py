@@ -117,6 +117,9 @@ async def test_a_redirect_to_another_server_is_not_followed(house: House, ada: G
 async def test_the_token_is_in_no_log_line_and_no_error(
     house: House, ada: GitHub, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # NOTE(self): a SOUL that lived in this process before may have told the libraries to be quiet.
+    for name in ("httpx", "httpcore", "github", "github.Requester"):
+        caplog.set_level(logging.DEBUG, logger=name)
     with caplog.at_level(logging.DEBUG):
         results: list[ApiResult[Any]] = [
             await ada.create_issue(REPO, "Beans", "…"),

@@ -23,6 +23,11 @@ IMPORTS_ALLOWED = {
     ("adapters/web/connecting.py", "socket"),  # the resolver
     ("adapters/web/transport.py", "ssl"),  # the certificates
     ("town/serving.py", "socket"),  # the town's own servers
+    # A room: its server, and the member's way to the one address that the owner or the local network named.
+    *((f"adapters/space/{name}.py", "websockets") for name in ("client_line", "connecting", "server", "server_doors")),
+    *(("adapters/space/server_line.py", name) for name in ("websockets", "socket")),
+    ("adapters/space/advertise.py", "socket"),  # an address in four bytes
+    ("adapters/space/discovery.py", "socket"),  # the resolver
 }
 # Calls that open a connection, or make what does, and where they may stand.
 CALLS = {
@@ -34,6 +39,8 @@ CALLS_ALLOWED = {
     ("adapters/web/connecting.py", "connect_tcp"),
     ("adapters/web/transport.py", "AsyncConnectionPool"),
     ("adapters/web/transport.py", "AnyIOBackend"),
+    ("adapters/space/discovery.py", "open_connection"),  # whether a room that was found answers
+    ("soul/commands/doctor_outside.py", "open_connection"),  # whether the room that is set answers
 }
 CLIENTS = {"AsyncClient": "transport", "AsyncOpenAI": "http_client"}
 QUICK = {"get", "post", "put", "patch", "delete", "head", "options", "request", "stream", "Client"}

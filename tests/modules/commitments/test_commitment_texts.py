@@ -77,7 +77,7 @@ def test_the_room_hears_the_title_and_never_the_body() -> None:
 
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
-def test_one_promise_makes_at_most_five_issues_and_more_than_one_only_where_host_or_owner_wanted_them(count: object, drafts: int) -> None:
+def test_a_promise_makes_five_issues_at_most_and_several_only_for_host_or_owner(count: object, drafts: int) -> None:
     assert len(work_of(queued(count=count, hostWish=True)).drafts) == drafts
     assert len(work_of(queued(count=count)).drafts) == 1
 
