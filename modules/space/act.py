@@ -15,6 +15,7 @@ from adapters.space.client import SpaceClient
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.clock import Clock
+from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.commitments.types import QueuedCommitment
 from modules.scheduler.types import Outcome
@@ -35,6 +36,8 @@ from modules.space.types import HistoryEntry
 
 _PAUSE_S, _LONGEST_PAUSE_S = 5.0, 300.0
 _MOST_TRIES = 3
+_ASK_FOR_LEAVE_S = 60.0
+_ALL_ARE_IN = timedelta(seconds=15)
 _SPOKE = "spoke"
 _TRACE_CHARS = 4000
 
@@ -79,6 +82,8 @@ class Participation:
     _told: str = field(default="", init=False)
     _questions: Counter[str] = field(default_factory=Counter, init=False)
     _listens_until: datetime | None = field(default=None, init=False)
+    _silences: int = field(default=0, init=False)
+    _spent_until: float = field(default=0.0, init=False)
 
     async def check(self) -> Outcome:
         """Look once, and say something if there is something to say."""
@@ -98,8 +103,8 @@ class Participation:
         opens = self._opens()
         if not (self._waiting or opens or is_open(self.talk.request)):
             return Outcome(ran=False, reason="nothing new was said")
-        if self._only_listens(now):
-            return Outcome(ran=False, reason="we had nothing to add a moment ago")
+        if why_not := self._holds_back(now):
+            return Outcome(ran=False, reason=why_not)
         return await self._guarded(config, opens=opens)
 
     def given_up(self, commitment: QueuedCommitment) -> None:
@@ -119,13 +124,28 @@ class Participation:
             return "we have just spoken"
         return "the mind failed a moment ago" if self.clock.monotonic() < self._not_before else ""
 
-    def _only_listens(self, now: datetime) -> bool:
-        """Peers talk, and we were silent a moment ago: we hear them out before we think again. Whoever calls us may."""
-        if self._listens_until is None or now >= self._listens_until or is_open(self.talk.request):
-            return False
-        return bool(self._waiting) and not any(
-            entry.is_host or parse_addressed(entry.content, (self.talk.me,)) for entry in self._waiting
-        )
+    def _holds_back(self, now: datetime) -> str:
+        """Why we only listen although there is something new, "" if we think about it."""
+        joined, wish = self.talk.joined_at, self.talk.request
+        if is_open(wish):
+            if joined is None or wish.requested_at is None or now - joined >= _ALL_ARE_IN:
+                return ""
+            return "others may still be coming in" if joined - wish.requested_at >= _ALL_ARE_IN else ""
+        if any(entry.is_host for entry in self._waiting):
+            return ""
+        if self.clock.monotonic() < self._spent_until:
+            self._waiting.clear()
+            return "the day's budget allows no talk of our own"
+        if not self._waiting or any(parse_addressed(entry.content, (self.talk.me,)) for entry in self._waiting):
+            return ""
+        listens = self._listens_until is not None and now < self._listens_until
+        return "we had nothing to add a moment ago" if listens else ""
+
+    def _hears_out(self, scene: Scene, config: SpaceConfig) -> None:
+        """We had nothing to say: we hear peers out before we think again, each time longer, until the host speaks."""
+        self._silences = 1 if scene.from_host else self._silences + 1
+        pause_ms = min(config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
+        self._listens_until = self.clock.now() + timedelta(milliseconds=pause_ms)
 
     def _opens(self) -> bool:
         return not self._waiting and bool(
@@ -146,7 +166,7 @@ class Participation:
         except Fatal:
             raise
         except BudgetExceeded as error:
-            await self._put_off(error, error.retry_after or _LONGEST_PAUSE_S)
+            await self._spent(error, batch)
             return Outcome(ran=False, reason=str(error))
         except Exception as error:
             self._tries += 1
@@ -208,7 +228,7 @@ class Participation:
             return await self._ask_for_repo(scene, config)
         if resolved.wish is None:
             if decided is not None and not scene.is_open:
-                self._listens_until = self.clock.now() + timedelta(milliseconds=config.cooldown_min_ms)
+                self._hears_out(scene, config)
             return await self._silent(resolved, scene, asked=decided is not None)
         spoken = await self.speaker.say(resolved.wish, scene, config)
         self._hear(spoken.heard)
@@ -249,6 +269,12 @@ class Participation:
     def _answered(self, batch: Sequence[HistoryEntry]) -> None:
         done = {entry.id for entry in batch}
         self._waiting = [entry for entry in self._waiting if entry.id not in done]
+
+    async def _spent(self, error: BudgetExceeded, batch: Sequence[HistoryEntry]) -> None:
+        """No talk of our own until there is a budget again; what the host says and wishes is still tried."""
+        self._answered(batch)
+        self._spent_until = self.clock.monotonic() + (error.retry_after or _LONGEST_PAUSE_S)
+        await self._put_off(error, _ASK_FOR_LEAVE_S)
 
     async def _put_off(self, error: Exception, seconds: float) -> None:
         self._not_before = self.clock.monotonic() + seconds

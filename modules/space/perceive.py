@@ -84,10 +84,10 @@ class Perceiver:
         return any(one.status in LIVE for one in made)
 
     def _unheard(self, now: datetime) -> bool:
-        """Whether the host's wish is open and our mind never came to it, as when its service is down for a while."""
+        """Whether the host's wish is open and nobody came to it, as when no mind answers for a while."""
         wish = self.talk.request
         young = wish.requested_at is not None and now - wish.requested_at < _WAITS_FOR_A_MIND
-        return is_open(wish) and not wish.attempts and young
+        return is_open(wish) and not wish.attempts and wish.claimed_until is None and young
 
     def _enter(self, now: datetime) -> None:
         """Since the last look we came into a room, perhaps into another one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from modules.llm_gateway.types import Usage
 from tests.modules.space.space_house import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest
@@ -35,6 +36,58 @@ async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_i
         await marvin.check()
         assert len(room.world.mind.asked) == 2
         assert words in room.world.mind.asked[-1].messages[-1].text
+
+
+async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+
+        async def thinks_again_after(seconds: float) -> bool:
+            marvin.later(seconds)
+            thoughts = len(room.world.mind.asked)
+            words = f"Slate is quieter by {thoughts} and {seconds}."
+            await rebecca.send_chat(words)
+            await marvin.hears(words)
+            await marvin.check()
+            return len(room.world.mind.asked) > thoughts
+
+        assert [await thinks_again_after(wait) for wait in (0, 11, 11, 11)] == [True, True, False, True]
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert [await thinks_again_after(wait) for wait in (5, 6)] == [False, True]
+
+
+async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_wish(room: Room) -> None:
+    budget = {"BUDGET_TOKENS_PER_DAY": "100000"}
+    mind = room.soul("marvin", lambda _: speaks(TIN), settings=budget)
+    async with room.member("rebecca", ("social",)) as rebecca, mind as marvin:
+        wall = marvin.life.app.rails.budget
+        asked = {"model": "test-mind", "messages": [], "max_tokens": 10}
+        reserved = await wall.reserve(asked, purpose="space-participation", importance="mention")
+        await wall.settle(reserved, Usage(40_000, 1_000), 0)
+        for words in ("Tin is loud.", "Slate is quieter."):
+            await rebecca.send_chat(words)
+            await marvin.hears(words)
+            assert "budget" in (await marvin.check()).reason
+            marvin.later(61)
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+
+
+async def test_an_old_wish_is_left_alone_while_others_may_still_be_coming_in(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        marvin.later(60)
+        marvin.space.participation.talk.joined_at = marvin.clock.now()
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        assert (await marvin.check()).reason == "others may still be coming in"
+        marvin.later(15)
+        for _ in range(3):
+            await marvin.check()
+            marvin.later(10)
+        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
 
 
 async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
