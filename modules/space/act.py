@@ -210,6 +210,7 @@ class Participation:
         decided = await self.decider.decide(scene, config)
         if scene.is_owner:
             self.talk.request = count_attempt(self.talk.request)
+            self.talk.last_activity_at = self.clock.now()
         if decided.decision is None:
             await self.teller.decided("Decision", decided.error, scene, line="warn", data={"act": "undecided"})
         elif decided.decision.adjust_behavior:

@@ -195,8 +195,8 @@ class Decider:
 
 
 def _importance(scene: Scene) -> Importance:
-    """A wish that is ours to meet comes before all talk, and words of the host before those of peers."""
-    if scene.is_open and scene.is_owner:
+    """A wish that is ours to meet or to tell of comes before all talk, and words of the host before those of peers."""
+    if (scene.is_open and scene.is_owner) or scene.is_settled:
         return "commitment"
     return "mention" if scene.from_host or scene.is_open else "own"
 

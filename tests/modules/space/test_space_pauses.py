@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modules.llm_gateway.types import Usage
+from modules.space.targets import conversation_thread_uri
 from tests.modules.space.space_house import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest
@@ -131,6 +132,7 @@ async def test_a_wish_that_no_mind_could_hear_is_met_when_there_is_one_again(roo
         marvin.later(400)
         await marvin.check()
         assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+        assert marvin.promised()[0].source_thread_uri == conversation_thread_uri("host", WISH)
 
 
 async def test_a_wish_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: Room) -> None:
