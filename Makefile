@@ -29,10 +29,11 @@ test-browser: .venv/.dev ## the page, in a real browser
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
 	$(BIN)/python -m pytest tests/soul -m slow
 
-test-room: .venv/.dev ## rooms with whole SOULs in them: wishes, talk, owners' settings, two hosts on one network
+test-room: .venv/.dev ## rooms with whole SOULs in them: wishes, talk, owners' settings, a day of ten
 	bash .ci/need iproute2
 	$(BIN)/python -m pytest tests/adapters tests/scenarios tests/soul_room -m slow $(SPREAD) --timeout 300 \
 		--ignore tests/scenarios/test_scenario_room_day.py
+	$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh

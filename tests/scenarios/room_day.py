@@ -1,0 +1,333 @@
+"""A day in one room: a real server and its record, ten whole SOULs, their minds and GitHub over HTTP, on one clock.
+
+Everything but the time is as in life. The loops of a SOUL are run by `Rhythm` instead of the timer library, which knows
+the machine's time only; each keeps its own interval while the room is awake. In a room that has been silent for a while
+a look that finds nothing changes nothing, so it comes less often; news wake it at once, as they do in the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.hosting import LogLevel
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event, Said
+from common.clock import parse_iso
+from common.files import write_atomic
+from common.result import Ok
+from modules.commitments.types import QueuedCommitment
+from modules.console import SilentConsole
+from modules.home import Home
+from modules.journal.types import StoredEntry
+from modules.scheduler.types import Outcome
+from soul.app import App, open_soul
+from soul.space import look_when_spoken_to
+from tests.living import KEY, PASSWORD, settings_of, write_home
+from tests.scenarios.room_day_clock import DayClock
+from tests.scenarios.room_day_people import PEOPLE, Person
+from tests.scenarios.room_day_script import BOARD, HARBOUR, KEEPER, SEEDED
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.github.faults import Faults as GitHubFaults
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.mind.faults import Fault as MindFault
+from town.mind.faults import Faults as MindFaults
+from town.mind.scripted import MODEL, ScriptedMind
+from town.mind.service import model_app
+from town.serving import serve
+
+BUDGET_TOKENS = "4000000"
+"""Twice the default: a room may use half of it, and this one talks with its host from morning to night."""
+_SEED = 11
+_QUIET_S, _SILENT_S = 60.0, 360.0
+_SLOWER_S, _SLOWEST_S = 20.0, 60.0
+_REST_S = 120.0
+_HOURLY = {"heartbeat": 3600.0, "sessions": 600.0, "control": 600.0, "identity-watch": 600.0}
+_LOOPS = ("heartbeat", "sessions", "session-refresh", "control", "identity-watch")
+
+
+@dataclass
+class Onlooker:
+    """The host's eyes."""
+
+    seen: list[Event] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+    said_last: datetime | None = None
+
+    def happened(self, event: Event) -> None:
+        self.seen.append(event)
+        if isinstance(event, Said):
+            self.said_last = parse_iso(event.timestamp)
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        self.logged.append(f"{level} {message} {detail}")
+
+    @property
+    def said(self) -> list[Said]:
+        return [event for event in self.seen if isinstance(event, Said)]
+
+
+@dataclass
+class Place:
+    """All that is there beside the SOULs."""
+
+    root: Path
+    clock: DayClock
+    network: Network
+    atproto_url: str
+    github: GitHubNetwork
+    github_url: str
+    github_faults: GitHubFaults
+    model_url: str
+    mind_faults: MindFaults
+    host: Onlooker
+    tokens: dict[str, str]
+    owner_did: str
+    server: SpaceServer | None = None
+    port: int = 0
+
+    async def open_room(self) -> None:
+        """Let the server run; on the port that it had."""
+        self.server = SpaceServer(ChatLog(self.root / "space"), self.host, clock=self.clock)
+        started = await self.server.start(self.port)
+        assert isinstance(started, Ok), started
+        self.port = started.data
+
+    async def close_room(self) -> None:
+        """In order: members are told, and have their three seconds."""
+        assert self.server
+        self.server.broadcast_shutdown()
+        await self.clock.sleep(3)
+        await self.server.stop()
+        self.server = None
+
+    def says(self, text: str) -> None:
+        assert self.server
+        self.server.broadcast_from_host(text)
+
+    def mind_fails(self) -> None:
+        self.mind_faults.arm(MindFault("bad_gateway", times=1_000_000))
+
+    def home_of(self, person: Person) -> Home:
+        """A home of its own, made once."""
+        root = self.root / person.name
+        if root.exists():
+            return Home.at(root)
+        self.network.create_account(f"{person.name}.test", PASSWORD, display_name=person.name.capitalize())
+        github = (
+            {}
+            if person.social_only
+            else {
+                "AGENT_GITHUB_USERNAME": person.name,
+                "AGENT_GITHUB_TOKEN": self.tokens[person.name],
+            }
+        )
+        home = write_home(
+            root,
+            person.name,
+            OWNER_BLUESKY_SOCIAL_HANDLE_DID=self.owner_did,
+            ATPROTO_SERVICE_URL=self.atproto_url,
+            AI_GATEWAY_BASE_URL=f"{self.model_url}/v1",
+            AI_GATEWAY_MODEL=MODEL,
+            GITHUB_API_URL=self.github_url,
+            SPACE_URL=f"ws://127.0.0.1:{self.port}",
+            BUDGET_TOKENS_PER_DAY=BUDGET_TOKENS,
+            SOUL_SPEED="1",
+            SOUL_TIMEZONE="UTC",
+            **github,
+        )
+        write_atomic(home.soul, person.soul)
+        write_atomic(home.self_md, person.self_md)
+        return home
+
+
+@dataclass
+class Figures:
+    """What is left of a SOUL's day when it is over."""
+
+    errors: list[StoredEntry] = field(default_factory=list)
+    decisions: list[StoredEntry] = field(default_factory=list)
+    promises: list[QueuedCommitment] = field(default_factory=list)
+
+
+class Soul:
+    """One SOUL of the room, that can be ended and woken again in the same home."""
+
+    def __init__(self, place: Place, person: Person) -> None:
+        self.person = person
+        self.console = SilentConsole()
+        self.figures = Figures()
+        self._place = place
+        self._home = place.home_of(person)
+        self._ended = asyncio.Event()
+        self._living: asyncio.Task[None] | None = None
+        self._lives = 0
+
+    @property
+    def name(self) -> str:
+        return self.person.name
+
+    @property
+    def usage(self) -> Path:
+        return self._home.memory / "llm-usage.jsonl"
+
+    def wake(self) -> None:
+        self._ended.clear()
+        self._living = asyncio.create_task(self._live(), name=f"soul:{self.name}")
+
+    async def end(self) -> None:
+        self._ended.set()
+        if self._living:
+            await self._living
+        self._living = None
+
+    async def _live(self) -> None:
+        clock = self._place.clock
+        self._lives += 1
+        rng = random.Random(f"{_SEED}:{self.name}:{self._lives}")
+        async with open_soul(
+            settings_of(self._home),
+            self._home,
+            console=self.console,
+            clock=clock,
+            rng=rng,
+            social_only=self.person.social_only,
+        ) as app:
+            await app.wake()
+            try:
+                await Rhythm(app, clock, self._place.host).keep(self._ended)
+            finally:
+                await self._remember(app)
+
+    async def _remember(self, app: App) -> None:
+        journal = app.rails.journal
+        self.figures.errors = await journal.recent(100_000, kinds=["error"])
+        self.figures.decisions = await journal.recent(100_000, kinds=["decision"])
+        self.figures.promises = app.promises.queue.all()
+
+
+@dataclass
+class Rhythm:
+    """Runs the loops of one SOUL on the day's clock, as `App.run` does on the machine's."""
+
+    app: App
+    clock: DayClock
+    host: Onlooker
+    _sooner: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+
+    async def keep(self, ended: asyncio.Event) -> None:
+        """Until `ended`."""
+        app = self.app
+        lives: list[Awaitable[None]] = [
+            app.rails.outside.room.run(),
+            app.promises.loop.keep_awake(self),
+            look_when_spoken_to(app.space, app.scheduler),
+            app._drain_when_woken(),
+            self._beat(app.space.loop.name, self._next_look),
+            self._beat(app.promises.loop.name, self._next_step),
+            self._beat("outbox", self._next_drain),
+            *(self._beat(name, self._seldom(name)) for name in _LOOPS),
+        ]
+        tasks = [asyncio.ensure_future(life) for life in lives]
+        stop = asyncio.create_task(ended.wait())
+        try:
+            await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await app.scheduler.stop()
+            for task in (stop, *tasks):
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    async def _beat(self, name: str, next_in_s: Callable[[float | None], Awaitable[float]]) -> None:
+        while True:
+            outcome = await self.app.scheduler.run_guarded(name)
+            sooner = self._sooner[name]
+            sooner.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(sooner.wait(), await next_in_s(outcome.next_in_s))
+
+    async def run_guarded(self, name: str) -> Outcome:
+        """As the scheduler, for what wakes a loop."""
+        return await self.app.scheduler.run_guarded(name)
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None:
+        """As the scheduler."""
+        asyncio.get_running_loop().call_later(seconds, self._sooner[name].set)
+
+    def interval(self, name: str) -> float:
+        return self.app.scheduler._intervals[name]
+
+    def silent_s(self) -> float:
+        """How long nobody has spoken."""
+        said = self.host.said_last
+        return (self.clock.now() - said).total_seconds() if said else 0.0
+
+    async def _next_look(self, wished: float | None) -> float:
+        own = wished or self.interval(self.app.space.loop.name)
+        silent = self.silent_s()
+        if silent < _QUIET_S or self.app.space.participation.talk.request.cycles:
+            return own
+        return max(own, _SLOWER_S if silent < _SILENT_S else _SLOWEST_S)
+
+    async def _next_step(self, wished: float | None) -> float:
+        own = wished or self.interval(self.app.promises.loop.name)
+        return own if self.app.promises.queue.live() else max(own, _REST_S)
+
+    async def _next_drain(self, wished: float | None) -> float:
+        counts = await self.app.rails.outbox.counts()
+        own = wished or self.interval("outbox")
+        return own if counts.get("pending") or counts.get("sending") else max(own, _REST_S)
+
+    def _seldom(self, name: str) -> Callable[[float | None], Awaitable[float]]:
+        async def next_in_s(wished: float | None) -> float:
+            return max(wished or self.interval(name), _HOURLY.get(name, 0.0))
+
+        return next_in_s
+
+
+@asynccontextmanager
+async def open_place(root: Path) -> AsyncIterator[Place]:
+    """Everything but the SOULs, with the room open."""
+    clock = DayClock()
+    network, github = Network(clock=clock), GitHubNetwork(clock=clock)
+    owner = network.create_account("owner.test", PASSWORD)
+    keeper = github.create_account(KEEPER)
+    tokens = {one.name: github.create_account(one.name).token for one in PEOPLE if not one.social_only}
+    for full_name in (HARBOUR, BOARD):
+        repo = github.create_repo(keeper, full_name.partition("/")[2], collaborators=list(tokens))
+        if full_name == BOARD:
+            github.open_issue(repo, keeper, title=SEEDED, body="It is only called the bench.")
+    github_faults, mind_faults = GitHubFaults(random.Random(_SEED)), MindFaults()
+    async with AsyncExitStack() as stack:
+        place = Place(
+            root=root,
+            clock=clock,
+            network=network,
+            atproto_url=await stack.enter_async_context(serve(atproto_app(network))),
+            github=github,
+            github_url=await stack.enter_async_context(serve(github_app(github, faults=github_faults))),
+            github_faults=github_faults,
+            model_url=await stack.enter_async_context(
+                serve(model_app(ScriptedMind(seed=_SEED), api_key=KEY, faults=mind_faults))
+            ),
+            mind_faults=mind_faults,
+            host=Onlooker(),
+            tokens=tokens,
+            owner_did=owner.did,
+        )
+        await place.open_room()
+        yield place
+        if place.server:
+            await place.close_room()

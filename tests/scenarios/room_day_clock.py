@@ -1,0 +1,116 @@
+"""Simulated time for a whole day in one process: the event loop's own clock moves only when nobody has anything to do.
+
+The server, the members, the model service, GitHub and every SOUL live in one loop and read one time from it. That loop
+knows when all of them are at rest: nothing is ready to run, no socket has anything to read, and no thread works (but
+for those that wait for the loop themselves, as PyGithub's do). Then the time jumps to the next moment that somebody
+waits for, at most a second at once. Bytes on their way over loopback lie in the reader's socket as soon as the write
+returns, so what was sent is seen before the jump; if a machine should ever hand them over late, the answer comes some
+simulated seconds later, as it may in life.
+
+Every wait of the program is a wait of the loop (`Clock.sleep`, deadlines, keepalive of sockets, servers that close what
+is idle), so all of them keep their proportions. Only the figures of real time that libraries note for themselves do not
+move along; nothing here depends on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import selectors
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+MORNING = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
+
+_LONGEST_JUMP_S = 1.0
+_LOOK_AT_THREADS_S = 0.05
+_TURNS_OF_A_TICK = 6
+_WAITS_FOR_THE_LOOP = "adapters.github"
+
+
+class DayLoop(asyncio.SelectorEventLoop):
+    """An event loop in which waiting takes no time. `jumps` counts how often time moved on."""
+
+    def __init__(self) -> None:
+        self.moment = 0.0
+        self.jumps = 0
+        self.threads_at_work = 0
+        super().__init__(_Patience(self))
+
+    def time(self) -> float:
+        return self.moment
+
+    def run_in_executor(
+        self,
+        executor: Any,
+        func: Callable[[*Ts], T],
+        *args: *Ts,
+    ) -> asyncio.Future[T]:
+        """As any loop; what works in a thread holds up the time."""
+        working = super().run_in_executor(executor, func, *args)
+        if not _waits_for_the_loop(func):
+            self.threads_at_work += 1
+            working.add_done_callback(self._back)
+        return working
+
+    def _back(self, _: asyncio.Future[Any]) -> None:
+        self.threads_at_work -= 1
+
+
+def _waits_for_the_loop(func: Callable[..., object]) -> bool:
+    """Whether a thread is only there to make a library believe that it speaks with the network."""
+    while isinstance(func, functools.partial):
+        func = func.args[0] if func.args else func.func
+    return str(getattr(func, "__module__", "")).startswith(_WAITS_FOR_THE_LOOP)
+
+
+class DayClock:
+    """What the program asks of time, told by the loop: `MORNING`, and all that was waited since."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def now(self) -> datetime:
+        return MORNING + timedelta(seconds=self._loop.time())
+
+    def monotonic(self) -> float:
+        return 1000.0 + self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+    async def until(self, seconds: float) -> None:
+        """Wait for a moment of the day, in seconds since it began."""
+        await self.sleep(seconds - self._loop.time())
+
+
+class _Patience(selectors.DefaultSelector):
+    """Where the loop would wait: it looks at sockets and threads, and lets time jump when both are quiet."""
+
+    def __init__(self, day: DayLoop) -> None:
+        super().__init__()
+        self._day = day
+        self._turns = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._turns += 1
+        ready = super().select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        while timeout is None or self._day.threads_at_work:
+            if ready := super().select(_LOOK_AT_THREADS_S):
+                return ready
+        if self._turns > _TURNS_OF_A_TICK:
+            self._turns = 0
+            os.sched_yield()
+            if ready := super().select(0):
+                return ready
+        self._turns = 0
+        self._day.moment += min(timeout, _LONGEST_JUMP_S)
+        self._day.jumps += 1
+        return []

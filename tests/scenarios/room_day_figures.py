@@ -1,0 +1,232 @@
+"""What a day in a room comes to, in figures: who spoke, who repeated what, what became of wishes, the cost. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from adapters.space.types import HOST, Said
+from common.clock import parse_iso
+from common.constants import ENSEMBLE_ECHO_THRESHOLD
+from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
+from common.text.stems import tokenize_with_stemming
+from modules.commitments.types import QueuedCommitment
+from modules.space.checks import check_echo_opener, check_empty_promise, check_list
+from modules.space.requests import is_done_chat
+from modules.space.targets import conversation_thread_uri
+from tests.scenarios.room_day_clock import MORNING
+from tests.scenarios.room_day_course import Record, at
+from tests.scenarios.room_day_people import PEOPLE
+from tests.scenarios.room_day_script import WISHES, Line
+from town.mind.bank import load_bank
+
+NAMES = frozenset(person.name for person in PEOPLE)
+THIRDS = (("07:00", "12:20"), ("12:20", "17:40"), ("17:40", "23:00"))
+
+_PAUSE = timedelta(minutes=5)
+_SILENCE = timedelta(minutes=10)
+_MINUTE = timedelta(minutes=1)
+_NEAR_VERBATIM = 0.9
+_PARTNERS, _POOL = 10, 20
+_IN_HAND: tuple[str, ...] = tuple(load_bank().room["queued"])
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """A message that says again what was said; `score` by the ensemble."""
+
+    at: str
+    name: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one wish: the promises made for it, and the lines that told of it."""
+
+    wish: Line
+    promises: tuple[QueuedCommitment, ...]
+    makers: tuple[str, ...]
+    done: tuple[str, ...]
+
+
+class Day:
+    """Reads a record."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.said = sorted((one for one in record.events if isinstance(one, Said)), key=lambda one: one.timestamp)
+        self.by_agents = [one for one in self.said if not one.by_host]
+        spoken = [
+            (name, entry.entry.data)
+            for name, figures in record.souls.items()
+            for entry in figures.decisions
+            if entry.entry.data.get("act") == "spoke"
+        ]
+        self._promising = {(name, data["message"]) for name, data in spoken if data.get("commitments")}
+
+    def conversations(self) -> list[list[Said]]:
+        """What was said without a pause that makes agents begin anew."""
+        talks: list[list[Said]] = []
+        last: datetime | None = None
+        for one in self.said:
+            moment = parse_iso(one.timestamp)
+            if last is None or moment - last > _PAUSE:
+                talks.append([])
+            talks[-1].append(one)
+            last = moment
+        return talks
+
+    def is_talk(self, said: Said) -> bool:
+        """Words of an agent that stand for themselves: no announcement, no promise."""
+        return not (said.by_host or is_done_chat(said.content) or (said.name, said.content) in self._promising)
+
+    def per_third(self) -> dict[str, tuple[int, ...]]:
+        """How often each agent spoke in each third of the waking day."""
+        bounds = [tuple(MORNING + timedelta(seconds=at(clock)) for clock in third) for third in THIRDS]
+        counts = Counter(
+            (one.name, number)
+            for one in self.by_agents
+            for number, (begins, ends) in enumerate(bounds)
+            if begins <= parse_iso(one.timestamp) < ends
+        )
+        return {name: tuple(counts[name, number] for number in range(len(bounds))) for name in sorted(NAMES)}
+
+    def echoes(self) -> list[list[Echo | None]]:
+        """For each conversation, for each of the agents' messages: what it repeats, as the product itself compares."""
+        return [list(self._echoes(talk)) for talk in self.conversations()]
+
+    def _echoes(self, talk: Sequence[Said]) -> Iterator[Echo | None]:
+        for number, one in enumerate(talk):
+            if not self.is_talk(one):
+                continue
+            pool = [other.content for other in talk[max(0, number - _POOL) : number] if not other.by_host]
+            stems = len(tokenize_with_stemming(one.content, NAMES))
+            found = find_semantic_echo_ensemble(
+                one.content, pool[-_PARTNERS:], pool, ENSEMBLE_ECHO_THRESHOLD, novelty_threshold(stems), names=NAMES
+            )
+            yield Echo(one.timestamp[11:19], one.name, one.content, found.score) if pool and found.is_echo else None
+
+    def longest_chain(self) -> int:
+        """The most echoes in a row."""
+        longest = 0
+        for talk in self.echoes():
+            run = 0
+            for echo in talk:
+                run = run + 1 if echo else 0
+                longest = max(longest, run)
+        return longest
+
+    def repeats(self) -> list[tuple[Said, Said]]:
+        """Pairs within a conversation that are nearly the same, letter by letter."""
+        found = []
+        for talk in self.conversations():
+            words = [one for one in talk if self.is_talk(one)]
+            for number, one in enumerate(words):
+                found += [(other, one) for other in words[:number] if _alike(_bare(other), _bare(one))]
+        return found
+
+    def since_host(self) -> list[int]:
+        """How much talk followed each message of the host, and each opener in a quiet room, before the next."""
+        counts = [0]
+        for talk in self.conversations():
+            counts.append(0)
+            for one in talk:
+                if one.by_host:
+                    counts.append(0)
+                elif self.is_talk(one):
+                    counts[-1] += 1
+        return counts
+
+    def openers(self) -> list[Said]:
+        """Talk of agents that broke a long silence."""
+        opened = [
+            after
+            for before, after in pairwise(self.said)
+            if self.is_talk(after) and parse_iso(after.timestamp) - parse_iso(before.timestamp) >= _SILENCE
+        ]
+        return [*self.said[:1], *opened] if self.said and not self.said[0].by_host else opened
+
+    def between_openers(self) -> list[timedelta]:
+        moments = [parse_iso(one.timestamp) for one in self.openers()]
+        return [after - before for before, after in pairwise(moments)]
+
+    def outcomes(self) -> list[Outcome]:
+        """Of each wish of the host."""
+        return [self._outcome(line) for line in self.record.lines if line.kind in WISHES]
+
+    def _outcome(self, wish: Line) -> Outcome:
+        thread = conversation_thread_uri(HOST, wish.text)
+        made = [
+            (name, promise)
+            for name, figures in self.record.souls.items()
+            for promise in figures.promises
+            if promise.source_thread_uri == thread
+        ]
+        told = {f"{promise.id}": promise for _, promise in made}
+        links = [link for promise in told.values() for link in _links(promise)]
+        done = [
+            one.content
+            for one in self.by_agents
+            if is_done_chat(one.content) and any(one.content.endswith(link) for link in links)
+        ]
+        return Outcome(wish, tuple(promise for _, promise in made), tuple(name for name, _ in made), tuple(done))
+
+    def answers_to(self, follow_up: Line) -> list[str]:
+        """What an agent said of a wish within a minute after it was asked for it: its link, or that it is in hand."""
+        asked = MORNING + timedelta(seconds=follow_up.at)
+        outcome = next(one for one in self.outcomes() if one.wish.text == follow_up.asks)
+        links = [link for promise in outcome.promises for link in _links(promise)]
+        soon = (one for one in self.by_agents if timedelta() <= parse_iso(one.timestamp) - asked < _MINUTE)
+        told = (*links, *_IN_HAND)
+        return [one.content for one in soon if one.name in outcome.makers and any(word in one.content for word in told)]
+
+    def forbidden(self) -> list[Said]:
+        """Talk that should never have been said, by its form."""
+        checks = (check_list, check_echo_opener, check_empty_promise)
+        return [one for one in self.by_agents if self.is_talk(one) and any(check(one.content) for check in checks)]
+
+    def errors(self) -> list[str]:
+        """Journal lines on errors that are bugs, not weather."""
+        return [
+            f"{name}: {entry.entry.summary} {entry.entry.reason}"
+            for name, figures in self.record.souls.items()
+            for entry in figures.errors
+            if entry.entry.line == "error" or entry.entry.data.get("trace")
+        ]
+
+    def calls(self) -> dict[str, Counter[str]]:
+        """Calls of the model by agent and purpose."""
+        return {name: Counter(str(call["purpose"]) for call in calls) for name, calls in self.record.usage.items()}
+
+    def tokens(self) -> dict[str, int]:
+        """Tokens in and out, by agent."""
+        return {
+            name: sum(int(call["input"]) + int(call["output"]) for call in calls)
+            for name, calls in self.record.usage.items()
+        }
+
+
+def _links(promise: QueuedCommitment) -> Iterator[str]:
+    result = promise.result or {}
+    yield from (str(issue["url"]) for issue in result.get("issues", ()))
+    yield from (str(result[key]) for key in ("url",) if result.get(key))
+    if uri := result.get("uri"):
+        yield str(uri).rsplit("/", 1)[-1]
+
+
+def _bare(said: Said) -> str:
+    """The words without whom they are spoken to."""
+    text = said.content
+    first, _, rest = text.partition(" ")
+    return (rest if first.rstrip(",:").lower() in NAMES else text).casefold()
+
+
+def _alike(one: str, other: str) -> bool:
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    return matcher.real_quick_ratio() >= _NEAR_VERBATIM and matcher.ratio() >= _NEAR_VERBATIM

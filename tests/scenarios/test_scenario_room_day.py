@@ -1,0 +1,128 @@
+"""A day in a room with ten SOULs: twenty-four simulated hours over real sockets, with restarts and outages.
+
+The day is lived once for all tests here; what each of them proves is read from its record. `make test-room` shows the
+figures as a table.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from adapters.space.types import Joined
+from common.clock import parse_iso
+from common.constants import SPACE_MAX_CHAT_U16
+from modules.space.saturation import saturation_threshold
+from tests.scenarios.room_day_clock import MORNING
+from tests.scenarios.room_day_course import OUTAGE, RESTARTS, live_a_day
+from tests.scenarios.room_day_figures import NAMES, Day
+from tests.scenarios.room_day_people import PEOPLE
+from tests.scenarios.room_day_report import table
+from tests.scenarios.room_day_script import WISHES
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+MOST_ECHOES = 0.03
+"""Of all talk. Two may say the same within the second in which neither can have heard the other."""
+IN_FLIGHT = len(PEOPLE) // 3
+"""Messages on their way when the last that was wanted is heard."""
+MOST_CALLS, MOST_TOKENS = 450, 1_600_000
+SOCIAL = {person.name for person in PEOPLE if person.social_only}
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
+    lived = Day(live_a_day(tmp_path_factory.mktemp("day")))
+    print(table(lived))  # noqa: T201 - the figures are what `make test-room` is for
+    return lived
+
+
+def test_every_soul_speaks_in_each_third_of_the_waking_day(day: Day) -> None:
+    silent = {name: counts for name, counts in day.per_third().items() if not all(counts)}
+    assert silent == {}
+
+
+def test_nobody_repeats_what_was_said(day: Day) -> None:
+    talk = [echo for conversation in day.echoes() for echo in conversation]
+    echoes = [echo for echo in talk if echo]
+    assert len(echoes) <= MOST_ECHOES * len(talk), echoes
+    assert day.longest_chain() < 3
+    assert day.repeats() == []
+
+
+def test_each_wish_of_the_host_is_met_once_by_one_and_told_once(day: Day) -> None:
+    told = {
+        outcome.wish.text: (len(outcome.promises), len(outcome.done), {one.status for one in outcome.promises})
+        for outcome in day.outcomes()
+    }
+    met = {
+        line.text: (1, 0, {"pending"}) if line.kind == "plan" else (1, 1, {"completed"})
+        for line in day.record.lines
+        if line.kind in WISHES
+    }
+    assert told == met
+
+
+def test_nothing_is_made_that_nobody_asked_for(day: Day) -> None:
+    asked = {kind: sum(line.kind == kind for line in day.record.lines) for kind in WISHES}
+    record = day.record
+    assert sum(len(issues) for issues in record.issues.values()) == asked["issue"]
+    assert len(record.comments) == asked["comment"]
+    assert len(record.posts) == asked["post"]
+    makers = {issue.author.login for issues in record.issues.values() for issue in issues}
+    assert not SOCIAL & (makers | {comment.author.login for comment in record.comments})
+
+
+def test_who_promised_something_kept_it(day: Day) -> None:
+    unkept = [
+        (name, promise.type, promise.status, promise.description)
+        for name, figures in day.record.souls.items()
+        for promise in figures.promises
+        if promise.status != ("pending" if promise.type == "create_plan" else "completed")
+    ]
+    assert unkept == []
+
+
+def test_a_host_who_asks_after_a_wish_hears_of_it_within_a_minute(day: Day) -> None:
+    unheard = [line.text for line in day.record.lines if line.kind == "follow_up" and not day.answers_to(line)]
+    assert unheard == []
+
+
+def test_talk_ends_where_enough_was_said(day: Day) -> None:
+    assert max(day.since_host()) <= saturation_threshold(len(PEOPLE), "discussion") + IN_FLIGHT
+
+
+def test_a_quiet_room_is_broken_at_most_once_an_hour(day: Day) -> None:
+    between = day.between_openers()
+    assert len(between) > 5
+    assert min(between) >= timedelta(minutes=59)
+
+
+def test_nothing_is_said_that_the_room_forbids(day: Day) -> None:
+    assert day.forbidden() == []
+    assert all(0 < len(said.content) < SPACE_MAX_CHAT_U16 for said in day.said)
+
+
+def test_no_error_is_left_in_any_journal(day: Day) -> None:
+    assert day.errors() == []
+    assert day.record.unhandled == []
+    assert [line for line in day.record.logged if line.startswith("error")] == []
+
+
+def test_everybody_is_back_after_each_restart(day: Day) -> None:
+    joined = [event.name for event in day.record.events if isinstance(event, Joined)]
+    restarted = [name for name, _ in RESTARTS]
+    assert {name: joined.count(name) for name in NAMES} == {name: 2 + restarted.count(name) for name in NAMES}
+
+
+def test_the_room_speaks_again_after_the_outage(day: Day) -> None:
+    ended = MORNING + timedelta(seconds=OUTAGE[1])
+    after = [one for one in day.by_agents if parse_iso(one.timestamp) >= ended]
+    assert parse_iso(after[0].timestamp) - ended < timedelta(minutes=10)
+    assert {one.name for one in after} == set(NAMES)
+
+
+def test_a_day_costs_a_bounded_number_of_calls_and_tokens(day: Day) -> None:
+    assert max(sum(calls.values()) for calls in day.calls().values()) <= MOST_CALLS
+    assert max(day.tokens().values()) <= MOST_TOKENS
