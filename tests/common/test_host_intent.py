@@ -63,7 +63,7 @@ What a mess. Can you fix the build?
 I think the docs are stale. Could someone please update the guide? Open one issue.
 Make sure the tests pass
 Make a plan
-TODO: fix the docs
+Hey, fix the docs
 """
 FOLLOW_UPS = """
 Did you get to it?
