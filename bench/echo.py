@@ -95,6 +95,11 @@ def _share(rows: Sequence[Seen], holds: Callable[[Seen], bool]) -> float:
     return sum(map(holds, rows)) / len(rows) if rows else 0.0
 
 
+def _some(pairs: Sequence[Pair], limit: int) -> Sequence[Pair]:
+    """At most `limit`, from the whole range; 0 for all."""
+    return pairs[:: max(1, -(-len(pairs) // limit))] if limit else pairs
+
+
 def _speed(pairs: Sequence[Pair]) -> float:
     """Calls in a second, each with a message that is new; also told for a room that moves on with each of them."""
     rng, texts = random.Random(7), [text for pair in pairs for text in (pair.candidate, *pair.peers)]
@@ -179,7 +184,7 @@ async def _judge(model: str, home: Path, timeout_s: float) -> AsyncIterator[tupl
                     wall=NoWall(),
                     transport=lambda: WebTransport(private_ok=True),
                 )
-                verdicts = Verdicts(gateway, skills, random.Random(7), timeout_s=timeout_s)
+                verdicts = Verdicts(gateway, skills, timeout_s=timeout_s)
                 journal = Journal(database, console, clock, Redactor())
                 yield EchoJudge(verdicts, journal), journal
                 await gateway.aclose()
@@ -204,7 +209,7 @@ async def main() -> int:
     pairs = [
         pair
         for stratum in STRATA
-        for pair in [one for one in corpus(arguments.split) if one.stratum == stratum][: arguments.limit or None]
+        for pair in _some([one for one in corpus(arguments.split) if one.stratum == stratum], arguments.limit)
     ]
     speed = _speed(corpus(arguments.split))
     async with _judge(arguments.model, arguments.home, arguments.timeout) as (judge, journal):

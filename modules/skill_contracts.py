@@ -124,6 +124,9 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "space-judgement": {
         "Judge System Prompt": frozenset(),
         "Judge Message": frozenset({"said", "candidate"}),
+        "Confirm System Prompt": frozenset(),
+        "Confirm Message": frozenset({"first", "second"}),
+        "Confirm Examples": frozenset(),
         "Intent System Prompt": frozenset(),
         "Intent Message": frozenset({"content"}),
     },

@@ -31,7 +31,7 @@ def build_space(
     def silence() -> str:
         return rails.control.held_back() or (_DRAFTS if rails.settings.soul_approval == "drafts" else "")
 
-    verdicts, zone = Verdicts(rails.gateway, rails.skills, rails.rng), rails.settings.soul_timezone
+    verdicts, zone = Verdicts(rails.gateway, rails.skills), rails.settings.soul_timezone
 
     def vouched() -> bool:
         return bool(rails.settings.space_url) or is_on_this_machine(rails.outside.room.url)

@@ -1,25 +1,31 @@
 """Asks the model for one word about what somebody said in the room.
 
-Such calls are small and many, so they carry nothing of the SOUL: a page of instructions that stays the same, and the
-words in question, framed. Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
+Such calls are small and many, so they carry nothing of the SOUL: a page of instructions that stays the same, a few
+examples, and the words in question. Those stand cleaned and quoted on one line each: no tool is offered, one label is
+all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
+framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Transient
-from modules.foreign_text import Framer
+from modules.foreign_text import one_line
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Importance, Message
 from modules.skills import Skills
 
 SKILL = "space-judgement"
 _ANSWER_TOKENS = 10
+_MOST_CHARS = 2_000
+_FIELD = re.compile(r"- (\w+): (.+)")
+_ANSWER = "answer"
+_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,6 @@ class Verdicts:
     Attributes:
         gateway: the model.
         skills: the words for it.
-        rng: draws the boundary that foreign words are framed with.
         timeout_s: how long one answer may take, in seconds, attempts and waits included.
         importance: for whom the calls are made.
 
@@ -37,24 +42,27 @@ class Verdicts:
 
     gateway: LLMGateway
     skills: Skills
-    rng: random.Random
     timeout_s: float = ECHO_JUDGE_TIMEOUT_S
     importance: Importance = "own"
 
-    async def ask(self, question: str, **foreign: str) -> str:
-        """The answer, upper case. `question` names two sections, `… System Prompt` and `… Message`.
+    async def ask(self, question: str, *, examples: str = "", **foreign: str | Sequence[str]) -> str:
+        """The answer, upper case.
+
+        Args:
+            question: names two sections, `… System Prompt` and `… Message`.
+            examples: a section whose subsections fill the message, one field a line, and tell the answer.
+            foreign: what others wrote, as the message's variables; several texts are numbered.
 
         Raises:
             SoulError: as the gateway; `Transient` where it took too long.
 
         """
-        framer = Framer(self.skills, self.rng)
-        words = {name: framer.frame("conversation", author="", uri="", text=text) for name, text in foreign.items()}
-        asked = Message("user", self.skills.render(SKILL, f"{question} Message", **words))
+        turns = [turn for example in self._examples(examples) for turn in self._turns(question, example)]
+        words = {name: quoted(text) if isinstance(text, str) else numbered(text) for name, text in foreign.items()}
         try:
             async with asyncio.timeout(self.timeout_s):
                 answer = await self.gateway.chat(
-                    [asked],
+                    [*turns, self._asked(question, words)],
                     system=self.skills.render(SKILL, f"{question} System Prompt"),
                     max_tokens=_ANSWER_TOKENS,
                     temperature=0,
@@ -65,7 +73,23 @@ class Verdicts:
             raise Transient(f"the model took longer than {self.timeout_s:g} s to answer one word") from error
         return answer.strip().upper()
 
+    def _examples(self, section: str) -> list[dict[str, str]]:
+        pages = self.skills.subsections(SKILL, section).values() if section else ()
+        return [dict(_FIELD.findall(page)) for page in pages]
+
+    def _turns(self, question: str, example: Mapping[str, str]) -> tuple[Message, Message]:
+        words = {name: quoted(text) for name, text in example.items() if name != _ANSWER}
+        return self._asked(question, words), Message("assistant", example[_ANSWER])
+
+    def _asked(self, question: str, words: Mapping[str, str]) -> Message:
+        return Message("user", self.skills.render(SKILL, f"{question} Message", **words))
+
+
+def quoted(text: str) -> str:
+    """Foreign text as a quotation on one line, which nothing in it can end."""
+    return f'"{one_line(text, _MOST_CHARS).translate(_QUOTES)}"'
+
 
 def numbered(texts: Sequence[str]) -> str:
-    """Texts as numbered quotes, each on a line of its own."""
-    return "\n".join(f'{number}. "{" ".join(text.split())}"' for number, text in enumerate(texts, 1))
+    """Several quotations, numbered, a line each."""
+    return "\n".join(f"{number}. {quoted(text)}" for number, text in enumerate(texts, 1))

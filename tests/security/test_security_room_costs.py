@@ -137,7 +137,7 @@ async def babbling(folder: Path) -> AsyncIterator[tuple[HostIntents, Babbler]]:
                 transport=to_loopback,
             )
             journal = Journal(database, SilentConsole(), clock, Redactor())
-            yield HostIntents(Verdicts(gateway, skills, random.Random(1)), journal), mind
+            yield HostIntents(Verdicts(gateway, skills), journal), mind
             await gateway.aclose()
     finally:
         await database.close()

@@ -163,10 +163,8 @@ async def test_the_host_who_asks_how_it_stands_gets_the_link_and_who_has_no_gith
 
 
 async def asked(question: str, **foreign: str) -> str:
-    framer = Framer(SKILLS, random.Random(3))
-    framed = {name: framer.frame("conversation", author="", uri="", text=text) for name, text in foreign.items()}
     judgement = "space-judgement"
-    prompt = SKILLS.render(judgement, f"{question} Message", **framed)
+    prompt = SKILLS.render(judgement, f"{question} Message", **foreign)
     about = Message("system", SKILLS.render(judgement, f"{question} System Prompt"))
     thought = await ScriptedMind().think(ChatRequest("m", (about, Message("user", prompt))))
     return thought.text
@@ -182,8 +180,9 @@ async def asked(question: str, **foreign: str) -> str:
     ids=["the same words", "other words", "no telling words"],
 )
 async def test_a_message_repeats_what_shares_its_telling_words(candidate: str, verdict: str) -> None:
-    said = '1. "Seeds kept in jars make tomatoes that taste."\n2. "Rain on Monday."'
-    assert await asked("Judge", said=said, candidate=candidate) == verdict
+    seeds, new = '"Seeds kept in jars make tomatoes that taste."', f'"{candidate}"'
+    assert await asked("Judge", said=f'1. {seeds}\n2. "Rain on Monday."', candidate=new) == verdict
+    assert await asked("Confirm", first=seeds, second=new) == verdict
 
 
 @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ async def test_a_message_repeats_what_shares_its_telling_words(candidate: str, v
     ],
 )
 async def test_what_the_host_wants_is_answered_with_a_label(content: str, label: str) -> None:
-    assert await asked("Intent", content=content) == label
+    assert await asked("Intent", content=f'"{content}"') == label
 
 
 async def test_a_name_behind_a_comma_keeps_its_capital() -> None:

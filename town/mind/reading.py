@@ -130,7 +130,7 @@ def read_scene(request: ChatRequest) -> Scene:
         )
     plain: dict[Task, bool] = {
         "room": "space_decision" in tools and (" in the room: " in asked or "The host's request:" in asked),
-        "repeats": not tools and "\nNew message:\n" in asked,
+        "repeats": not tools and ("\nNew message: " in asked or "\nBob says: " in asked),
         "wanted": not tools and "ACTION_REQUEST" in system,
         "remember": tools == {TOOL},
         "judge": not tools and bool(_JUDGE.search(asked) or _JUDGE.search(system)),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from town.mind.bank import stems
-from town.mind.reading import FRAME
 
-_QUOTE = re.compile(r'^\d+\. "(.*)"$', re.MULTILINE)
+_SAID = re.compile(r'^(?:\d+\.|Ann says:) "(.*)"$', re.MULTILINE)
+_NEW = re.compile(r'^(?:New message|Bob says): "(.*)"$', re.MULTILINE)
+_HOST = re.compile(r'^The host wrote: "(.*)"$', re.MULTILINE)
 _SAME_SHARE = 0.7
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
 _WANTED = re.compile(
@@ -19,19 +20,18 @@ _THANKS = re.compile(r"\b(?:thanks?|thank you|great work|lovely|good (?:night|mo
 
 def repeats(prompt: str) -> str:
     """`YES` if most of the telling words of the new message stand in one of those before it."""
-    framed = [match[4] for match in FRAME.finditer(prompt)]
-    if len(framed) < 2:  # noqa: PLR2004 - what was said, and the new message
-        return "NO"
-    candidate = stems(framed[-1])
+    new = _NEW.search(prompt)
+    candidate = stems(new[1]) if new else frozenset()
     if not candidate:
         return "NO"
-    shares = (len(candidate & stems(quote)) / len(candidate) for quote in _QUOTE.findall(framed[0]))
+    shares = (len(candidate & stems(said)) / len(candidate) for said in _SAID.findall(prompt))
     return "YES" if any(share >= _SAME_SHARE for share in shares) else "NO"
 
 
 def wanted(prompt: str) -> str:
     """The label of what the host wrote."""
-    text = next((match[4] for match in FRAME.finditer(prompt)), prompt)
+    host = _HOST.search(prompt)
+    text = host[1] if host else prompt
     if _THANKS.search(text):
         return "DISCUSSION"
     if _ASKED_BEFORE.search(text):
