@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,15 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
     assert "unsaid" not in str(ChatLog(tmp_path).get_recent_history())
 
 
+@pytest.fixture
+def _hung_up_as_usual() -> Iterator[None]:
+    """Where the tests themselves were told not to be hung up, their children would be told so, too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("_hung_up_as_usual")
 @pytest.mark.parametrize("way", ["escape", "word", "command", "sigterm", "sighup"])
 async def test_the_terminal_is_put_back_on_every_way_out(tmp_path: Path, way: str) -> None:
     async with hosted(tmp_path) as (terminal, _):
