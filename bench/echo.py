@@ -51,7 +51,7 @@ from modules.space.verdicts import Verdicts
 from tests.echo_corpus import STRATA, Pair, corpus
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
 
-LEXICAL_RECALL, FALSE_ALARMS, CALLS_PER_S = 0.95, 0.02, 9_600
+LEXICAL_RECALL, FALSE_ALARMS, CALLS_PER_S = 0.97, 0.02, 9_600
 WORDS, ROOM, PARTNERS, CANDIDATES = 60, 20, 10, 2_000
 CONTEXT_TOKENS, START_S = 4_096, 120
 _LEXICAL = ("verbatim", "reordered")
@@ -101,7 +101,7 @@ def _some(pairs: Sequence[Pair], limit: int) -> Sequence[Pair]:
 
 
 def _speed(pairs: Sequence[Pair]) -> float:
-    """Calls in a second, each with a message that is new; also told for a room that moves on with each of them."""
+    """Calls in a second, each with a message that is new: the fewer, in a room that stays and in one that moves on."""
     rng, texts = random.Random(7), [text for pair in pairs for text in (pair.candidate, *pair.peers)]
     words = " ".join(rng.sample(texts, len(texts))).split()
 
@@ -122,7 +122,7 @@ def _speed(pairs: Sequence[Pair]) -> float:
     _say(
         f"{speeds[0]:.0f} comparisons a second in one room of {ROOM} messages, {speeds[1]:.0f} where each is said then"
     )
-    return speeds[0]
+    return min(speeds)
 
 
 @asynccontextmanager

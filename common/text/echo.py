@@ -1,18 +1,14 @@
 """Tells whether a message only says again what was said, by the words it shares with what was said.
 
 Two views: how much of it is new to the room at all, and how near it comes to one message (order of words and weight of
-words together). Who says the same in other words is not found here but by a judge (`modules/space/judge.py`). Pure;
-what was read of recent messages is remembered, since a room is compared with again and again.
+words together). Who says the same in other words is not found here but by a judge (`modules/space/judge.py`). Pure.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
 
 from common.constants import (
     CONCEPT_NOVELTY_LONG_STEMS,
@@ -23,14 +19,13 @@ from common.constants import (
     ENSEMBLE_ECHO_THRESHOLD,
     SEMANTIC_ECHO_THRESHOLD,
 )
-from common.text.measures import UNKNOWN_IDF, idf, lcs_dice, lcs_length
-from common.text.stems import tokenize_for_comparison, tokenize_with_stemming
+from common.text.corpus import Pool, Read, pool_of, read
+from common.text.measures import lcs_dice, lcs_length
+from common.text.stems import plain_words, tokenize_for_comparison
 
-_FEWEST_STEMS = 3
+_FEWEST_STEMS = _FEWEST_WORDS = 3
 _LCS_SHARE, _COSINE_SHARE = 0.4, 0.6
 _NOTHING = "none"
-_MESSAGES_REMEMBERED = 2048
-_POOLS_REMEMBERED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,39 +57,6 @@ class EnsembleEchoResult:
     strategy: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A message as it is compared."""
-
-    stems: tuple[str, ...]
-    kinds: frozenset[str]
-    repeats: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Pool:
-    """Messages as a corpus that a candidate is about to join.
-
-    Attributes:
-        held: in how many messages each stem is.
-        squares: the squared weight of a stem that so many texts hold, the candidate included if it does.
-        lengths: the squared length of each message's vector, as if the candidate held none of its stems.
-
-    """
-
-    held: dict[str, int]
-    squares: tuple[float, ...]
-    lengths: dict[str, float]
-
-    def length(self, text: str, read: _Read) -> float:
-        known = self.lengths.get(text)
-        if known is None:
-            held, squares = self.held.get, self.squares
-            known = math.fsum([squares[held(stem, 0)] for stem in read.kinds])
-            self.lengths[text] = known
-        return known
-
-
 def semantic_similarity(first: str, second: str) -> float:
     """How much two texts share of words and their order, unstemmed: 0 to 1; 0 where one has less than three words."""
     words, others = tokenize_for_comparison(first), tokenize_for_comparison(second)
@@ -111,6 +73,17 @@ def find_semantic_echo(message: str, peers: Sequence[str], threshold: float = SE
         if similarity >= threshold:
             return EchoResult(is_echo=True, score=similarity, matched_message=peer)
     return EchoResult(is_echo=False, score=score, matched_message=nearest)
+
+
+def find_said_already(message: str, peers: Sequence[str], names: Collection[str] = ()) -> str | None:
+    """The newest of `peers` that is `message` word for word, whoever it speaks to; of three words or more.
+
+    Few of them may carry anything, so that no measure compares them: "leave it as it is" says nothing new either.
+    """
+    words = plain_words(message, names)
+    if len(words) < _FEWEST_WORDS:
+        return None
+    return next((peer for peer in reversed(peers) if plain_words(peer, names) == words), None)
 
 
 def novelty_threshold(stems: int) -> float:
@@ -142,11 +115,11 @@ def find_semantic_echo_ensemble(
 
     """
     known = frozenset(names)
-    candidate = _read(message, known)
+    candidate = read(message, known)
     size = len(candidate.stems)
     if size < _FEWEST_STEMS:
         return EnsembleEchoResult(is_echo=False, score=0.0, novelty=1.0, matched_message=None, strategy=_NOTHING)
-    pool = _pool(tuple(all_peers), known)
+    pool = pool_of(tuple(all_peers), known)
     novelty = sum([stem not in pool.held for stem in candidate.stems]) / size
     stale, short = novelty < novelty_threshold, size < ECHO_SHORT_STEMS
     if stale and not short:
@@ -158,7 +131,7 @@ def find_semantic_echo_ensemble(
 
 
 def _nearest(
-    candidate: _Read, peers: Sequence[str], pool: _Pool, threshold: float, names: frozenset[str]
+    candidate: Read, peers: Sequence[str], pool: Pool, threshold: float, names: frozenset[str]
 ) -> tuple[float, str | None, str]:
     """The score of the first peer as near as `threshold`, else of the nearest; that peer; how the first was found.
 
@@ -172,7 +145,7 @@ def _nearest(
     length = math.fsum(squares.values())
     score, nearest = 0.0, None
     for peer in peers:
-        other = _read(peer, names)
+        other = read(peer, names)
         shared = candidate.kinds & other.kinds
         if not shared or len(other.stems) < _FEWEST_STEMS:
             continue
@@ -185,7 +158,7 @@ def _nearest(
         most = len(shared) + min(candidate.repeats, other.repeats)
         if _LCS_SHARE * 2 * most / both + _COSINE_SHARE * cosine <= score:
             continue
-        ours, theirs = ([stem for stem in read.stems if stem in shared] for read in (candidate, other))
+        ours, theirs = ([stem for stem in one.stems if stem in shared] for one in (candidate, other))
         dice = 2 * lcs_length(ours, theirs) / both
         reached = _LCS_SHARE * dice + _COSINE_SHARE * cosine
         if reached >= threshold:
@@ -200,22 +173,3 @@ def _stale(novelty: float, matched: str | None) -> EnsembleEchoResult:
     return EnsembleEchoResult(
         is_echo=True, score=1 - novelty, novelty=novelty, matched_message=matched, strategy=strategy
     )
-
-
-@lru_cache(maxsize=_MESSAGES_REMEMBERED)
-def _read(text: str, names: frozenset[str]) -> _Read:
-    stems = tokenize_with_stemming(text, names)
-    kinds = frozenset(stems)
-    return _Read(tuple(stems), kinds, len(stems) - len(kinds))
-
-
-@lru_cache(maxsize=_POOLS_REMEMBERED)
-def _pool(texts: tuple[str, ...], names: frozenset[str]) -> _Pool:
-    held = Counter(chain.from_iterable(_read(text, names).kinds for text in texts))
-    return _Pool(dict(held), _squares(len(texts) + 1), {})
-
-
-@lru_cache(maxsize=_POOLS_REMEMBERED)
-def _squares(documents: int) -> tuple[float, ...]:
-    weights = (UNKNOWN_IDF, *(idf(documents, holding) for holding in range(1, documents + 1)))
-    return tuple(weight * weight for weight in weights)

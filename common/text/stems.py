@@ -15,6 +15,8 @@ from string import ascii_letters, digits, whitespace
 
 import regex
 
+from common.text.base_forms import base_form
+
 _FUNCTION_WORDS = """
     i me my we our you your the a an is are was were be been being have has had do does did will would could should may
     might can shall to of in for on with at by from as into about that this it its and but or so if then than too very
@@ -28,11 +30,14 @@ _LINK = regex.compile(
 )
 _ASCII_DROPPED = dict.fromkeys(set(range(128)) - {ord(char) for char in f"{ascii_letters}{digits}{whitespace}_"})
 _DROPPED = regex.compile(r"[^\p{L}\p{M}\p{N}_\s]+")
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+")
 _RUN = regex.compile(rf"{_SPACELESS}[{_SPACELESS}\p{{M}}]*|(?:(?!{_SPACELESS})\S)+", regex.VERSION1)
 _IS_SPACELESS = regex.compile(_SPACELESS)
 
 _ROUNDS = 3
 _SHORTEST_STEMMED = 4
+_SHORTEST_COMMON = 3
+_VOWELS = "aeiou"
 _KEPT_S = ("ss", "us", "is")
 _KEPT_DOUBLE = "lsz"
 _NAMES_REMEMBERED = 64
@@ -66,10 +71,14 @@ def tokenize_for_comparison(text: str, names: Collection[str] = ()) -> list[str]
     text = unicodedata.normalize("NFKC", text).lower()
     if "/" in text or "www." in text:
         text = _LINK.sub(" ", text)
-    if names:
-        text = _names(frozenset(names)).sub(" ", text)
+    text = _nameless(text, names)
     words = text.translate(_ASCII_DROPPED).split() if text.isascii() else _words(_DROPPED.sub("", text))
     return [word for word in words if len(word) > 1 and word not in STOPWORDS]
+
+
+def plain_words(text: str, names: Collection[str] = ()) -> list[str]:
+    """Every word of `text`, lower case, in order; without `names` and without signs."""
+    return _WORD.findall(_nameless(unicodedata.normalize("NFKC", text).lower(), names))
 
 
 @lru_cache(maxsize=_WORDS_REMEMBERED)
@@ -85,9 +94,24 @@ def simple_stem(word: str) -> str:
     return word[:-1] if word.endswith("e") and len(word) >= _SHORTEST_STEMMED else word
 
 
+@lru_cache(maxsize=_WORDS_REMEMBERED)
+def common_stem(word: str) -> str:
+    """The stem in which all forms of `word`, lower case, meet: also "written" and "write", "dry" and "dried"."""
+    stem = simple_stem(base_form(word))
+    if len(stem) < _SHORTEST_COMMON or not (stem.isascii() and stem.isalpha()):
+        return stem
+    if stem.endswith("y") and stem[-2] not in _VOWELS:
+        return f"{stem[:-1]}i"
+    return _undoubled(stem)
+
+
 def tokenize_with_stemming(text: str, names: Collection[str] = ()) -> list[str]:
-    """The stems of what `tokenize_for_comparison` leaves, in order, repeats kept."""
-    return [simple_stem(word) for word in tokenize_for_comparison(text, names)]
+    """The common stems of what `tokenize_for_comparison` leaves, in order, repeats kept."""
+    return [common_stem(word) for word in tokenize_for_comparison(text, names)]
+
+
+def _nameless(text: str, names: Collection[str]) -> str:
+    return _names(frozenset(names)).sub(" ", text) if names else text
 
 
 def _words(text: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from common.constants import ENSEMBLE_ECHO_THRESHOLD
-from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
+from common.text.echo import find_said_already, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
 from modules.space.judging import judge_wanted
@@ -68,6 +68,9 @@ def _compared(context: ValidationContext, outcome: ValidationOutcome) -> Validat
     partners = echo_partners(context)
     if not partners:
         return outcome
+    if said := find_said_already(outcome.message, context.agent_messages, context.names):
+        figures = {**outcome.figures, "strategy": "word for word", "matched": said}
+        return _rejected(ECHO, outcome.message, outcome.recovered, figures)
     compared = outcome.message[:COMPARED_CHARS]
     stems = len(tokenize_with_stemming(compared, context.names))
     echo = find_semantic_echo_ensemble(
@@ -78,7 +81,7 @@ def _compared(context: ValidationContext, outcome: ValidationOutcome) -> Validat
         novelty_threshold(stems),
         names=context.names,
     )
-    figures: dict[str, float | str] = {
+    figures = {
         **outcome.figures,
         "score": echo.score,
         "novelty": echo.novelty,

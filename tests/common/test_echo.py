@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from common.text.echo import (
     EnsembleEchoResult,
+    find_said_already,
     find_semantic_echo,
     find_semantic_echo_ensemble,
     novelty_threshold,
@@ -203,3 +204,27 @@ def test_the_fast_way_finds_what_the_plain_definition_finds(
             for text in (fast.matched_message, plain.matched_message)
         )
         assert one.score == pytest.approx(other.score, abs=1e-9)
+
+
+@given(st.lists(MESSAGE, min_size=6, max_size=14), st.integers(1, 5))
+@settings(max_examples=100, deadline=None)
+def test_a_room_that_moves_on_is_compared_as_one_that_is_read_anew(messages: list[str], size: int) -> None:
+    for end in range(size, len(messages)):
+        room = messages[end - size : end]
+        fast, plain = (way(messages[end], room, room, 0.523, 0.15) for way in (find_semantic_echo_ensemble, plainly))
+        assert (fast.is_echo, fast.novelty) == (plain.is_echo, plain.novelty)
+        assert fast.score == pytest.approx(plain.score, abs=1e-9)
+
+
+NAMES = ("petra", "hale")
+
+
+def test_the_same_words_are_the_same_whoever_they_speak_to() -> None:
+    said = ["petra, Leave it, as with glue.", "hale: a flywheel."]
+    assert not find_semantic_echo_ensemble("hale: leave it as with glue", said, said, names=NAMES).is_echo
+    assert find_said_already("hale: leave it as with glue", said, NAMES) == said[0]
+    assert find_said_already("Leave it, as with paint.", said, NAMES) is None
+
+
+def test_a_word_or_two_may_be_said_by_everybody() -> None:
+    assert find_said_already("petra, yes please", ["Yes, please.", "yes"], NAMES) is None

@@ -86,7 +86,7 @@ def test_verbatim_and_reordered_keep_the_words_of_their_source() -> None:
 
 def test_words_alone_find_nearly_every_lexical_echo_and_nothing_else() -> None:
     assert share_found("verbatim") == 1
-    assert share_found("reordered") >= 0.85
+    assert share_found("reordered") >= 0.94
     assert share_found("new_point") + share_found("disagreement") <= 0.02
 
 

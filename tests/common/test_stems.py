@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.text.stems import STOPWORDS, simple_stem, tokenize_for_comparison, tokenize_with_stemming
+from common.text.base_forms import base_form
+from common.text.stems import (
+    STOPWORDS,
+    common_stem,
+    plain_words,
+    simple_stem,
+    tokenize_for_comparison,
+    tokenize_with_stemming,
+)
 
 GOLDEN = """
     creating:creat created:creat create:creat creation:crea hopping:hop stopped:stop rolling:roll passes:pass
@@ -79,6 +87,30 @@ def test_a_name_inside_a_word_stays() -> None:
 
 def test_stems_are_the_stems_of_the_words_in_order() -> None:
     assert tokenize_with_stemming("Caching the cached caches") == ["cach", "cach", "cach"]
+
+
+@pytest.mark.parametrize(
+    "forms",
+    ["write writing wrote written", "dry dries dried", "add adds added adding", "carry carried", "use used using"],
+)
+def test_all_forms_of_a_word_meet_in_a_stem(forms: str) -> None:
+    assert len({common_stem(word) for word in forms.split()}) == 1
+
+
+@pytest.mark.parametrize("word", ["left", "found", "saw", "key", "2000", "1100", "pass", "tell", "fuzz", "gelée", "yy"])
+def test_a_word_that_is_no_form_of_another_stays(word: str) -> None:
+    assert base_form(word) == word
+    assert common_stem(word) == simple_stem(word) == word.removesuffix("e")
+
+
+@pytest.mark.parametrize("word", GOLDEN.split())
+def test_a_common_stem_keeps_what_is_a_stem_already(word: str) -> None:
+    plain, stem = word.split(":")
+    assert common_stem(plain) == stem
+
+
+def test_plain_words_are_all_words_but_those_who_are_spoken_to() -> None:
+    assert plain_words("Petra: leave it, as with glue.", ("petra",)) == ["leave", "it", "as", "with", "glue"]
 
 
 @given(st.text(max_size=60))

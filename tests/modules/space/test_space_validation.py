@@ -239,6 +239,13 @@ def test_words_are_compared_with_all_that_agents_said_lately() -> None:
     assert outcome.figures["strategy"] == "concept-novelty(14% new)"
 
 
+def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
+    said = ("peterben, leave it as it is.", *("Tea is weather." for _ in range(15)))
+    outcome = validate_space_message(context("rebecca: Leave it as it is!", mode="discussion", agent_messages=said))
+    assert (outcome.check, outcome.figures["strategy"]) == ("semantic_echo", "word for word")
+    assert outcome.figures["matched"] == said[0]
+
+
 def test_a_message_near_to_another_is_left_to_the_judge() -> None:
     said = ("Small screens need stronger contrast than our brand palette gives", "Someone keeps asking about tokens")
     outcome = validate_space_message(context(CONTRAST, mode="discussion", agent_messages=said))
