@@ -102,7 +102,7 @@ class ChatLog:
 
     def _opened(self) -> int:
         if self._handle is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._size = os.fstat(self._handle).st_size
             self._torn = self._size > 0 and os.pread(self._handle, 1, self._size - 1) != b"\n"

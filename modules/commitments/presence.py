@@ -6,22 +6,39 @@ paused us or GitHub wants to be left alone, must not keep others from it: after 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from common.clock import Clock
 from common.constants import CLAIM_RENEWAL_INTERVAL_MS, COMMITMENT_IN_PROGRESS_TIMEOUT_MS, SECOND_MS
+from common.redact import Redactor
 from modules.commitments.policy import claim_target
 from modules.commitments.types import QueuedCommitment, Room
+from modules.foreign_text import one_line
 
-_TARGET_CHARS = 60
+_TARGET_CHARS, _ERROR_CHARS = 60, 200
+_FAILED = "failed"
 _RENEWED_EVERY_S = CLAIM_RENEWAL_INTERVAL_MS / SECOND_MS
 _RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
 
 
 class Presence:
-    """Shows it. What cannot be said is not said later: the room would learn nothing from it."""
+    """Shows it. What cannot be said is not said later: the room would learn nothing from it.
 
-    def __init__(self, room: Room | None, clock: Clock) -> None:
+    Args:
+        room: the room; None: there is none.
+        clock: tells when.
+        redactor: knows what must not be told, in an error as anywhere.
+        silence: why nothing may be told just now, "" if something may.
+
+    """
+
+    def __init__(
+        self, room: Room | None, clock: Clock, redactor: Redactor | None = None, silence: Callable[[], str] = lambda: ""
+    ) -> None:
         self._room = room
         self._clock = clock
+        self._redactor = redactor or Redactor()
+        self._silence = silence
         self._begun_at: dict[str, float] = {}
         self._claimed_at: dict[str, float] = {}
         self._acting = False
@@ -33,7 +50,7 @@ class Presence:
 
     async def begins(self, commitment: QueuedCommitment) -> None:
         """A try begins."""
-        if (room := self._active()) is None:
+        if (room := self._listening()) is None:
             return
         self._acting = True
         target = claim_target(commitment)
@@ -43,7 +60,7 @@ class Presence:
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
         """It is still worked at: the claim is renewed every 30 s, for ten minutes."""
-        room, last = self._active(), self._claimed_at.get(commitment.id)
+        room, last = self._listening(), self._claimed_at.get(commitment.id)
         now = self._clock.monotonic()
         if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
             return
@@ -55,9 +72,10 @@ class Presence:
     async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:
         """A try ended, well if there is no `error`."""
         self.let_go(commitment)
-        if room := self._active():
+        if room := self._listening():
+            told = "" if not error else _FAILED if self._redactor.finds_in(error) else one_line(error, _ERROR_CHARS)
             await room.send_action_result(
-                commitment.type, claim_target(commitment), success=not error, link=link, error=error
+                commitment.type, claim_target(commitment), success=not error, link=link, error=told
             )
 
     def let_go(self, commitment: QueuedCommitment) -> None:
@@ -67,9 +85,13 @@ class Presence:
 
     async def rests(self) -> None:
         """Nothing is being done any more."""
-        if self._acting and (room := self._active()):
+        if self._acting and (room := self._listening()):
             await room.send_state("idle")
         self._acting = False
 
     def _active(self) -> Room | None:
         return self._room if self._room is not None and self._room.is_active else None
+
+    def _listening(self) -> Room | None:
+        """The room, if it may be told something."""
+        return None if self._silence() else self._active()

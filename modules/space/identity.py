@@ -24,20 +24,29 @@ _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _BULLET = re.compile(r"^\s*[-*]\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ABOUT_TOOLS = re.compile(r"\b(?:tools?|function calls?|api|invoke[sd]?|called)\b", re.IGNORECASE)
+_ESSENCE = "essence"
+_NAMED_VALUE = re.compile(r"^\s*[-*]\s+\*\*([^*\n]+?)[.:!,;]?\*\*", re.MULTILINE)
 _EMPHASIS = re.compile(r"[*_`>]+")
 
 
 def build_identity_summary(self_md: str, soul_md: str, recent_work: str) -> IdentitySummary:
-    """The card that a room is shown; `recent_work` "" when there is none."""
+    """The card that a room is shown; `recent_work` "" when there is none.
+
+    Where SOUL.md has a section "Essence" that is its essence, and its list items that begin in bold type are its
+    values; where it has none, both are taken from all of its words.
+    """
     sections = _sections(self_md)
-    soul = _prose(soul_md)
+    essence = _prose("\n".join(_sections(soul_md).get(_ESSENCE, ()))) or _prose(soul_md)
+    named = [value.strip() for value in _NAMED_VALUE.findall(soul_md)]
     return IdentitySummary(
-        core_values=tuple(piece for piece in _pieces(soul, r"[.,;]") if len(piece) in _VALUE_CHARS)[:MOST_ITEMS],
+        core_values=tuple(piece for piece in named or _pieces(_prose(soul_md), r"[.,;]") if len(piece) in _VALUE_CHARS)[
+            :MOST_ITEMS
+        ],
         current_interests=_items(sections, "current interests", "current interest", "what i want to explore"),
         voice=_voice(sections),
         expertise=_items(sections, "what i'm learning", "recent learnings"),
         recent_work=one_line(recent_work, _WORK_CHARS) or _NO_WORK,
-        soul_essence=_essence(soul),
+        soul_essence=_essence(essence),
     )
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import AsyncIterator, Iterable
+from io import TextIOWrapper
 from typing import TextIO
 
 from rich.console import Console as RichConsole
@@ -78,7 +79,10 @@ def visible(line: str) -> str:
 
 
 async def typed_lines() -> AsyncIterator[str]:
-    """What the owner types, line by line, until end of input. Never blocks the loop or the end of the process."""
+    """What the owner types, line by line, until end of input. Never blocks the loop or the end of the process.
+
+    What is not text in the terminal's encoding comes as replacement characters.
+    """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue()
 
@@ -91,6 +95,8 @@ async def typed_lines() -> AsyncIterator[str]:
             put(line)
         put(None)
 
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     threading.Thread(target=read, name="owner-input", daemon=True).start()
     while (line := await queue.get()) is not None:
         if line.strip():

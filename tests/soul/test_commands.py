@@ -161,12 +161,12 @@ async def test_secrets_reach_neither_terminal_nor_log_nor_journal(world: World) 
     assert KEY.encode() not in kept
 
 
-async def test_the_owner_is_answered_on_standard_input_and_exit_ends_it(world: World) -> None:
+async def test_the_owner_is_answered_on_standard_input_whatever_bytes_come_and_exit_ends_it(world: World) -> None:
     home = world.make_home("rowan")
     async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
         assert process.stdin is not None
         await until(process, "♥")
-        process.stdin.write(b"which roof do you like?\n")
+        process.stdin.write(b"\xff\xfe which roof do you like?\n")
         await process.stdin.drain()
         told = await until(process, "rowan:")
         assert "Slate, because it remembers the rain" in told

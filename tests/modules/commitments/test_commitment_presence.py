@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from adapters.space.types import AgentState
 from common.clock import FakeClock
+from common.redact import Redactor
 from common.result import ApiResult, Ok
 from modules.commitments.presence import Presence
 from modules.commitments.types import QueuedCommitment
@@ -90,3 +91,28 @@ async def test_one_that_came_into_the_room_later_claims_what_it_works_at() -> No
     room.is_active = True
     await _work_on(presence, promise, clock, 1)
     assert len(room.renewed_at()) == 2
+
+
+async def test_while_nothing_may_be_told_the_room_sees_nothing() -> None:
+    clock, paused = FakeClock(), ["paused by the owner"]
+    room = NotedRoom(clock)
+    presence, promise = Presence(room, clock, silence=lambda: "".join(paused)), queued(target="acme/site#x")
+    await presence.begins(promise)
+    await _work_on(presence, promise, clock, 2)
+    await presence.ended(promise, error="no answer")
+    assert room.told == []
+    paused.clear()
+    await presence.begins(promise)
+    assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
+
+
+async def test_an_error_is_told_on_one_line_and_without_secrets() -> None:
+    clock = FakeClock()
+    room = NotedRoom(clock)
+    presence = Presence(room, clock, Redactor({"hunter2-and-some-more"}))
+    for error in ("GitHub refuses hunter2-and-some-more", "no\nanswer"):
+        await presence.ended(queued(target="acme/site#x"), error=error)
+    assert [what for _, what in room.told] == [
+        "ended create_issue acme/site#x failed",
+        "ended create_issue acme/site#x no answer",
+    ]

@@ -53,9 +53,16 @@ def test_our_own_templates_make_a_whole_card() -> None:
     assert card.voice.startswith("Plain, warm, specific.")
     assert card.current_interests
     assert card.expertise
-    assert len(card.core_values) == 5
+    assert card.core_values == ("Truth", "Care", "Restraint", "Responsibility", "Growth")
+    assert card.soul_essence.startswith("I am an autonomous agent")
     assert card.soul_essence.endswith(".")
     assert ".." not in card.soul_essence
+
+
+def test_a_soul_without_headings_is_read_from_its_words() -> None:
+    card = build_identity_summary("", "I mend clocks. Patience, care; and no haste.", "")
+    assert card.core_values == ("I mend clocks", "Patience", "care", "and no haste")
+    assert card.soul_essence == "I mend clocks. Patience, care; and no haste."
 
 
 def test_a_strangers_card_is_cleaned_and_cut() -> None:
