@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 
@@ -54,3 +56,28 @@ def read_fault(model: type[F], kinds: Collection[str], body: dict[str, Any]) -> 
         return model(**body)
     except TypeError as error:
         raise ValueError(f"unknown field: {error}") from error
+
+
+class HitFault(AnyFault, Protocol):
+    """A fault that hits with a probability."""
+
+    @property
+    def probability(self) -> float: ...
+
+
+H = TypeVar("H", bound=HitFault)
+
+
+class LikelyFaults(ArmedFaults[H]):
+    """Armed faults that hit some of the requests that fit `pattern_of` them, such as `com.atproto.repo.*`."""
+
+    def __init__(self, pattern_of: Callable[[H], str], rng: random.Random | None = None) -> None:
+        super().__init__()
+        self._pattern_of = pattern_of
+        self._rng = rng or random.Random()
+
+    def meet(self, request: str) -> H | None:
+        """The fault that a request meets."""
+        return self.use(
+            lambda fault: fnmatchcase(request, self._pattern_of(fault)) and self._rng.random() < fault.probability
+        )

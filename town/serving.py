@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from common.errors import ConfigError
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Scope
     from uvicorn._types import ASGIApplication
 
@@ -64,6 +66,27 @@ async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
 def connection_dropper(scope: Scope) -> Callable[[], None]:
     """What closes the client's connection without an answer; only known for applications under `serve`."""
     return cast("Callable[[], None]", scope["state"][_DROP])
+
+
+def drop(request: Request) -> Response:
+    """Close the client's connection without an answer."""
+    connection_dropper(request.scope)()
+    return Response()
+
+
+async def until_gone(request: Request, waiting: Awaitable[None]) -> None:
+    """Wait, but no longer than the client does."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = {asyncio.ensure_future(waiting), asyncio.ensure_future(gone())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _listen(port: int) -> socket.socket:

@@ -22,7 +22,8 @@ from adapters.github.types import Repo
 from adapters.web.transport import WebTransport
 from common.clock import SystemClock
 from common.result import ApiResult
-from tests.adapters.github.github_house import Door, err, ok
+from tests.adapters.door import Door
+from tests.adapters.results import err, ok
 from tests.github_rig import rig
 from town.github.network import GitHubNetwork
 from town.github.service import github_app

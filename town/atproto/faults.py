@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from town.atproto.values import Json, invalid
-from town.faults import ArmedFaults, read_fault
+from town.faults import LikelyFaults, read_fault
 
 FaultKind = Literal[
     "rate_limited",  # 429 with retry-after
@@ -36,16 +35,11 @@ class Fault:
     seconds: float = 30.0
 
 
-class Faults(ArmedFaults[Fault]):
+class Faults(LikelyFaults[Fault]):
     """The armed faults of the network."""
 
     def __init__(self, rng: random.Random | None = None) -> None:
-        super().__init__()
-        self._rng = rng or random.Random()
-
-    def meet(self, method: str) -> Fault | None:
-        """The fault that a request of this method meets."""
-        return self.use(lambda fault: fnmatchcase(method, fault.method) and self._rng.random() < fault.probability)
+        super().__init__(lambda fault: fault.method, rng)
 
 
 def fault_from_json(body: Json) -> Fault:

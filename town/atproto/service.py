@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,7 +19,7 @@ from town.atproto.repo_methods import REPO_METHODS, blob_response
 from town.atproto.schemas import MAX_BLOB_BYTES
 from town.atproto.server_methods import SERVER_METHODS
 from town.atproto.values import Json, XrpcError, internal, invalid
-from town.serving import connection_dropper
+from town.serving import drop, until_gone
 
 _METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS)}
 _LOGIN = "com.atproto.server.createSession"
@@ -57,14 +55,14 @@ class _Service:
         fault = self._faults.meet(nsid)
         content = await request.body()
         if fault and fault.kind == "lost_request":
-            return _drop(request)
+            return drop(request)
         if fault and fault.kind not in {"hang", "lost_answer"}:
             return self._broken(fault)
         answer = self._answer(nsid, request, content)
         if fault and fault.kind == "lost_answer":
-            return _drop(request)
+            return drop(request)
         if fault:
-            await _until_gone(request, self._network.clock.sleep(fault.seconds))
+            await until_gone(request, self._network.clock.sleep(fault.seconds))
         return answer
 
     async def picture(self, request: Request) -> Response:
@@ -210,23 +208,3 @@ def _success(result: Json | None) -> Response:
 
 def _refusal(error: XrpcError) -> JSONResponse:
     return JSONResponse({"error": error.name, "message": error.message}, error.status)
-
-
-def _drop(request: Request) -> Response:
-    connection_dropper(request.scope)()
-    return Response()
-
-
-async def _until_gone(request: Request, waiting: Awaitable[None]) -> None:
-    """Wait, but no longer than the client does."""
-
-    async def gone() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    tasks = {asyncio.ensure_future(waiting), asyncio.ensure_future(gone())}
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -12,7 +9,7 @@ from common.clock import Clock
 from town.github.faults import DOING, Fault
 from town.github.values import Refusal
 from town.github.wire import refusal_response
-from town.serving import connection_dropper
+from town.serving import drop, until_gone
 
 _BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 _SECONDARY = (
@@ -36,7 +33,7 @@ def broken(fault: Fault, request: Request, clock: Clock) -> Response | None:
     if fault.kind in DOING:
         return None
     if fault.kind == "lost_request":
-        return _drop(request)
+        return drop(request)
     if fault.kind == "bad_gateway":
         return HTMLResponse(_BAD_GATEWAY, 502)
     answer = refusal_response(Refusal(*_PLAIN[fault.kind]))
@@ -56,28 +53,8 @@ def broken(fault: Fault, request: Request, clock: Clock) -> Response | None:
 async def spoil(fault: Fault, answer: Response, request: Request, clock: Clock) -> Response:
     """What becomes of the answer, once what was asked is done."""
     if fault.kind == "lost_answer":
-        return _drop(request)
+        return drop(request)
     if fault.kind == "garbled":
         return Response(b'{"id": 1, "title": "cut sho', answer.status_code, media_type="application/json")
-    await _until_gone(request, clock.sleep(fault.seconds))
+    await until_gone(request, clock.sleep(fault.seconds))
     return answer
-
-
-def _drop(request: Request) -> Response:
-    connection_dropper(request.scope)()
-    return Response()
-
-
-async def _until_gone(request: Request, waiting: Awaitable[None]) -> None:
-    """Wait, but no longer than the client does."""
-
-    async def gone() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    tasks = {asyncio.ensure_future(waiting), asyncio.ensure_future(gone())}
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
-from town.faults import ArmedFaults, read_fault
+from town.faults import LikelyFaults, read_fault
 from town.github.values import Json
 
 FaultKind = Literal[
@@ -42,16 +41,11 @@ class Fault:
     seconds: float = 30.0
 
 
-class Faults(ArmedFaults[Fault]):
+class Faults(LikelyFaults[Fault]):
     """The armed faults of the town's GitHub."""
 
     def __init__(self, rng: random.Random | None = None) -> None:
-        super().__init__()
-        self._rng = rng or random.Random()
-
-    def meet(self, request: str) -> Fault | None:
-        """The fault that a request (`METHOD /path`) meets."""
-        return self.use(lambda fault: fnmatchcase(request, fault.request) and self._rng.random() < fault.probability)
+        super().__init__(lambda fault: fault.request, rng)
 
 
 def fault_from_json(body: Json) -> Fault:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from starlette.applications import Starlette
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from common.result import ApiResult, Err, Ok
+from tests.adapters.door import Door
+from tests.adapters.results import ok
 from tests.ways import to_loopback
 from town.atproto.faults import Faults
 from town.atproto.limits import Limits
@@ -23,17 +20,6 @@ from town.atproto.service import atproto_app
 
 T = TypeVar("T")
 NAMES = ("alice", "bob", "carol")
-
-
-class Door:
-    """One server for all tests, which takes a while to open and close; each test puts its own application behind it."""
-
-    def __init__(self) -> None:
-        self.app: ASGIApp = Starlette()
-        self.url = ""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
 
 
 @dataclass
@@ -90,25 +76,3 @@ async def open_house(door: Door, folder: Path, *, limits: Limits | None = None) 
     finally:
         for client in house.clients:
             await client.aclose()
-
-
-async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
-    """Await a call that waits on the clock, moving the clock whenever it does."""
-    running = asyncio.ensure_future(call)
-    while not running.done():
-        await asyncio.sleep(0.001)
-        if clock._sleepers:
-            await clock.advance(clock._sleepers[0][0] - clock.monotonic())
-    return running.result()
-
-
-def ok(result: ApiResult[T]) -> T:
-    """The data of a result that must be good."""
-    assert isinstance(result, Ok), result
-    return result.data
-
-
-def err(result: ApiResult[T]) -> Err:
-    """The failure of a result that must be bad."""
-    assert isinstance(result, Err), result
-    return result

@@ -10,8 +10,9 @@ import pytest_asyncio
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.atproto.atproto_house import Door, House, open_house
+from tests.adapters.atproto.atproto_house import House, open_house
 from tests.adapters.atproto.atproto_scripted import Scripted
+from tests.adapters.door import Door
 from town.serving import serve
 
 

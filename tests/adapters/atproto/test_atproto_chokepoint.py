@@ -12,8 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.atproto.atproto_house import Door, House, err, ok, open_house, while_time_passes
+from tests.adapters.atproto.atproto_house import House, open_house
 from tests.adapters.atproto.atproto_scripted import Answer, Scripted
+from tests.adapters.door import Door
+from tests.adapters.results import err, ok, while_time_passes
 from town.atproto.faults import Fault
 from town.atproto.limits import Limit, Limits
 

@@ -9,8 +9,8 @@ import pytest
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from common.result import Err
-from tests.adapters.atproto.atproto_house import err, ok
 from tests.adapters.atproto.atproto_scripted import DROP, Answer, Scripted
+from tests.adapters.results import err, ok
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

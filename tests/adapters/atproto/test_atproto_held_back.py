@@ -9,7 +9,8 @@ import pytest
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.atproto.atproto_house import House, err, ok
+from tests.adapters.atproto.atproto_house import House
+from tests.adapters.results import err, ok
 from tests.ways import to_loopback
 from town.atproto.faults import Fault
 

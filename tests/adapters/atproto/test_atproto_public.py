@@ -16,7 +16,7 @@ from starlette.routing import Route
 from adapters.atproto.public import PublicRepos
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
-from tests.adapters.atproto.atproto_house import err, ok
+from tests.adapters.results import err, ok
 from town.serving import serve
 
 DID = "did:plc:z72i7hdynmk6r22z27h6tvur"

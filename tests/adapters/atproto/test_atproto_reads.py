@@ -8,7 +8,8 @@ import pytest
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import ReplyRefs, StrongRef, ThreadNode
-from tests.adapters.atproto.atproto_house import House, err, ok
+from tests.adapters.atproto.atproto_house import House
+from tests.adapters.results import err, ok
 from town.atproto.faults import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

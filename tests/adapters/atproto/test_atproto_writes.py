@@ -11,7 +11,8 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.tid import is_tid, tid_for
 from adapters.atproto.types import Image, ReplyRefs, ServiceErr, StrongRef
 from common.result import ApiResult
-from tests.adapters.atproto.atproto_house import House, err, ok
+from tests.adapters.atproto.atproto_house import House
+from tests.adapters.results import err, ok
 from town.atproto.faults import Fault, FaultKind
 from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST
 

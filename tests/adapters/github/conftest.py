@@ -8,7 +8,8 @@ import pytest
 import pytest_asyncio
 
 from adapters.github.client import GitHub
-from tests.adapters.github.github_house import Door, House, open_house
+from tests.adapters.door import Door
+from tests.adapters.github.github_house import House, open_house
 from town.serving import serve
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
-from starlette.applications import Starlette
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from adapters.web.transport import WebTransport
 from common.clock import FakeClock
-from common.result import ApiResult, Err, Ok
+from tests.adapters.door import Door
 from town.github.faults import Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
@@ -100,17 +97,6 @@ class House:
         return len(self.repo.issues)
 
 
-class Door:
-    """One server for all tests, which takes a while to open and close; each test puts its own application behind it."""
-
-    def __init__(self) -> None:
-        self.app: ASGIApp = Starlette()
-        self.url = ""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
-
-
 @asynccontextmanager
 async def open_house(door: Door, *, limit: int = 5000) -> AsyncIterator[House]:
     """A fresh GitHub: ada has a garden where bea may push and cy may not; each has `limit` requests an hour."""
@@ -127,25 +113,3 @@ async def open_house(door: Door, *, limit: int = 5000) -> AsyncIterator[House]:
     finally:
         for client in house.clients:
             await client.aclose()
-
-
-async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
-    """Await a call that waits on the clock, moving the clock whenever it does."""
-    running = asyncio.ensure_future(call)
-    while not running.done():
-        await asyncio.sleep(0.001)
-        if clock._sleepers:
-            await clock.advance(clock._sleepers[0][0] - clock.monotonic())
-    return running.result()
-
-
-def ok(result: ApiResult[T]) -> T:
-    """The data of a result that must be good."""
-    assert isinstance(result, Ok), result
-    return result.data
-
-
-def err(result: ApiResult[Any]) -> Err:
-    """The failure of a result that must be bad."""
-    assert isinstance(result, Err), result
-    return result

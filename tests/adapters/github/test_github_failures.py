@@ -13,7 +13,8 @@ from adapters.github.errors import error_from_response
 from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, ErrKind
-from tests.adapters.github.github_house import REPO, TOKEN, House, err, ok, while_time_passes
+from tests.adapters.github.github_house import REPO, TOKEN, House
+from tests.adapters.results import err, ok, while_time_passes
 from town.github.faults import Fault, FaultKind
 from town.github.values import Label
 

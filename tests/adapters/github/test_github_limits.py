@@ -13,7 +13,9 @@ from adapters.github.client import GitHub
 from adapters.github.rate_limit import effective_remaining, limited_for_s, low_mark, retry_after_s
 from adapters.github.types import RateStatus
 from common.clock import FakeClock
-from tests.adapters.github.github_house import REPO, Door, House, err, ok, open_house, while_time_passes
+from tests.adapters.door import Door
+from tests.adapters.github.github_house import REPO, House, open_house
+from tests.adapters.results import err, ok, while_time_passes
 from town.github.faults import Fault, FaultKind
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")

@@ -8,7 +8,8 @@ from adapters.github.client import GitHub
 from adapters.github.people import Person
 from adapters.github.types import Comment, Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
-from tests.adapters.github.github_house import REPO, House, err, ok
+from tests.adapters.github.github_house import REPO, House
+from tests.adapters.results import err, ok
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -41,7 +41,7 @@ from modules.schema import MIGRATIONS
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.resources import SKILLS
-from tests.adapters.atproto.atproto_house import ok
+from tests.adapters.results import ok
 from tests.journals import told_of
 from tests.living import KEY, PASSWORD, World
 from tests.modules.bluesky.bluesky_values import post

@@ -1,0 +1,17 @@
+"""Where the services of the tests are met."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class Door:
+    """One server for all tests, which takes a while to open and close; each test puts its own application behind it."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp = Starlette()
+        self.url = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
