@@ -4,29 +4,49 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import parse_qs, unquote, urlparse
+from urllib.parse import ParseResult, parse_qs, unquote, urlparse
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from common.constants import SPACE_DEFAULT_PORT
 from common.errors import ConfigError
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_MAX_PORT = 65_535
+_ROOM_EXAMPLE = "ws://192.0.2.2:7777"
 
 
 def _http_url(value: str) -> str:
-    parsed = urlparse(value)
+    parsed = _url(value, "http://127.0.0.1:8080")
     if parsed.scheme not in {"http", "https"} or not parsed.hostname:
         raise ValueError("must be a URL that starts with http:// or https://")
     return value.rstrip("/")
 
 
 def _space_url(value: str) -> str:
-    parsed = urlparse(value)
-    if value and (parsed.scheme not in {"ws", "wss"} or not parsed.hostname):
-        raise ValueError("must be a URL such as ws://192.0.2.2:7777")
-    return value
+    """With its port: a library takes 80 for `ws://` without one, a room listens on 7777."""
+    if not value:
+        return value
+    parsed = _url(value, _ROOM_EXAMPLE)
+    if parsed.scheme not in {"ws", "wss"} or not parsed.hostname:
+        raise ValueError(f"must be a URL such as {_ROOM_EXAMPLE}")
+    if parsed.scheme == "wss" or parsed.port is not None:
+        return value
+    return parsed._replace(netloc=f"{parsed.netloc.removesuffix(':')}:{SPACE_DEFAULT_PORT}").geturl()
+
+
+def _url(value: str, example: str) -> ParseResult:
+    """The parts of a URL whose port, if it has one, can be reached."""
+    try:
+        parsed = urlparse(value)
+        port = parsed.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise ValueError(f"must be a URL such as {example}, with a port from 1 to {_MAX_PORT}")
+    return parsed
 
 
 def _did(value: str) -> str:
@@ -199,4 +219,6 @@ def _explain(item: dict[str, object]) -> str:
     name = str(location[0] if isinstance(location, tuple) and location else location).upper()
     if item["type"] == "missing":
         return f"{name} is missing"
+    if item["type"] == "bool_parsing":
+        return f"{name} must be on or off"
     return f"{name} {str(item['msg']).removeprefix('Value error, ')}"

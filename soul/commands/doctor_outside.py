@@ -7,7 +7,6 @@ from urllib.parse import urlparse
 
 from adapters.github.client import GitHub
 from common.clock import SystemClock
-from common.constants import SPACE_DEFAULT_PORT
 from common.result import Err
 from common.settings import Settings
 from soul.commands.findings import Finding
@@ -26,7 +25,7 @@ async def examine_outside(settings: Settings) -> list[Finding]:
 async def _room(settings: Settings) -> Finding:
     """Whether something listens there; joining would be seen by all who are in it."""
     url = urlparse(settings.space_url)
-    port = url.port or (_TLS_PORT if url.scheme == "wss" else SPACE_DEFAULT_PORT)
+    port = url.port or _TLS_PORT
     try:
         async with asyncio.timeout(_DEADLINE_S):
             _, writer = await asyncio.open_connection(url.hostname, port)

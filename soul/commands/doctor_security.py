@@ -21,7 +21,7 @@ from common.settings import Settings, load_settings
 from modules.control import Control
 from modules.database import reading
 from modules.home import Home
-from soul.commands.findings import Finding, Level, report
+from soul.commands.findings import Finding, Level, report, unreadable
 from soul.commands.leaks import leaks
 
 _YOUNG = timedelta(days=14)
@@ -51,7 +51,7 @@ def examine(root: Path) -> list[Finding]:
     try:
         settings = load_settings(root)
     except SoulError as error:
-        return [Finding("settings", "fail", str(error), error.remedy)]
+        return [unreadable(error)]
     home = Home.at(root, settings.memory_dir)
     seen = _Seen(settings, home, Redactor(settings.secrets), SystemClock().now())
     return [

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from common.errors import SoulError
+
 Level = Literal["ok", "warn", "fail"]
 
 _ICONS: dict[Level, str] = {"ok": "✓", "warn": "◆", "fail": "✗"}
@@ -21,6 +23,11 @@ class Finding:
     level: Level
     message: str
     remedy: str = ""
+
+
+def unreadable(error: SoulError) -> Finding:
+    """That the settings cannot be read; the name of the check says already what it is about."""
+    return Finding("settings", "fail", str(error).removeprefix("Settings: "), error.remedy)
 
 
 def report(findings: Sequence[Finding], *, as_json: bool) -> bool:

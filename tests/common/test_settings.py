@@ -68,6 +68,20 @@ def test_all_that_is_missing_is_named_at_once_with_the_way_to_begin(tmp_path: Pa
         ("ATPROTO_SERVICE_URL", "bsky.social", "must be a URL"),
         ("ATPROTO_SERVICE_URL", "ftp://bsky.social", "must be a URL"),
         ("ATPROTO_SERVICE_URL", "https://", "must be a URL"),
+        ("ATPROTO_SERVICE_URL", "http://127.0.0.1:99999", "port from 1 to 65535"),
+        ("AI_GATEWAY_BASE_URL", "http://127.0.0.1:abc/v1", "port from 1 to 65535"),
+        ("SPACE_URL", "ws://127.0.0.1:99999", "port from 1 to 65535"),
+        ("SPACE_URL", "ws://127.0.0.1:abc", "port from 1 to 65535"),
+        ("SPACE_URL", "ws://127.0.0.1:-1", "port from 1 to 65535"),
+        ("SPACE_URL", "ws://127.0.0.1:0", "port from 1 to 65535"),
+        ("SPACE_URL", "wss://room.example:0", "port from 1 to 65535"),
+        ("SPACE_URL", "ws://fe80::1", "port from 1 to 65535"),
+        ("SPACE_URL", "ws://[::1", "must be a URL such as ws://192.0.2.2:7777"),
+        ("SPACE_URL", "http://127.0.0.1:7777", "must be a URL such as ws://192.0.2.2:7777"),
+        ("SPACE_URL", "127.0.0.1:7777", "must be a URL such as ws://192.0.2.2:7777"),
+        ("SPACE_URL", "ws://:7777", "must be a URL such as ws://192.0.2.2:7777"),
+        ("SPACE_DISCOVERY", "maybe", "SPACE_DISCOVERY must be on or off"),
+        ("SOUL_BOT_LABEL", "2", "SOUL_BOT_LABEL must be on or off"),
         ("SOUL_SPEED", "0", "greater than 0"),
         ("SOUL_SPEED", "fast", "valid number"),
         ("POST_LANGUAGES", "en,de,fr,ja", "at most 3"),
@@ -80,6 +94,23 @@ def test_a_wrong_value_is_named_with_what_is_wrong(tmp_path: Path, name: str, va
     with pytest.raises(ConfigError, match=name) as caught:
         load_settings(write_env(tmp_path, {**REQUIRED, name: value}))
     assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("ws://192.0.2.2", "ws://192.0.2.2:7777"),
+        ("ws://192.0.2.2:", "ws://192.0.2.2:7777"),
+        ("ws://192.0.2.2?token=hush", "ws://192.0.2.2:7777?token=hush"),
+        ("ws://room.example/a?token=a%2Bb", "ws://room.example:7777/a?token=a%2Bb"),
+        ("ws://[::1]", "ws://[::1]:7777"),
+        ("ws://192.0.2.2:80/?token=hush", "ws://192.0.2.2:80/?token=hush"),
+        ("wss://room.example", "wss://room.example"),
+        ("", ""),
+    ],
+)
+def test_a_room_without_a_port_is_at_the_port_that_rooms_have(tmp_path: Path, given: str, used: str) -> None:
+    assert load_settings(write_env(tmp_path, {**REQUIRED, "SPACE_URL": given})).space_url == used
 
 
 def test_a_refusal_never_repeats_a_secret(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from common.result import Ok
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding
 from tests.living import World, settings_of
+from tests.program import one_clear_line, soul
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -46,6 +47,22 @@ async def test_a_room_that_listens_is_seen_without_joining_it_and_one_that_does_
     gone = (await examined(world, SPACE_URL=url))["room"]
     assert (there.level, gone.level, gone.remedy) == ("ok", "warn", "Start it: soul space")
     assert "hush" not in there.message + gone.message
+
+
+@pytest.mark.parametrize(("url", "asked"), [("ws://127.0.0.1", "127.0.0.1:7777"), ("wss://127.0.0.1", "127.0.0.1:443")])
+async def test_a_room_is_looked_for_at_the_port_where_it_would_be_joined(world: World, url: str, asked: str) -> None:
+    assert asked in (await examined(world, SPACE_URL=url))["room"].message
+
+
+@pytest.mark.parametrize(
+    ("port", "security"), [("99999", ()), ("abc", ()), ("abc", ("--security",))], ids=["too_large", "word", "security"]
+)
+async def test_a_port_that_is_none_is_one_finding_with_a_remedy(
+    world: World, port: str, security: tuple[str, ...]
+) -> None:
+    home = world.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port}")
+    found = await soul("doctor", *security, "--home", str(home.root))
+    one_clear_line(found, "✗ settings: SPACE_URL must be a URL", ".env")
 
 
 @pytest.mark.parametrize(
