@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import ParseResult, parse_qs, unquote, urlparse
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -101,6 +101,14 @@ def _prices(value: object) -> object:
     return prices
 
 
+def _room_port(value: object) -> object:
+    text = value.strip() if isinstance(value, str) else str(value)
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_PORT)) and int(text) <= _MAX_PORT):
+        raise ValueError(f"must be a port from 1 to {_MAX_PORT}, or 0 for a free one")
+    return int(text)
+
+
+RoomPort = Annotated[int, BeforeValidator(_room_port)]
 Languages = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_languages), Field(max_length=3)]
 Handles = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_handles)]
 Prices = Annotated[dict[str, tuple[float, float]], NoDecode, BeforeValidator(_prices)]
@@ -110,12 +118,23 @@ Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 
 
-class Settings(BaseSettings):
-    """Everything the owner can set, one field per variable of `.env.example`."""
+Given = TypeVar("Given", bound="RoomSettings")
+
+
+class RoomSettings(BaseSettings):
+    """What `soul space` opens a room with."""
 
     model_config = SettingsConfigDict(
         env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", case_sensitive=False
     )
+
+    space_name: str = ""
+    space_port: RoomPort = SPACE_DEFAULT_PORT
+    space_token: SecretStr = SecretStr("")
+
+
+class Settings(RoomSettings):
+    """Everything the owner can set, one field per variable of `.env.example`."""
 
     agent_name: str = Field(min_length=1)
     owner_bluesky_social_handle: Handle
@@ -174,6 +193,7 @@ class Settings(BaseSettings):
             self.ai_gateway_api_key.get_secret_value(),
             self.agent_github_token.get_secret_value(),
             *parse_qs(urlparse(self.space_url).query).get("token", []),
+            self.space_token.get_secret_value(),
             self.storage_secret_access_key.get_secret_value(),
             database,
             unquote(urlparse(database).password or ""),
@@ -192,16 +212,7 @@ def load_settings(home: Path) -> Settings:
         ConfigError: naming every variable that is missing or wrong, and the remedy.
 
     """
-    env_file = home / ".env"
-    try:
-        settings = Settings(_env_file=env_file)
-    except ValidationError as error:
-        problems = "; ".join(_explain(dict(item)) for item in error.errors())
-        where = "" if env_file.exists() else f" (there is no {env_file})"
-        remedy = "Correct .env; .env.example explains each variable." if env_file.exists() else _init_hint(home)
-        raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{env_file} is not UTF-8 text", remedy="Save it as UTF-8.") from None
+    settings = _read(Settings, home, remedy=f"Run `soul init --home {home}` to make one.")
     if settings.soul_speed != 1 and not settings.on_loopback():
         raise ConfigError(
             "Settings: SOUL_SPEED other than 1 is only for a network on this machine",
@@ -210,8 +221,32 @@ def load_settings(home: Path) -> Settings:
     return settings
 
 
-def _init_hint(home: Path) -> str:
-    return f"Run `soul init --home {home}` to make one."
+def load_room_settings(home: Path) -> RoomSettings:
+    """Read from `<home>/.env` and the environment what a room is opened with; none of it need be there.
+
+    Raises:
+        ConfigError: naming every variable that is wrong, and the remedy.
+
+    """
+    return _read(RoomSettings, home, remedy="Correct it in the environment; .env.example explains each variable.")
+
+
+def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
+    """`remedy` is for a home without `.env`."""
+    env_file = home / ".env"
+    try:
+        return kind(_env_file=env_file)
+    except ValidationError as error:
+        problems = "; ".join(_explain(dict(item)) for item in error.errors())
+        there = env_file.exists()
+        where = "" if there or kind is RoomSettings else f" (there is no {env_file})"
+        remedy = "Correct .env; .env.example explains each variable." if there else remedy
+        raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{env_file} is not UTF-8 text", remedy="Save it as UTF-8.") from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ConfigError(f"{env_file} cannot be read: {why}", remedy="Give this user read access to it.") from error
 
 
 def _explain(item: dict[str, object]) -> str:

@@ -372,8 +372,9 @@ def space(
     until_eof: Annotated[
         bool, typer.Option("--until-eof", help="Without a terminal: close the room when the input ends.")
     ] = False,
+    home: Annotated[Path, typer.Option("--home", help="The folder whose .env may hold the SPACE_ settings.")] = Path(),
 ) -> None:
     """Open a room in which SOULs and you talk, until Ctrl-C."""
     from soul.commands.space import run_space  # noqa: PLC0415 - only this command needs it
 
-    run_space(name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)
+    run_space(home, name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from common.settings import load_room_settings
 from soul.room.host import host_room
 from soul.room.plan import plan_room
 
 
 def run_space(
+    home: Path,
     *,
     name: str | None,
     port: int | None,
@@ -18,5 +19,6 @@ def run_space(
     data: Path | None,
     until_eof: bool,
 ) -> None:
-    """Open the room and host it. Raises `ConfigError` for what only the caller can mend."""
-    host_room(plan_room(os.environ, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof))
+    """Open the room and host it. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
+    settings = load_room_settings(home)
+    host_room(plan_room(settings, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof))

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from adapters.space.advertise import Advertisement, advertise, lan_addresses
 from adapters.space.chatlog import ChatLog
@@ -33,7 +34,7 @@ _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS
 
 
 def host_room(plan: RoomPlan) -> None:
-    """Host it from this terminal. Raises `ConfigError` for what only the caller can mend."""
+    """Host it from this terminal. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
     with kept_alone(plan.folder or default_folder(plan.name)) as folder:
         asyncio.run(_Hosting(plan, ChatLog(folder)).live())
 
@@ -60,7 +61,7 @@ class _Hosting:
         try:
             screen.print(["", f"  « {name} »", "  AGENT SPACE", ""])
             async with _advertised(self.plan, server.port, desk) as found:
-                _tell_where(self.plan, server.port, found, desk)
+                _tell_where(self.plan, server.port, found, desk, screen)
                 desk.note("done", "Space ready", "Enter says it to all, /help lists what else there is")
                 await self._until_gone(screen, desk, server)
             await self._drain(desk, server)
@@ -133,11 +134,12 @@ async def _advertised(plan: RoomPlan, port: int, desk: Desk) -> AsyncIterator[Ad
         await made.data.close()
 
 
-def _tell_where(plan: RoomPlan, port: int, found: Advertisement | None, desk: Desk) -> None:
+def _tell_where(plan: RoomPlan, port: int, found: Advertisement | None, desk: Desk, screen: Screen) -> None:
     desk.note("done", f"Listening on port {port}", f"of {plan.bind}")
     host = next(iter(lan_addresses((plan.bind,))), plan.bind)
     place = f"[{host}]" if ":" in host else host
-    desk.note("done", f"SPACE_URL=ws://{place}:{port}{'/?token=<the token>' if plan.token else ''}")
+    # NOTE(self): no row of ours, which would be broken into lines where it is long: it is there to be copied.
+    screen.print([f"  SPACE_URL=ws://{place}:{port}{_key(plan.token)}"])
     if found is not None:
         desk.note("done", f"Advertised on the local network as {found.name}")
     if plan.is_local:
@@ -146,6 +148,16 @@ def _tell_where(plan: RoomPlan, port: int, found: Advertisement | None, desk: De
         desk.note("info", "Not advertised", "with a token, agents need the SPACE_URL")
     else:
         desk.note("warn", "Everybody on the network can join and read along", "SPACE_TOKEN asks them for a secret")
+
+
+def _key(token: str) -> str:
+    """The end of the address for a room with a token: as it works on a terminal, without the secret in a log."""
+    if not token:
+        return ""
+    written = quote(token, safe="")
+    if sys.stdout.isatty():
+        return f"/?token={written}"
+    return "/?token=<the token>" if written == token else "/?token=<the token, percent-encoded>"
 
 
 def _screen(plan: RoomPlan, company: Company, clock: Clock) -> Screen:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapters.space.advertise import DEFAULT_NAME
 from common.constants import SPACE_DEFAULT_PORT
 from common.errors import ConfigError
+from common.settings import RoomSettings
 
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the host asks for the local network
-_MAX_PORT = 65_535
 _MAX_NAME = 100
 
 
@@ -35,7 +34,7 @@ class RoomPlan:
 
 
 def plan_room(
-    environment: Mapping[str, str],
+    settings: RoomSettings,
     *,
     name: str | None = None,
     port: int | None = None,
@@ -44,27 +43,20 @@ def plan_room(
     folder: Path | None = None,
     until_eof: bool = False,
 ) -> RoomPlan:
-    """The room that these options ask for; None and "" leave it to the environment, and that to the usual.
+    """The room that these options ask for; None and "" leave it to the settings, and these to the usual.
 
     Raises:
         ConfigError: `bind` is no address.
 
     """
     return RoomPlan(
-        (name or environment.get("SPACE_NAME", "")).strip()[:_MAX_NAME] or DEFAULT_NAME,
-        port if port is not None else _port(environment.get("SPACE_PORT", "")),
+        (name or settings.space_name).strip()[:_MAX_NAME] or DEFAULT_NAME,
+        settings.space_port if port is None else port,
         _address(bind),
-        token if token is not None else environment.get("SPACE_TOKEN", ""),
+        settings.space_token.get_secret_value() if token is None else token,
         folder,
         until_eof,
     )
-
-
-def _port(value: str) -> int:
-    """A port, or the usual one for what is none."""
-    text = value.strip()
-    port = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_PORT)) else 0
-    return port if 0 < port <= _MAX_PORT else SPACE_DEFAULT_PORT
 
 
 def _address(bind: str) -> str:

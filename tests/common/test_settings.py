@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from common.errors import ConfigError
 from common.settings import Settings, load_settings
+from soul.resources import template
 
 REQUIRED = {
     "AGENT_NAME": "sh-marvin",
@@ -38,6 +40,12 @@ def test_six_values_are_enough_and_handles_are_tidied(tmp_path: Path) -> None:
     assert settings.soul_speed == 1.0
     assert settings.post_languages == ("en",)
     assert settings.memory_dir is None
+
+
+def test_every_setting_is_explained_and_nothing_else_is() -> None:
+    lines = template(".env.example").splitlines()
+    explained = [found[1] for line in lines if (found := re.match(r"#?([A-Z][A-Z_]+)=", line))]
+    assert sorted(explained) == sorted(name.upper() for name in Settings.model_fields)
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

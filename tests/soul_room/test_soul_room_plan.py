@@ -5,35 +5,53 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from common.errors import ConfigError
+from common.settings import RoomSettings, load_room_settings
 from soul.room.folder import default_folder, kept_alone
 from soul.room.plan import EVERYWHERE, RoomPlan, plan_room
 
 
-@pytest.mark.parametrize(
-    ("value", "port"),
-    [
-        ("", 7777),
-        ("8001", 8001),
-        ("0", 7777),
-        ("x", 7777),
-        ("-1", 7777),
-        ("70000", 7777),
-        ("٨", 7777),
-        ("9" * 99, 7777),
-    ],
-    ids=["unset", "set", "zero", "word", "negative", "too_large", "other_digits", "endless"],
-)
-def test_a_port_in_the_environment_that_is_none_means_the_usual_one(value: str, port: int) -> None:
-    assert plan_room({"SPACE_PORT": value}).port == port
+@pytest.fixture(autouse=True)
+def _no_inherited_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in RoomSettings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
-def test_an_option_wins_over_the_environment_and_that_over_the_usual() -> None:
-    environment = {"SPACE_NAME": "salon", "SPACE_PORT": "8001", "SPACE_TOKEN": "secret"}
-    assert plan_room({}) == RoomPlan("agent-space", 7777, "127.0.0.1", "")
-    assert plan_room(environment) == RoomPlan("salon", 8001, "127.0.0.1", "secret")
-    assert plan_room(environment, name="attic", port=0, token="") == RoomPlan("attic", 0, "127.0.0.1", "")
+@pytest.mark.parametrize(("value", "port"), [("", 7777), ("8001", 8001), (" 8001 ", 8001), ("0", 0), ("65535", 65535)])
+def test_a_port_in_the_environment_is_taken_and_0_is_a_free_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, port: int
+) -> None:
+    monkeypatch.setenv("SPACE_PORT", value)
+    assert plan_room(load_room_settings(tmp_path)).port == port
+
+
+@pytest.mark.parametrize("value", ["abc", "-1", "65536", "99999", "77.5", "٨", "9" * 5000])
+@pytest.mark.parametrize("in_file", [True, False], ids=["file", "environment"])
+def test_a_port_that_is_none_is_refused_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, *, in_file: bool
+) -> None:
+    if in_file:
+        (tmp_path / ".env").write_text(f"SPACE_PORT={value}\n")
+    else:
+        monkeypatch.setenv("SPACE_PORT", value)
+    with pytest.raises(ConfigError, match="SPACE_PORT must be a port from 1 to 65535") as caught:
+        load_room_settings(tmp_path)
+    assert ".env" in caught.value.remedy
+    assert ("environment" in caught.value.remedy) is not in_file
+
+
+def test_an_option_wins_over_the_environment_that_over_the_file_and_that_over_the_usual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert plan_room(load_room_settings(tmp_path)) == RoomPlan("agent-space", 7777, "127.0.0.1", "")
+    (tmp_path / ".env").write_text("AGENT_NAME=\nSPACE_NAME='the salon'\nSPACE_PORT=8001\nSPACE_TOKEN=secret\n")
+    assert plan_room(load_room_settings(tmp_path)) == RoomPlan("the salon", 8001, "127.0.0.1", "secret")
+    monkeypatch.setenv("SPACE_TOKEN", "another")
+    settings = load_room_settings(tmp_path)
+    assert plan_room(settings) == RoomPlan("the salon", 8001, "127.0.0.1", "another")
+    assert plan_room(settings, name="attic", port=0, token="") == RoomPlan("attic", 0, "127.0.0.1", "")
 
 
 @pytest.mark.parametrize(
@@ -49,17 +67,18 @@ def test_an_option_wins_over_the_environment_and_that_over_the_usual() -> None:
     ],
 )
 def test_a_room_is_open_to_this_machine_alone_unless_more_is_asked(bind: str, address: str, *, local: bool) -> None:
-    plan = plan_room({}, bind=bind)
+    plan = plan_room(RoomSettings(), bind=bind)
     assert (plan.bind, plan.is_local) == (address, local)
 
 
 def test_a_name_is_no_address() -> None:
     with pytest.raises(ConfigError, match="no address"):
-        plan_room({}, bind="example.com")
+        plan_room(RoomSettings(), bind="example.com")
 
 
 def test_the_token_is_not_shown() -> None:
-    assert "secret" not in repr(plan_room({"SPACE_TOKEN": "secret"}))
+    settings = RoomSettings(space_token=SecretStr("secret"))
+    assert "secret" not in repr(settings) + repr(plan_room(settings))
 
 
 def test_the_record_lies_in_the_users_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,25 @@ async def test_a_bind_that_is_no_address_is_refused_in_one_line(tmp_path: Path) 
     one_clear_line(await soul("space", "--bind", "home", "--data", str(tmp_path)), "--bind home", "lan")
 
 
+async def test_a_port_that_is_none_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACE_PORT", "99999")
+    one_clear_line(await soul("space", "--data", str(tmp_path)), "SPACE_PORT must be a port", "0 for a free one")
+
+
+async def test_the_token_in_the_folders_file_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SPACE_PORT=0\nSPACE_TOKEN='a token+of more'\n")
+    async with started("space", "--home", str(tmp_path), "--data", str(tmp_path / "room")) as process:
+        seen = await until(process, "Space ready")
+        found = re.search(r"SPACE_URL=(ws://[^/\s]+)/\?token=<the token, percent-encoded>", seen)
+        assert found
+        with pytest.raises(InvalidStatus):
+            async with connect(found[1]):
+                raise AssertionError("came in")
+        async with connect(f"{found[1]}/?token=a%20token%2Bof%20more") as member:
+            await member.send(json.dumps({"type": "join", "name": "marvin", "id": "m", "version": "1"}))
+            assert json.loads(await member.recv())["type"] == "join"
+
+
 async def test_a_room_with_a_token_lets_nobody_in_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_TOKEN", "open-sesame")
     async with started("space", "--port", "0", "--data", str(tmp_path)) as process:

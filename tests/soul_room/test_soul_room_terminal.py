@@ -77,6 +77,14 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
     assert "unsaid" not in str(ChatLog(tmp_path).get_recent_history())
 
 
+async def test_the_address_on_the_terminal_lets_an_agent_in_as_it_stands_there(tmp_path: Path) -> None:
+    async with hosted(tmp_path, "--token", "a b+c&d=e/f%20 Grüße #1 and long enough to be wider than it") as (_, url):
+        assert url.endswith("wider%20than%20it")
+        async with connect(url) as marvin:
+            await tell(marvin, "join", name="marvin", id="m", version="1")
+            assert (await hear(marvin, "join"))["name"] == "marvin"
+
+
 @pytest.fixture
 def _hung_up_as_usual() -> Iterator[None]:
     """Where the tests themselves were told not to be hung up, their children would be told so, too."""
