@@ -6,22 +6,26 @@ The lock belongs to the operating system: a killed program loses it at once, and
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from adapters.space.advertise import DEFAULT_NAME
 from common.errors import ConfigError
 from common.files import storage_error
 
 _LOCK = "room.lock"
+_MOST_CHARS, _MOST_BYTES = 80, 240
+_MARK_CHARS = 8
 
 
 def default_folder(name: str) -> Path:
-    """The room's folder in the user's state folder (XDG_STATE_HOME, else ~/.local/state)."""
+    """The room's folder in the user's state folder (XDG_STATE_HOME, else ~/.local/state); each name has its own."""
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state else Path.home() / ".local" / "state"
-    return base / "soul" / "spaces" / (_plain(name) or "agent-space")
+    return base / "soul" / "spaces" / _folder_name(name)
 
 
 @contextmanager
@@ -52,6 +56,11 @@ def kept_alone(folder: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _plain(name: str) -> str:
-    """The name as a folder's."""
-    return "".join(char if char.isalnum() or char in "-_" else "-" for char in name).strip("-")[:80]
+def _folder_name(name: str) -> str:
+    """The name, if a folder can have it; else what is left of it, with a mark that no other name has."""
+    left = "".join(char if char.isalnum() or char in "-_" else "-" for char in name).strip("-")
+    plain = left[:_MOST_CHARS].encode()[:_MOST_BYTES].decode(errors="ignore") or DEFAULT_NAME
+    if plain == name:
+        return plain
+    mark = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return f"{plain}-{mark[:_MARK_CHARS]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,9 +84,20 @@ def test_the_token_is_not_shown() -> None:
 
 def test_the_record_lies_in_the_users_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert default_folder("Our salon") == tmp_path / "soul" / "spaces" / "Our-salon"
+    assert default_folder("Our-salon") == tmp_path / "soul" / "spaces" / "Our-salon"
+    assert default_folder("agent-space").name == "agent-space"
+    assert default_folder("Gr\u00fc\u00dfe_2").name == "Gr\u00fc\u00dfe_2"
     assert default_folder("../../etc").parent == tmp_path / "soul" / "spaces"
-    assert default_folder("...").name == "agent-space"
+    assert default_folder("a b").name.startswith("a-b-")
+    assert default_folder("a b") == default_folder("a b")
+
+
+def test_rooms_of_different_names_never_share_a_record() -> None:
+    names = ["agent-space", "🙂", "!!!", "...", "-", "a b", "a/b", "a-b", "-a-b", "\udcff", "Salon", "salon"]
+    names += ["n" * 80, "n" * 81, "n" * 100, "\U00020000" * 80, "\U00020000" * 81]
+    folders = [default_folder(name).name for name in names]
+    assert len(set(folders)) == len(names)
+    assert all(len(os.fsencode(folder)) <= 255 for folder in folders)
 
 
 def test_one_room_keeps_others_out_of_its_folder_and_leaves_it_free(tmp_path: Path) -> None:
