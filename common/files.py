@@ -11,6 +11,7 @@ from common.errors import StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_FILE_IN_THE_WAY = {errno.EEXIST, errno.ENOTDIR}
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
@@ -52,6 +53,15 @@ def storage_error(path: Path, error: OSError) -> StorageError:
         )
     if error.errno in _REFUSED:
         return StorageError(f"No permission to write {path}", remedy=f"Give this user write access to {path.parent}.")
+    if error.errno in _FILE_IN_THE_WAY:
+        return StorageError(
+            f"Cannot write {path}: there is a file where a folder should be",
+            remedy="Move that file away, or name another folder.",
+        )
+    if error.errno == errno.EISDIR:
+        return StorageError(
+            f"Cannot write {path}: there is a folder where a file should be", remedy="Move that folder away."
+        )
     return StorageError(
         f"Cannot write {path}: {error.strerror or error}", remedy=f"Check the disk under {path.parent}."
     )

@@ -19,6 +19,7 @@ from adapters.space.wire_json import BadJson, parse_json
 from adapters.space.wire_room import encode_entry
 from common.clock import parse_iso_or_none
 from common.constants import SPACE_LOG_ROTATION_MAX_BYTES
+from common.files import storage_error
 
 KEPT_PARTS = 5
 _CHUNK_BYTES = 64 * 1024
@@ -34,7 +35,7 @@ class ChatLog:
     Args:
         base_dir: the room's folder; `data/` in it is made.
         max_bytes: a part that grows beyond is put aside.
-        report: takes one line whenever the disk refuses; nothing is raised then.
+        report: takes one line whenever the disk refuses, on the thread that met it; only `open` raises.
 
     """
 
@@ -60,6 +61,13 @@ class ChatLog:
     def path(self) -> Path:
         """The part that is being written."""
         return self._folder / "chat.jsonl"
+
+    def open(self) -> None:
+        """Open the part that is written, before anybody relies on it. Raises `StorageError`: it cannot be written."""
+        try:
+            self._opened()
+        except OSError as error:
+            raise storage_error(self.path, error) from error
 
     def append(self, entry: LogEntry) -> None:
         """Keep one entry. Never raises for what the disk does."""

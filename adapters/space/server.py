@@ -11,6 +11,7 @@ import asyncio
 import errno
 import itertools
 import logging
+import os
 from collections import deque
 from collections.abc import Awaitable, Collection, Iterable, Sequence
 from functools import partial
@@ -117,16 +118,19 @@ class SpaceServer:
         return self._room.agents
 
     async def start(self, port: int = SPACE_DEFAULT_PORT, binds: Sequence[str] = ("127.0.0.1",)) -> ApiResult[int]:
-        """Listen on one port (0: any free one) of each address; answers with the port. `conflict`: it is in use."""
+        """Listen on one port (0: any free one) of each address; answers with the port.
+
+        `conflict`: it is in use. `not_found`: this machine has no such address. `invalid`: it may not listen there.
+        """
         if self._log is not None:
             self._room.remember(await asyncio.to_thread(_past, self._log))
-        try:
-            for bind in binds:
-                self._servers.append(await self._listen(bind, self.port or port))
-        except OSError as error:
-            await self.stop()
-            taken = error.errno == errno.EADDRINUSE
-            return Err(f"Cannot listen on port {port}: {error.strerror or error}", "conflict" if taken else "invalid")
+        for bind in binds:
+            wanted = self.port or port
+            try:
+                self._servers.append(await self._listen(bind, wanted))
+            except OSError as error:
+                await self.stop()
+                return _no_ear(error, bind, wanted)
         self._ticking = asyncio.create_task(self._tick_on())
         return Ok(self.port)
 
@@ -285,6 +289,16 @@ class SpaceServer:
 
     def _note(self, level: LogLevel, message: str, detail: str = "") -> None:
         self._host.log(level, message, detail)
+
+
+def _no_ear(error: OSError, bind: str, port: int) -> Err:
+    """Why it cannot listen there; what asyncio says of it names the socket's own tuple, and not always the number."""
+    if error.errno in {None, errno.EADDRNOTAVAIL}:
+        return Err(f"{bind} is no address of this machine", "not_found")
+    why = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror
+    return Err(
+        f"Cannot listen on port {port} of {bind}: {why}", "conflict" if error.errno == errno.EADDRINUSE else "invalid"
+    )
 
 
 def _past(log: ChatLog) -> Replay:

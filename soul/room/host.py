@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -36,13 +37,13 @@ _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS
 def host_room(plan: RoomPlan) -> None:
     """Host it from this terminal. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
     with kept_alone(plan.folder or default_folder(plan.name)) as folder:
-        asyncio.run(_Hosting(plan, ChatLog(folder)).live())
+        asyncio.run(_Hosting(plan, folder).live())
 
 
 @dataclass(slots=True)
 class _Hosting:
     plan: RoomPlan
-    record: ChatLog
+    folder: Path
     clock: Clock = field(default_factory=SystemClock)
     company: Company = field(default_factory=Company)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -53,7 +54,8 @@ class _Hosting:
         screen = _screen(self.plan, self.company, self.clock)
         desk = Desk(screen, self.company, self.clock)
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: _show_trouble(desk, context))
-        server = SpaceServer(self.record, desk, clock=self.clock, token=self.plan.token)
+        record = _record(self.folder, desk)
+        server = SpaceServer(record, desk, clock=self.clock, token=self.plan.token)
         name = one_line(self.plan.name)
         started = await server.start(self.plan.port, (self.plan.bind,))
         if isinstance(started, Err):
@@ -63,7 +65,7 @@ class _Hosting:
             async with _advertised(self.plan, server.port, desk) as found:
                 _tell_where(self.plan, server.port, found, desk, screen)
                 desk.note("done", "Space ready", "Enter says it to all, /help lists what else there is")
-                await self._until_gone(screen, desk, server)
+                await self._until_gone(screen, desk, server, record)
             await self._drain(desk, server)
         finally:
             await server.stop()
@@ -81,12 +83,12 @@ class _Hosting:
             if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup asks not to be hung up
                 asyncio.get_running_loop().add_signal_handler(signum, end)
 
-    async def _until_gone(self, screen: Screen, desk: Desk, server: SpaceServer) -> None:
+    async def _until_gone(self, screen: Screen, desk: Desk, server: SpaceServer, record: ChatLog) -> None:
         orders = Orders(
             self.company,
             self.clock,
             say=server.broadcast_from_host,
-            recent=self.record.get_recent_history,
+            recent=record.get_recent_history,
             show=screen.show,
             ended=self.ended,
         )
@@ -168,12 +170,27 @@ def _screen(plan: RoomPlan, company: Company, clock: Clock) -> Screen:
     return TerminalScreen(company, clock)
 
 
+def _record(folder: Path, desk: Desk) -> ChatLog:
+    """The room's record, opened before anybody can come in. What the disk refuses later is shown to the host.
+
+    Raises:
+        StorageError: it cannot be written.
+
+    """
+    loop = asyncio.get_running_loop()
+    record = ChatLog(folder, report=lambda line: loop.call_soon_threadsafe(desk.note, "error", line))
+    record.open()
+    return record
+
+
 def _no_door(plan: RoomPlan, why: Err) -> ConfigError:
     if why.kind == "conflict":
         return ConfigError(
             f"port {plan.port} on {plan.bind} is in use",
             remedy="Close the room that is open there, or choose another port with --port or SPACE_PORT.",
         )
+    if why.kind == "not_found":
+        return ConfigError(why.error, remedy="Use --bind loopback, --bind lan, or an address that it has.")
     return ConfigError(why.error, remedy="Check --bind and --port.")
 
 

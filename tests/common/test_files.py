@@ -87,6 +87,9 @@ def test_a_read_only_folder_names_the_permission(tmp_path: Path) -> None:
         (errno.EDQUOT, "Disk full", "Free some space"),
         (errno.EACCES, "No permission", "write access"),
         (errno.EROFS, "No permission", "write access"),
+        (errno.EEXIST, "there is a file where a folder should be", "Move that file away"),
+        (errno.ENOTDIR, "there is a file where a folder should be", "another folder"),
+        (errno.EISDIR, "there is a folder where a file should be", "Move that folder away"),
         (errno.EIO, "Cannot write", "Check the disk"),
     ],
 )

@@ -97,6 +97,28 @@ async def test_the_token_in_the_folders_file_is_asked_for(tmp_path: Path) -> Non
             assert json.loads(await member.recv())["type"] == "join"
 
 
+@pytest.mark.parametrize(
+    ("in_the_way", "named"), [("", ""), ("data", "data/chat.jsonl"), ("data/chat.jsonl/", "data/chat.jsonl")]
+)
+async def test_a_record_that_cannot_be_kept_is_one_line_before_anybody_can_come_in(
+    tmp_path: Path, in_the_way: str, named: str
+) -> None:
+    folder = tmp_path / "room"
+    if in_the_way.endswith("/"):
+        (folder / in_the_way).mkdir(parents=True)
+    else:
+        (folder / in_the_way).parent.mkdir(exist_ok=True)
+        (folder / in_the_way).write_text("in the way")
+    ended = await soul("space", "--port", "0", "--data", str(folder))
+    one_clear_line(ended, f"Cannot write {folder / named}: there is a f", "should be", "Move that f")
+    assert "Listening" not in ended.output
+
+
+async def test_an_address_that_this_machine_has_not_is_named_in_one_line(tmp_path: Path) -> None:
+    ended = await soul("space", "--port", "0", "--bind", "203.0.113.77", "--data", str(tmp_path))
+    one_clear_line(ended, "203.0.113.77 is no address of this machine", "--bind lan")
+
+
 async def test_a_room_with_a_token_lets_nobody_in_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_TOKEN", "open-sesame")
     async with started("space", "--port", "0", "--data", str(tmp_path)) as process:

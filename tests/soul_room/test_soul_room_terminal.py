@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +85,19 @@ async def test_the_address_on_the_terminal_lets_an_agent_in_as_it_stands_there(t
         async with connect(url) as marvin:
             await tell(marvin, "join", name="marvin", id="m", version="1")
             assert (await hear(marvin, "join"))["name"] == "marvin"
+
+
+async def test_a_record_that_cannot_be_written_any_more_is_told_in_a_row_of_the_hosts_view(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as (terminal, url), connect(url) as marvin:
+        resource.prlimit(terminal.process.pid, resource.RLIMIT_FSIZE, (0, 0))
+        await tell(marvin, "join", name="marvin", id="m", version="1")
+        await terminal.until("File too large")
+        rows = [line.strip() for line in terminal.text.splitlines() if "[space log]" in line]
+        assert rows
+        assert all(re.match(r"\d\d:\d\d:\d\d  \S ", row) for row in rows), rows
+        terminal.type("Still here.\r")
+        while (await hear(marvin, "chat"))["content"] != "Still here.":
+            pass
 
 
 @pytest.fixture

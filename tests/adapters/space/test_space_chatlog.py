@@ -10,6 +10,7 @@ import pytest
 
 from adapters.space.chatlog import KEPT_PARTS, ChatLog
 from adapters.space.types import LogEntry
+from common.errors import StorageError
 
 AT = "2026-01-05T12:00:{:02}.000Z"
 
@@ -163,6 +164,29 @@ def test_a_rotation_killed_at_any_step_is_finished_by_the_next_start(tmp_path: P
     assert len(before) + 2 - len(kept) <= 7
     assert not (tmp_path / "data" / "chat.rotating.jsonl").exists()
     assert contents(again)[-1] == f"entry {number + 1}"
+
+
+@pytest.mark.parametrize("in_the_way", ["data", "data/chat.jsonl"])
+def test_a_record_that_cannot_be_written_is_told_before_anything_is_said(tmp_path: Path, in_the_way: str) -> None:
+    if in_the_way == "data":
+        (tmp_path / in_the_way).write_text("a file where the folder should be")
+    else:
+        (tmp_path / in_the_way).mkdir(parents=True)
+    told: list[str] = []
+    with pytest.raises(StorageError, match="should be") as caught:
+        ChatLog(tmp_path, report=told.append).open()
+    assert str(tmp_path / "data" / "chat.jsonl") in str(caught.value)
+    assert caught.value.remedy
+    assert told == []
+
+
+def test_an_opened_record_is_empty_and_ready(tmp_path: Path) -> None:
+    log = ChatLog(tmp_path)
+    log.open()
+    assert log.path.read_bytes() == b""
+    log.append(entry(1))
+    assert contents(log) == ["entry 1"]
+    log.close()
 
 
 def test_a_disk_that_refuses_is_reported_and_nothing_is_raised(tmp_path: Path) -> None:

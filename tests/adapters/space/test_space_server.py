@@ -161,6 +161,12 @@ async def test_a_port_that_is_taken_is_an_answer_not_an_exception(tmp_path: Path
         assert str(house.server.port) in result.error
 
 
+@pytest.mark.parametrize("bind", ["203.0.113.77", "2001:db8::77"])
+async def test_an_address_that_this_machine_has_not_is_named(bind: str) -> None:
+    started = await SpaceServer().start(0, ("127.0.0.1", bind))
+    assert started == Err(f"{bind} is no address of this machine", "not_found")
+
+
 async def test_several_addresses_share_one_port(tmp_path: Path) -> None:
     server, other = SpaceServer(), SpaceServer()
     assert await server.start(0, ("127.0.0.1", "127.0.0.2")) == Ok(server.port)
