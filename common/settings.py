@@ -118,15 +118,21 @@ Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 
 
-Given = TypeVar("Given", bound="RoomSettings")
+Given = TypeVar("Given", bound=BaseSettings)
 
 
-class RoomSettings(BaseSettings):
-    """What `soul space` opens a room with."""
-
+class _Given(BaseSettings):
     model_config = SettingsConfigDict(
         env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", case_sensitive=False
     )
+
+
+class _Named(_Given):
+    agent_name: str = ""
+
+
+class RoomSettings(_Given):
+    """What `soul space` opens a room with."""
 
     space_name: str = ""
     space_port: RoomPort = SPACE_DEFAULT_PORT
@@ -231,6 +237,16 @@ def load_room_settings(home: Path) -> RoomSettings:
     return _read(RoomSettings, home, remedy="Correct it in the environment; .env.example explains each variable.")
 
 
+def load_name(home: Path) -> str:
+    """The SOUL's name as `<home>/.env` or the environment has it, whatever else is missing there; "" if it has none.
+
+    Raises:
+        ConfigError: the file cannot be read.
+
+    """
+    return _read(_Named, home, remedy="").agent_name.strip()
+
+
 def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
     """`remedy` is for a home without `.env`."""
     env_file = home / ".env"
@@ -239,7 +255,7 @@ def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
     except ValidationError as error:
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
         there = env_file.exists()
-        where = "" if there or kind is RoomSettings else f" (there is no {env_file})"
+        where = f" (there is no {env_file})" if kind is Settings and not there else ""
         remedy = "Correct .env; .env.example explains each variable." if there else remedy
         raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
     except UnicodeDecodeError:

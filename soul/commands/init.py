@@ -12,8 +12,10 @@ import typer
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
+from common.errors import ConfigError
 from common.files import write_atomic
 from common.result import ApiResult, Err
+from common.settings import load_name
 from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.home import Home, ensure_self
 from soul.resources import template
@@ -24,13 +26,20 @@ _SECRET_MODE = 0o600
 
 
 def run_init(root: Path) -> None:
-    """Make the home. Raises `StorageError`."""
+    """Make the home.
+
+    Raises:
+        StorageError: it cannot be written.
+        ConfigError: the `.env` that is there cannot be read, or nobody answers the questions.
+
+    """
     home = Home.at(root)
-    name = ""
+    new = not home.self_md.exists()
     if home.env.exists():
+        name = load_name(home.root)
         typer.echo(f"Kept {home.env} as it is.")
     else:
-        answers = _ask()
+        answers = _answers()
         name = answers["AGENT_NAME"]
         write_atomic(home.env, fill_env(template(".env.example"), answers), mode=_SECRET_MODE)
         typer.echo(f"Wrote {home.env} (readable only by you).")
@@ -43,8 +52,10 @@ def run_init(root: Path) -> None:
         home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"
     ):
         typer.echo(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+    elif not name:
+        typer.echo("Its name is still to come: set AGENT_NAME in .env. SELF.md is written at the first start.")
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
-    if name and not bootstrap.exists() and not done.exists():
+    if new and not bootstrap.exists() and not done.exists():
         write_atomic(bootstrap, template(BOOTSTRAP_FILE))
         typer.echo(f"Wrote {bootstrap}: what your first talk with the SOUL is about.")
     where = "" if home.root == Path.cwd() else f" --home {home.root}"
@@ -60,6 +71,19 @@ def fill_env(example: str, answers: dict[str, str]) -> str:
         line = f"{key}={_quoted(value)}"
         text = re.sub(rf"^#?{key}=.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
     return text
+
+
+def _answers() -> dict[str, str]:
+    try:
+        return _ask()
+    except typer.Abort as refusal:
+        if not isinstance(refusal.__context__, EOFError):
+            raise
+        typer.echo()
+        raise ConfigError(
+            "`soul init` asks questions, and its input ended before they were answered: nothing was written",
+            remedy="Run it in a terminal; or copy .env.example to .env in that folder, fill it in, and run it again.",
+        ) from None
 
 
 def _ask() -> dict[str, str]:

@@ -178,7 +178,11 @@ def _record(folder: Path, desk: Desk) -> ChatLog:
 
     """
     loop = asyncio.get_running_loop()
-    record = ChatLog(folder, report=lambda line: loop.call_soon_threadsafe(desk.note, "error", line))
+
+    def report(line: str) -> None:
+        loop.call_soon_threadsafe(desk.note, "error", line)
+
+    record = ChatLog(folder, report=report)
     record.open()
     return record
 

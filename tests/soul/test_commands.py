@@ -13,7 +13,7 @@ import pytest
 
 from soul.resources import template
 from tests.living import KEY, PASSWORD, World, settings_of
-from tests.program import soul, started, until
+from tests.program import Ended, one_clear_line, soul, started, until
 from town.mind.faults import Fault as MindFault
 
 SOUL = Path(sys.executable).with_name("soul")
@@ -38,7 +38,7 @@ def test_no_provider_library_is_loaded_before_its_first_use() -> None:
     assert done.stdout.strip() == "[]"
 
 
-async def _init(root: Path, *lines: str) -> str:
+async def _init(root: Path, *lines: str, code: int = 0) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -51,7 +51,7 @@ async def _init(root: Path, *lines: str) -> str:
         stderr=asyncio.subprocess.STDOUT,
     )
     output, _ = await asyncio.wait_for(process.communicate("".join(f"{line}\n" for line in lines).encode()), 30)
-    assert process.returncode == 0, output
+    assert process.returncode == code, output
     return output.decode()
 
 
@@ -91,6 +91,30 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     assert not (root / "workspace" / "BOOTSTRAP.md").exists(), "a home that was lived in has had its first talk"
     assert (root / ".env").read_bytes() == before
     assert (root / "SOUL.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "named"), [("AGENT_NAME='Rowan the first'", True), ("AGENT_NAME=", False)], ids=["named", "nameless"]
+)
+async def test_init_beside_a_copied_env_writes_all_the_rest(tmp_path: Path, line: str, *, named: bool) -> None:
+    (tmp_path / ".env").write_text(template(".env.example").replace("AGENT_NAME=\n", f"{line}\n"))
+    told = await _init(tmp_path)
+    assert (tmp_path / "SOUL.md").exists()
+    assert (tmp_path / "workspace" / "BOOTSTRAP.md").read_text() == template("BOOTSTRAP.md")
+    assert (tmp_path / "SELF.md").exists() is named
+    assert ("set AGENT_NAME in .env" in told) is not named
+    assert not named or "I'm Rowan the first" in (tmp_path / "SELF.md").read_text()
+
+
+@pytest.mark.parametrize("answers", [(), ("https://bsky.social", "rowan")], ids=["no_input", "cut_short"])
+async def test_init_without_anybody_who_answers_says_so_and_writes_nothing(
+    tmp_path: Path, answers: tuple[str, ...]
+) -> None:
+    root = tmp_path / "home"
+    told = await _init(root, *answers, code=1)
+    one_clear_line(Ended(1, told), "its input ended", ".env.example")
+    assert "Aborted" not in told
+    assert not root.exists()
 
 
 @pytest.mark.parametrize("password", ["pass word", "it's", 'quo"te', "back\\slash", "hash#tag", "dollar$HOME", "plain"])
