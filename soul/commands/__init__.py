@@ -12,7 +12,7 @@ from common.version import __version__
 
 app = typer.Typer(
     name="soul",
-    help="An autonomous social agent, a SOUL, that lives on Bluesky.",
+    help="An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -72,7 +72,7 @@ SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no Git
 def root(
     *, version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False
 ) -> None:
-    """An autonomous social agent, a SOUL, that lives on Bluesky."""
+    """An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom."""
     if version:
         typer.echo(f"soul {__version__}")
         raise typer.Exit

@@ -133,6 +133,13 @@ def test_secrets_do_not_show_when_settings_are_printed(tmp_path: Path) -> None:
     assert settings.secrets == ("abcd-1234-efgh-5678", "sk-very-secret-key")
 
 
+def test_the_tokens_of_the_room_that_it_joins_and_of_the_one_opened_beside_it_are_secrets(tmp_path: Path) -> None:
+    rooms = {"SPACE_URL": "ws://127.0.0.1:7777?token=open%20sesame", "SPACE_TOKEN": "another-door"}
+    settings = load_settings(write_env(tmp_path, {**REQUIRED, **rooms}))
+    assert {"open sesame", "another-door"} <= set(settings.secrets)
+    assert "another-door" not in repr(settings)
+
+
 def test_a_shortened_day_is_only_for_a_network_on_this_machine(tmp_path: Path) -> None:
     fast = {**REQUIRED, "SOUL_SPEED": "60"}
     with pytest.raises(ConfigError, match="SOUL_SPEED"):
