@@ -37,12 +37,13 @@ def kept_alone(folder: Path) -> Iterator[Path]:
         SoulError: the folder cannot be made or written.
 
     """
-    path = folder.expanduser().absolute()
+    path = at = folder.expanduser().absolute()
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        at = path / _LOCK
+        lock = os.open(at, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise storage_error(path, error) from error
+        raise storage_error(at, error) from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

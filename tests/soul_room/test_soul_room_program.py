@@ -98,7 +98,8 @@ async def test_the_token_in_the_folders_file_is_asked_for(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("in_the_way", "named"), [("", ""), ("data", "data/chat.jsonl"), ("data/chat.jsonl/", "data/chat.jsonl")]
+    ("in_the_way", "named"),
+    [("", ""), ("room.lock/", "room.lock"), ("data", "data/chat.jsonl"), ("data/chat.jsonl/", "data/chat.jsonl")],
 )
 async def test_a_record_that_cannot_be_kept_is_one_line_before_anybody_can_come_in(
     tmp_path: Path, in_the_way: str, named: str
