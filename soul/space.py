@@ -20,6 +20,7 @@ from soul.promises import Promises
 from soul.rails import Rails
 
 _NEWS_TIMEOUT_S = 60.0
+_COMES_IN_WITHIN_S = 30.0
 _DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 
 
@@ -67,7 +68,14 @@ def build_space(
         if commitment.source == "space":
             await experiences.keep("helped_someone", title_of(commitment))
 
+    started = rails.clock.monotonic()
+
+    def knows_room() -> bool:
+        waited = rails.clock.monotonic() - started >= _COMES_IN_WITHIN_S
+        return waited or space.participation.talk.joined_at is not None
+
     promises.loop.keeper.on_kept = kept
+    promises.loop.keeper.knows_room = knows_room
     promises.queue.on_abandoned = space.participation.given_up
     rails.self_keeper.on_changed = space.presenter.introduce
     rails.outside.doorway.on_joined = space.presenter.introduce

@@ -40,6 +40,7 @@ class Keeper:
 
     Attributes:
         on_kept: told of each promise that is kept, once it is written down.
+        knows_room: whether we know what others in the room made while we were away.
 
     """
 
@@ -60,6 +61,7 @@ class Keeper:
         self._told: dict[str, str] = {}
         self._announce_tries: dict[str, int] = {}
         self.on_kept: Callable[[QueuedCommitment], Awaitable[None]] | None = None
+        self.knows_room: Callable[[], bool] = lambda: True
 
     async def take_steps(self) -> int:
         """One step for each promise whose turn it is; returns how many are under way."""
@@ -107,6 +109,8 @@ class Keeper:
             return work.waits
         if await self._fulfiller.has_begun(commitment):
             return ""
+        if commitment.source == "space" and not self.knows_room():
+            return "others in the room may have made it while we were away"
         if holder := self._presence.holder(commitment):
             return f"{holder} works at it"
         if commitment.type == "post_bluesky" or not work.drafts:

@@ -14,6 +14,7 @@ from typing import Any
 
 from common.clock import iso, parse_iso_or_none
 from common.constants import (
+    COMMITMENT_CHECK_INTERVAL_MS,
     COMMITMENT_IN_PROGRESS_TIMEOUT_MS,
     COMMITMENT_MAX_ATTEMPTS,
     COMMITMENT_REPEAT_WINDOW_MS,
@@ -39,6 +40,7 @@ STALE = "not kept within 24 hours"
 
 _TARGET_UNITS = 50
 _HASH_CHARS = 16
+_A_MOMENT = timedelta(milliseconds=COMMITMENT_CHECK_INTERVAL_MS)
 _OVER: frozenset[CommitmentStatus] = frozenset({"completed", "abandoned"})
 
 WorkKey = tuple[str, str, str]
@@ -146,6 +148,17 @@ def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
 def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
     """A try begins."""
     return replace(commitment, status="in_progress", last_attempt_at=iso(now))
+
+
+def can_be_hastened(commitment: QueuedCommitment, now: datetime) -> bool:
+    """Whether it waits for another try, and the last was not a moment ago."""
+    last = parse_iso_or_none(commitment.last_attempt_at)
+    return bool(due_in_s(commitment, now)) and last is not None and now - last >= _A_MOMENT
+
+
+def hastened(commitment: QueuedCommitment) -> QueuedCommitment:
+    """It is tried at once."""
+    return replace(commitment, last_attempt_at=None)
 
 
 def kept(commitment: QueuedCommitment, result: Mapping[str, Any]) -> QueuedCommitment:

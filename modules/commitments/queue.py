@@ -156,6 +156,18 @@ class CommitmentQueue:
         meant = [one for one in self.live() if (one.type, policy.claim_target(one)) == (action, target)]
         return sum(self.withdraw(one.id, reason) for one in meant) > 0
 
+    def kept_already(self, wanted: Wanted) -> QueuedCommitment | None:
+        """The promise that did this work within a day, if one did."""
+        found = policy.duplicate_of(self._known.values(), wanted, self._clock.now())
+        return found[0] if found and found[0].status == "completed" else None
+
+    def hasten(self, source_thread_uri: str) -> None:
+        """Somebody asks after it: what waits for another try in that conversation is tried now."""
+        now = self._clock.now()
+        for one in self.in_conversation(source_thread_uri):
+            if policy.can_be_hastened(one, now):
+                self._put(policy.hastened(one), "hastened")
+
     def timeout_in_progress_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
         """Tries that take too long have failed; those whose act is still on its way (`except_ids`) have not."""
         now = self._clock.now()

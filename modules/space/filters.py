@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
+from modules.space.asked import requested_type
 from modules.space.requests import is_open
 from modules.space.targets import claim_target, rival_claim, same_target
 from modules.space.types import Deed, HostRequest
@@ -36,12 +37,17 @@ class Filtered:
     left_out: tuple[LeftOut, ...]
 
 
+def made_once(wish: str) -> frozenset[CommitmentType]:
+    """What only one agent makes for this wish of the host: whatever is new on GitHub, and just what was asked for."""
+    return _MADE_BY_OWNER | {requested_type(wish)} if wish else _MADE_BY_OWNER
+
+
 def owned_only(commitments: Iterable[Commitment], request: HostRequest, *, is_owner: bool) -> Filtered:
-    """While a request of the host is open, only its owner makes the thing; others may comment and post."""
-    barred = is_open(request) and not is_owner
+    """While a request of the host is open, only its owner makes the thing; others may add what was not asked for."""
+    barred = made_once(request.content) if is_open(request) and not is_owner else frozenset()
 
     def why(commitment: Commitment) -> tuple[str, str] | None:
-        if barred and commitment.type in _MADE_BY_OWNER:
+        if commitment.type in barred:
             return NON_OWNER, f"{commitment.type}: somebody else was elected to act on the host's request"
         return None
 
@@ -49,13 +55,13 @@ def owned_only(commitments: Iterable[Commitment], request: HostRequest, *, is_ow
 
 
 def not_twice(
-    commitments: Iterable[Commitment], default_repo: str | None, deeds: Iterable[Deed], *, met: bool
+    commitments: Iterable[Commitment], default_repo: str | None, deeds: Iterable[Deed], *, wish: str = "", met: bool
 ) -> Filtered:
-    """One artefact for one wish: nothing new is made for one that is `met`, nor what a peer has made lately."""
-    made = tuple(deed for deed in deeds if deed.kind == "success")
+    """One artefact for one `wish`: nothing new is made for one that is `met`, nor what a peer has made lately."""
+    made, kinds = tuple(deed for deed in deeds if deed.kind == "success"), made_once(wish)
 
     def why(commitment: Commitment) -> tuple[str, str] | None:
-        if commitment.type not in _MADE_BY_OWNER:
+        if commitment.type not in kinds:
             return None
         if met:
             return MADE, f"{commitment.type}: the host's wish is taken care of"

@@ -22,6 +22,7 @@ from modules.space.loop import ParticipationLoop
 from modules.space.minds import Judging, Understanding
 from modules.space.perceive import Perceiver
 from modules.space.presenting import Presenter
+from modules.space.promise import Promiser
 from modules.space.prompting import Prompting
 from modules.space.relationships import PeerRelationships
 from modules.space.resolve import Resolver
@@ -105,21 +106,29 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
     resolver = Resolver(
         decider, Scales(me, given.judge), talk, teller, given.voice, social_only, timezone=given.timezone
     )
+    promiser = Promiser(
+        client=given.client,
+        talk=talk,
+        queue=given.queue,
+        voice=given.voice,
+        relationships=relationships,
+        teller=teller,
+        clock=given.clock,
+        vouched=given.vouched,
+    )
     speaker = Speaker(
         client=given.client,
         talk=talk,
         perceiver=perceiver,
         surveyor=surveyor,
-        queue=given.queue,
+        promiser=promiser,
         relationships=relationships,
         teller=teller,
         redactor=given.redactor,
         clock=given.clock,
         rng=given.rng,
         silence=given.silence,
-        voice=given.voice,
         experience=given.experience,
-        vouched=given.vouched,
     )
     presenter = Presenter(
         given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.silence

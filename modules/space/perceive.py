@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
 from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
-from common.clock import Clock
+from common.clock import Clock, parse_iso_or_none
 from common.constants import MINUTE_MS
+from modules.commitments.policy import claim_target
 from modules.commitments.queue import CommitmentQueue
 from modules.commitments.types import LIVE
 from modules.space.names import shown
@@ -22,11 +23,12 @@ from modules.space.relationships import PeerRelationships
 from modules.space.repo import detect_repo
 from modules.space.requests import is_done_chat, is_open
 from modules.space.state import Conversation, moment
-from modules.space.targets import conversation_thread_uri
+from modules.space.targets import conversation_thread_uri, same_target
 from modules.space.types import Deed, HistoryEntry
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
+_SKEW = timedelta(milliseconds=MINUTE_MS)
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
 _ISSUES_KEPT = 200
@@ -68,14 +70,26 @@ class Perceiver:
         heard = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
         said = sorted(heard, key=lambda one: one.timestamp)
         new = self.talk.take_in(said, now)
-        self.talk.deeds.extend(deeds_in(events, self.talk.me, self.client.agent_id, now))
+        deeds = list(deeds_in(events, self.talk.me, self.client.agent_id, now))
+        self.talk.deeds.extend(deeds)
         self.talk.issues = dict([*self.talk.issues.items(), *_issues(events, self.talk.me)][-_ISSUES_KEPT:])
         self.talk.repo = detect_repo(self.talk.history) or self.talk.repo or _pinned(self.talk.pinned)
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.talked_with(names)
         for action, target in self.client.lost_claims():
             self.queue.withdraw_claimed(action, target, _LOST)
+        for deed in deeds:
+            if deed.kind == "success":
+                self._leave_to(deed)
         return self._still_new(new, now)
+
+    def _leave_to(self, deed: Deed) -> None:
+        """What a peer has made we do not make again, though we had promised it: nobody knew, or our try failed."""
+        for one in self.queue.live():
+            made = parse_iso_or_none(one.created_at)
+            is_that = one.type == deed.action and same_target(claim_target(one), deed.target)
+            if one.source == "space" and is_that and (made is None or made - _SKEW <= deed.at):
+                self.queue.withdraw(one.id, f"{deed.name} has made it")
 
     def _at_work(self) -> bool:
         """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import regex
+
 from common.schemas import Commitment
 from modules.space.filters import Filtered, LeftOut
 from modules.space.scene import Scene
@@ -29,18 +31,23 @@ def placed(commitments: Iterable[Commitment], scene: Scene) -> Filtered:
     return Filtered(tuple(kept), tuple(left_out))
 
 
-def named_by_host(scene: Scene) -> bool:
-    """Whether the repository of the talk is where the host wants the work; else a guest has named it, perhaps its own.
+def named_by_host(scene: Scene, repo: str = "") -> bool:
+    """Whether a repository, else that of the talk, is where the host wants the work; a guest may have named its own.
 
     Without the host's word the talk itself is not carried there: who speaks in a room does not speak to everybody.
     """
-    repo = scene.repo.casefold() if scene.repo else ""
-    return bool(repo) and any(repo in entry.content.casefold() for entry in scene.history if entry.is_host)
+    wanted = repo or scene.repo
+    return wanted is not None and any(_names(entry.content, wanted) for entry in scene.history if entry.is_host)
 
 
 def is_named(repo: str, scene: Scene) -> bool:
     """Whether others have named `owner/name`, or it is what the talk is about."""
-    wanted = repo.casefold()
-    if scene.repo and scene.repo.casefold() == wanted:
+    if scene.repo and scene.repo.casefold() == repo.casefold():
         return True
-    return any(wanted in entry.content.casefold() for entry in scene.history if not entry.is_me)
+    return any(_names(entry.content, repo) for entry in scene.history if not entry.is_me)
+
+
+def _names(text: str, repo: str) -> bool:
+    """Whether `owner/name` stands in a text, and not only as the beginning or the end of another."""
+    whole = rf"(?<![\w.-]){regex.escape(repo)}(?:\.git)?(?![\w-]|\.\w)"
+    return regex.search(whole, text, regex.IGNORECASE) is not None

@@ -100,7 +100,7 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
     state = _asked(state, latest_action, now, peer_events)
     if not state.content or state.given_up:
         return state
-    state = _asked_about(state, latest_host, now, own_commitments)
+    state = _asked_about(state, latest_host, now, own_commitments, peer_events)
     if state.fulfilled:
         return state
     if own_commitments.live or own_commitments.completed:
@@ -160,13 +160,23 @@ def _settled(action: HistoryEntry, now: datetime, deeds: Sequence[Deed]) -> bool
     return now - action.at >= _REPLAYED or any(deed.at > action.at and deed.kind != "failure" for deed in deeds)
 
 
-def _asked_about(state: HostRequest, latest: HistoryEntry | None, now: datetime, own: OwnWork) -> HostRequest:
+def _asked_about(
+    state: HostRequest, latest: HistoryEntry | None, now: datetime, own: OwnWork, deeds: Sequence[Deed]
+) -> HostRequest:
     if latest is None or latest.intent != "follow_up" or latest.replayed:
         return state
     if not state.fulfilled:
         return _pressed(state, now)
-    failed = own.failed_last and not own.live and not own.completed
-    return reopen(state) if failed else state
+    ours = own.live or own.completed
+    return state if ours or (not own.failed_last and _taken_care_of(state, now, deeds)) else reopen(state)
+
+
+def _taken_care_of(state: HostRequest, now: datetime, deeds: Sequence[Deed]) -> bool:
+    """Whether a peer has done it, or is at it: a claim that nobody followed up is no answer."""
+    since = [deed for deed in deeds if state.requested_at is None or deed.at > state.requested_at]
+    return any(
+        deed.kind in {"success", "done_chat"} or (deed.kind == "claim" and now - deed.at < _CLAIM) for deed in since
+    )
 
 
 def _pressed(state: HostRequest, now: datetime) -> HostRequest:

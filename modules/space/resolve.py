@@ -12,6 +12,7 @@ from modules.commitments.voice import Voice
 from modules.space.decide import Decided, Decider
 from modules.space.filters import allowed, not_twice, unclaimed
 from modules.space.places import named_by_host, placed
+from modules.space.promise import conversation_of
 from modules.space.requests import count_forced, count_rejection
 from modules.space.rescue import (
     FORCED_MESSAGE,
@@ -23,7 +24,7 @@ from modules.space.rescue import (
     should_retry,
 )
 from modules.space.scene import Scene
-from modules.space.speak import Utterance, conversation_of
+from modules.space.speak import Utterance
 from modules.space.state import Conversation
 from modules.space.telling import Teller
 from modules.space.transcript import told
@@ -110,7 +111,7 @@ class Resolver:
         if scene.is_settled and there.kept:
             await self.teller.decided("Commitment dropped", "the host asks about what is promised already", scene)
             return (), False
-        new = not_twice(there.kept, scene.repo, scene.deeds, met=scene.is_met)
+        new = not_twice(there.kept, scene.repo, scene.deeds, wish=scene.request.content, met=scene.is_met)
         free = unclaimed(new.kept, scene.repo, scene.room.claims)
         for out in (*ours.left_out, *there.left_out, *new.left_out, *free.left_out):
             await self.teller.decided("Commitment dropped", f"{out.signature}: {out.reason}", scene, line="warn")

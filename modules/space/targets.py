@@ -29,7 +29,7 @@ _TARGET = regex.compile(r"([\w.-]+/[\w.-]+|unknown)#(.*)", regex.DOTALL)
 
 def claim_target(commitment: Commitment, default_repo: str | None) -> str:
     """What a claim on this promise names: `<repository>#<the first 50 units of what it is>`."""
-    return f"{commitment.repo or default_repo or UNKNOWN_REPO}#{u16_slice(_named(commitment), _TITLE_UNITS)}"
+    return f"{commitment.repo or default_repo or UNKNOWN_REPO}#{u16_slice(named(commitment), _TITLE_UNITS)}"
 
 
 def conversation_thread_uri(name: str, content: str) -> str:
@@ -88,7 +88,7 @@ def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str,
     """The promise as the queue takes it; `spoken` are the words in which it was made."""
     return Wanted(
         type=commitment.type,
-        description=_named(commitment),
+        description=named(commitment),
         source_thread_uri=thread_uri,
         source_reply_text=spoken,
         params=commitment_params(commitment, default_repo),
@@ -96,7 +96,8 @@ def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str,
     )
 
 
-def _named(commitment: Commitment) -> str:
+def named(commitment: Commitment) -> str:
+    """What a promise is called: its title, else its words."""
     return commitment.title or commitment.description or commitment.content
 
 

@@ -51,7 +51,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 def unvouched(agent: Agent) -> None:
     """As in a room that was found by chance."""
     life = agent.space.participation
-    life.speaker = replace(life.speaker, vouched=lambda: False)
+    life.speaker = replace(life.speaker, promiser=replace(life.speaker.promiser, vouched=lambda: False))
     life.decider = replace(life.decider, vouched=lambda: False)
 
 
@@ -132,7 +132,7 @@ async def test_the_owner_vouches_for_a_room_by_its_address(world: World, url: st
     home = world.make_home("marvin", SPACE_URL=url)
     async with asleep(home, social_only=False) as life:
         participation = life.app.space.participation
-        assert participation.speaker.vouched() is vouched
+        assert participation.speaker.promiser.vouched() is vouched
         assert participation.decider.vouched() is vouched
 
 

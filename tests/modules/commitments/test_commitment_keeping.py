@@ -264,6 +264,18 @@ async def test_while_a_peer_works_at_it_a_promise_waits(house: House) -> None:
         assert house.status(one).status == "completed"
 
 
+async def test_after_a_restart_a_promise_waits_until_it_is_known_what_others_made_meanwhile(house: House) -> None:
+    house.keeper.knows_room = lambda: False
+    from_room, from_thread = wanted("One"), wanted("Two", source="bluesky", thread="at://did:plc:ada/app/1")
+    waits, goes = await house.promise(from_room), await house.promise(from_thread)
+    await house.live(5)
+    assert house.status(waits).status == "pending"
+    assert house.status(goes).status != "pending"
+    house.keeper.knows_room = lambda: True
+    await house.live(10)
+    assert house.status(waits).status == "completed"
+
+
 async def test_the_room_sees_a_claim_for_as_long_as_the_work_takes(house: House) -> None:
     house.place.faults.arm(Fault("unavailable", times=10_000))
     async with listening(house.place) as marvin:

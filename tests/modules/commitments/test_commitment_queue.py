@@ -124,6 +124,36 @@ def test_the_third_failure_gives_a_promise_up_and_tells_it_once(tmp_path: Path, 
     assert told == [one.id]
 
 
+def test_what_is_asked_after_is_tried_at_once_but_not_in_the_same_moment(tmp_path: Path, clock: FakeClock) -> None:
+    queue = CommitmentQueue(tmp_path, clock)
+    one, other = (
+        taken(queue, "One"),
+        queue.enqueue_commitment(wanted("Two", thread="space://conversation/ffff")).commitment,
+    )
+    assert other is not None
+    for promise in (one, other):
+        queue.mark_in_progress(promise.id)
+        queue.mark_failed(promise.id, "GitHub is away")
+    queue.hasten(one.source_thread_uri)
+    assert queue.due() == []
+    clock.jump(20)
+    queue.hasten(one.source_thread_uri)
+    assert [promise.id for promise in queue.due()] == [one.id]
+
+
+def test_what_was_made_within_a_day_is_found_by_its_work(tmp_path: Path, clock: FakeClock) -> None:
+    queue = CommitmentQueue(tmp_path, clock)
+    one = taken(queue)
+    assert queue.kept_already(wanted()) is None
+    queue.mark_in_progress(one.id)
+    queue.mark_completed(one.id, {"url": "https://github.com/acme/site/issues/7"})
+    found = queue.kept_already(wanted(thread="space://conversation/ffff"))
+    assert found is not None
+    assert found.id == one.id
+    clock.jump(25 * HOUR)
+    assert queue.kept_already(wanted()) is None
+
+
 def test_what_waits_too_long_is_given_up_unless_it_is_on_its_way(tmp_path: Path, clock: FakeClock) -> None:
     queue, told = CommitmentQueue(tmp_path, clock), list[str]()
     queue.on_abandoned = lambda one: told.append(one.id)

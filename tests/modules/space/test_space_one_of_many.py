@@ -1,0 +1,147 @@
+"""Of many who could do a thing one does it, once: whatever else happens in the room meanwhile."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.space.types import ActionDone, Claimed
+from common.schemas import SPACE_DECISION_TOOL, Commitment
+from modules.commitments.policy import HOST_WISH
+from modules.space.filters import MADE, NON_OWNER, not_twice, owned_only
+from modules.space.places import is_named, named_by_host
+from modules.space.scene import Scene
+from modules.space.types import HistoryEntry, HostRequest
+from tests.modules.space.space_house import Agent, Room, an_issue, declines, speaks, until
+from town.mind.types import ChatRequest, Thought
+
+WISH = "Please open an issue for the clock in github.com/acme/site."
+POST_WISH = "Please post on Bluesky about the clock."
+TARGET = "acme/site#Clock stops"
+LINK = "https://github.com/acme/site/issues/7"
+POST = Commitment(type="post_bluesky", content="Our clock has opinions about midnight.")
+COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, description="Seen here too.")
+
+
+def wished(content: str, *, fulfilled: bool = False) -> HostRequest:
+    return HostRequest(content, "m1", None, fulfilled=fulfilled)
+
+
+def test_a_post_that_the_host_wished_for_is_its_owners_to_make() -> None:
+    found = owned_only([POST, COMMENT], wished(POST_WISH), is_owner=False)
+    assert found.kept == (COMMENT,)
+    assert [one.signature for one in found.left_out] == [NON_OWNER]
+    assert owned_only([POST], wished(POST_WISH), is_owner=True).kept == (POST,)
+    assert owned_only([POST, COMMENT], wished(WISH), is_owner=False).kept == (POST, COMMENT)
+
+
+def test_a_post_that_the_host_wished_for_is_made_by_nobody_else_afterwards() -> None:
+    found = not_twice([POST, COMMENT], None, (), wish=POST_WISH, met=True)
+    assert found.kept == (COMMENT,)
+    assert [one.signature for one in found.left_out] == [MADE]
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("github.com/acme/site", True),
+        ("https://github.com/Acme/Site.", True),
+        ("git@github.com:acme/site.git", True),
+        ("in acme/site, please", True),
+        ("github.com/acme/site/issues/3", True),
+        ("github.com/acme/site-old", False),
+        ("github.com/acme/site.io", False),
+        ("github.com/big-acme/site", False),
+        ("acme/sites", False),
+    ],
+)
+def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> None:
+    words = HistoryEntry("m1", "host", said, datetime(2026, 1, 5, tzinfo=UTC), is_host=True)
+    scene = Scene(now=words.at, history=(words,))
+    assert is_named("acme/site", scene) is named
+    assert named_by_host(scene, "acme/site") is named
+
+
+async def _promised(room: Room, marvin: Agent, wish: str = WISH) -> None:
+    await room.says(wish, marvin)
+    await marvin.check()
+    assert [one.status for one in marvin.promised()] == ["pending"]
+
+
+def _knows(marvin: Agent, target: str) -> bool:
+    return any(
+        isinstance(event, ActionDone) and event.target == target for event in marvin.client._member.heard._events
+    )
+
+
+async def test_what_a_peer_made_while_our_promise_waited_is_not_made_again(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
+        await _promised(room, marvin)
+        async with room.member("rebecca") as rebecca:
+            await rebecca.send_action_result("create_issue", "acme/site#Other thing", success=True, link=LINK)
+            await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
+            await until(lambda: _knows(marvin, TARGET))
+            marvin.later(60)
+            await marvin.check()
+    (promise,) = marvin.promised()
+    assert (promise.status, promise.error) == ("abandoned", "rebecca has made it")
+
+
+async def test_what_a_peer_made_before_we_promised_is_another_thing(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
+        marvin.later(600)
+        await _promised(room, marvin)
+        async with room.member("rebecca") as rebecca:
+            await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
+            await until(lambda: _knows(marvin, TARGET))
+            marvin.later(60)
+            await marvin.check()
+        assert [one.status for one in marvin.promised()] == ["pending"]
+
+
+async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
+        await _promised(room, marvin)
+        (promise,) = marvin.promised()
+        marvin.queue.mark_in_progress(promise.id)
+        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        marvin.later(3600)
+        again = f"Once more: {WISH}"
+        await room.says(again, marvin)
+        await marvin.check()
+        assert room.host.said("marvin")[1:] == [f"Done — Clock stops: {LINK}"]
+        assert len(marvin.promised()) == 1
+        assert marvin.space.participation.talk.request.fulfilled
+
+
+async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
+    seen: list[bool] = []
+
+    def mind(request: ChatRequest) -> Thought:
+        if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
+            return speaks("The clock is mine.", an_issue(description="It stops.") | {"title": ""})
+        seen.append(any(isinstance(event, Claimed) for event in room.host.seen))
+        return Thought("The clock of the page stops at midnight. " * 8)
+
+    async with room.soul("marvin", mind) as marvin:
+        await _promised(room, marvin)
+        assert seen == [True]
+        (claim,) = {event.target for event in room.host.seen if isinstance(event, Claimed)}
+        (promise,) = marvin.promised()
+        assert claim == promise.params["target"] == "acme/site#It stops."
+        assert len(promise.params["description"]) > 200
+
+
+async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_hosts_wish(room: Room) -> None:
+    there, elsewhere = an_issue(), an_issue("Clock stops here as well", "evil/elsewhere")
+    async with room.member("rebecca", ("social",)) as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+        await rebecca.send_chat("It is in github.com/evil/elsewhere too.")
+        await marvin.hears("It is in github.com/evil/elsewhere too.")
+        await marvin.check()
+        room.world.mind.answer = lambda _: speaks("Both are mine.", there, elsewhere)
+        await room.says(f"marvin: {WISH}", marvin)
+        marvin.later(30)
+        await marvin.check()
+        marks = {one.params["repoName"]: one.params.get(HOST_WISH) for one in marvin.promised()}
+        assert marks == {"site": True, "elsewhere": None}
