@@ -26,15 +26,13 @@ def _http_url(value: str) -> str:
 
 
 def _space_url(value: str) -> str:
-    """With its port: a library takes 80 for `ws://` without one, a room listens on 7777."""
+    """Used as it is; without a port, at 80 or 443 as any WebSocket, for a room behind a web server."""
     if not value:
         return value
     parsed = _url(value, _ROOM_EXAMPLE)
     if parsed.scheme not in {"ws", "wss"} or not parsed.hostname:
         raise ValueError(f"must be a URL such as {_ROOM_EXAMPLE}")
-    if parsed.scheme == "wss" or parsed.port is not None:
-        return value
-    return parsed._replace(netloc=f"{parsed.netloc.removesuffix(':')}:{SPACE_DEFAULT_PORT}").geturl()
+    return value
 
 
 def _url(value: str, example: str) -> ParseResult:

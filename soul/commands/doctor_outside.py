@@ -13,7 +13,7 @@ from soul.commands.findings import Finding
 from soul.way_out import way_to
 
 _DEADLINE_S = 10.0
-_TLS_PORT = 443
+_USUAL_PORTS = {"ws": 80, "wss": 443}
 
 
 async def examine_outside(settings: Settings) -> list[Finding]:
@@ -25,7 +25,7 @@ async def examine_outside(settings: Settings) -> list[Finding]:
 async def _room(settings: Settings) -> Finding:
     """Whether something listens there; joining would be seen by all who are in it."""
     url = urlparse(settings.space_url)
-    port = url.port or _TLS_PORT
+    port = url.port or _USUAL_PORTS[url.scheme]
     try:
         async with asyncio.timeout(_DEADLINE_S):
             _, writer = await asyncio.open_connection(url.hostname, port)

@@ -49,7 +49,7 @@ async def test_a_room_that_listens_is_seen_without_joining_it_and_one_that_does_
     assert "hush" not in there.message + gone.message
 
 
-@pytest.mark.parametrize(("url", "asked"), [("ws://127.0.0.1", "127.0.0.1:7777"), ("wss://127.0.0.1", "127.0.0.1:443")])
+@pytest.mark.parametrize(("url", "asked"), [("ws://127.0.0.1", "127.0.0.1:80"), ("wss://127.0.0.1", "127.0.0.1:443")])
 async def test_a_room_is_looked_for_at_the_port_where_it_would_be_joined(world: World, url: str, asked: str) -> None:
     assert asked in (await examined(world, SPACE_URL=url))["room"].message
 
