@@ -30,6 +30,7 @@ THIRDS = (("07:00", "12:20"), ("12:20", "17:40"), ("17:40", "23:00"))
 _PAUSE = timedelta(minutes=5)
 _SILENCE = timedelta(minutes=10)
 _MINUTE = timedelta(minutes=1)
+_ON_THE_WAY = timedelta(milliseconds=50)
 _NEAR_VERBATIM = 0.9
 _PARTNERS, _POOL = 10, 20
 _IN_HAND: tuple[str, ...] = tuple(load_bank().room["queued"])
@@ -123,12 +124,13 @@ class Day:
         return longest
 
     def repeats(self) -> list[tuple[Said, Said]]:
-        """Pairs within a conversation that are nearly the same, letter by letter."""
+        """Pairs within a conversation that are nearly the same, letter by letter, and did not cross on their way."""
         found = []
         for talk in self.conversations():
             words = [one for one in talk if self.is_talk(one)]
             for number, one in enumerate(words):
-                found += [(other, one) for other in words[:number] if _alike(_bare(other), _bare(one))]
+                before = (other for other in words[:number] if not _crossed(other, one))
+                found += [(other, one) for other in before if _alike(_bare(other), _bare(one))]
         return found
 
     def since_host(self) -> list[int]:
@@ -218,6 +220,10 @@ def _links(promise: QueuedCommitment) -> Iterator[str]:
     yield from (str(result[key]) for key in ("url",) if result.get(key))
     if uri := result.get("uri"):
         yield str(uri).rsplit("/", 1)[-1]
+
+
+def _crossed(one: Said, other: Said) -> bool:
+    return parse_iso(other.timestamp) - parse_iso(one.timestamp) < _ON_THE_WAY
 
 
 def _bare(said: Said) -> str:
