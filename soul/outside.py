@@ -32,6 +32,7 @@ from soul.way_out import way_to
 _CAPABILITIES = ("social", "github", "code")
 _SOCIAL = ("social",)
 _LOOP = "space"
+_DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 
 
 async def _nobody() -> None:
@@ -54,11 +55,15 @@ class Doorway:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """GitHub, the room, and what carries acts to them."""
+    """GitHub, the room, and what carries acts to them.
+
+    `silence` says why nothing may be shown or said in a room just now, "" if something may.
+    """
 
     github: GitHub
     room: SpaceClient
     to_room: SpaceCourier
+    silence: Callable[[], str]
     doorway: Doorway = field(default_factory=Doorway)
 
     def couriers(self) -> dict[IntentKind, Courier]:
@@ -66,9 +71,13 @@ class Outside:
         return {"issue": to_github, "issue_comment": to_github, "space_chat": self.to_room}
 
 
-def _capabilities(settings: Settings, github: GitHub, *, social_only: bool) -> tuple[str, ...]:
+def _silence(settings: Settings, control: Control) -> str:
+    return control.held_back() or (_DRAFTS if settings.soul_approval == "drafts" else "")
+
+
+def _capabilities(silence: str, github: GitHub, *, social_only: bool) -> tuple[str, ...]:
     """What others may count on. Who only listens is chosen for nothing: a wish of the host would starve with it."""
-    if settings.soul_approval == "drafts":
+    if silence:
         return ()
     return _SOCIAL if social_only or not github.configured else _CAPABILITIES
 
@@ -98,6 +107,7 @@ def open_outside(
     )
     stack.push_async_callback(github.aclose)
     own_words, lines, doorway = OwnWords(settings.agent_name), SpaceLines(console), Doorway()
+    silence = partial(_silence, settings, control)
 
     def heard(event: Event) -> None:
         own_words.hear(event)
@@ -117,7 +127,7 @@ def open_outside(
     room = SpaceClient(
         agent_name=settings.agent_name,
         agent_version=__version__,
-        capabilities=_capabilities(settings, github, social_only=social_only),
+        capabilities=lambda: _capabilities(silence(), github, social_only=social_only),
         discover=discover,
         clock=clock,
         rng=rng,
@@ -126,4 +136,4 @@ def open_outside(
         notice=notice,
         on_event=heard,
     )
-    return Outside(github, room, SpaceCourier(room, own_words, journal), doorway)
+    return Outside(github, room, SpaceCourier(room, own_words, journal), silence, doorway)

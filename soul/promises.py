@@ -43,7 +43,7 @@ def build_promises(rails: Rails, queue: CommitmentQueue, prompter: Prompter, *, 
         queue=queue,
         fulfiller=Fulfiller(rails.outbox, github=rails.outside.github.configured, social_only=social_only),
         announcer=Announcer(rails.outbox, voice=voice, attention=rails.attention),
-        presence=Presence(rails.outside.room, rails.clock, rails.redactor, rails.control.held_back),
+        presence=Presence(rails.outside.room, rails.clock, rails.redactor, rails.outside.silence),
         journal=rails.journal,
     )
     loop = CommitmentLoop(keeper, rails.clock, speed=rails.settings.soul_speed)

@@ -21,17 +21,12 @@ from soul.rails import Rails
 
 _NEWS_TIMEOUT_S = 60.0
 _COMES_IN_WITHIN_S = 30.0
-_DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 
 
 def build_space(
     rails: Rails, promises: Promises, *, prompter: Prompter, thinker: Thinker, social_only: bool
 ) -> SpaceLife:
     """Put it together, and let it introduce itself whenever it comes into a room."""
-
-    def silence() -> str:
-        return rails.control.held_back() or (_DRAFTS if rails.settings.soul_approval == "drafts" else "")
-
     verdicts, zone = Verdicts(rails.gateway, rails.skills), rails.settings.soul_timezone
 
     def vouched() -> bool:
@@ -55,7 +50,7 @@ def build_space(
             clock=rails.clock,
             rng=rails.rng,
             estimate=rails.knowledge.keeping.estimator.estimate,
-            silence=silence,
+            silence=rails.outside.silence,
             hurry=promises.loop.wake,
             experience=experiences.keep,
             timezone=zone,

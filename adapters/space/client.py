@@ -46,7 +46,7 @@ class SpaceClient:
     Args:
         agent_name: its name there; unique in the room.
         agent_version: of this program.
-        capabilities: `social`, `github`, `code`, as far as it has them; None means all.
+        capabilities: says which of `social`, `github`, `code` it has, asked at each join; None means all.
         discover: finds the room's address; see `discovery`.
         clock: the time.
         rng: spreads delays.
@@ -63,7 +63,7 @@ class SpaceClient:
         *,
         agent_name: str,
         agent_version: str,
-        capabilities: Sequence[str] | None,
+        capabilities: Callable[[], Sequence[str] | None],
         discover: Find,
         clock: Clock,
         rng: random.Random,
@@ -131,6 +131,13 @@ class SpaceClient:
     async def close(self) -> None:
         """Leave the room for good; `run` returns."""
         await self._line.close()
+
+    def renew(self) -> bool:
+        """Leave and come in anew if what we can do is no longer what the room was told; whether we do.
+
+        A room learns what a member can do only as it joins. To be called now and then.
+        """
+        return self._line.renew()
 
     def get_and_flush_messages(self) -> list[Said]:
         """Words since the last call, the latest 500: those of others, and at a join what the room's record tells.

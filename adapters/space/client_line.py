@@ -101,6 +101,13 @@ class Line:
             return Err("the connection was lost", "unknown_outcome")
         return Ok(None)
 
+    def renew(self) -> bool:
+        """Whether we are about to leave and come in anew, as what we can do has changed."""
+        renewing = self._member.renew()
+        if renewing:
+            self._wake.set()
+        return renewing
+
     def expect(self, chat: Chat) -> None:
         """A chat was queued, and somebody may ask what became of it."""
         self._deliveries[chat.id] = asyncio.get_running_loop().create_future()

@@ -41,7 +41,7 @@ class Member:
         name: ours, as the others know it.
         agent_id: ours, for this process.
         version: of this program.
-        capabilities: what we can do; None means everything.
+        capabilities: says what we can do, asked at each join; None means everything.
         clock: the time; only its monotonic side decides.
         rng: spreads delays.
         interval_s: seconds between two looks for a room, asked each time.
@@ -54,7 +54,7 @@ class Member:
         name: str,
         agent_id: str,
         version: str,
-        capabilities: Sequence[str] | None,
+        capabilities: Callable[[], Sequence[str] | None],
         clock: Clock,
         rng: random.Random,
         interval_s: Callable[[], float],
@@ -69,6 +69,8 @@ class Member:
         self._cycle = Cycle(rng=rng, interval_s=interval_s)
         self._version = version
         self._capabilities = capabilities
+        self._shown: tuple[str, ...] | None = None
+        self._renewing = False
         self._clock = clock
         self._notices: list[Notice] = []
         self._refusal = ""
@@ -106,7 +108,17 @@ class Member:
         self._refusal = ""
         self._told_errors.clear()
         self._cycle.opened(self._clock.monotonic())
-        return [self.frames.join(iso_now(self._clock), version=self._version, capabilities=self._capabilities)]
+        self._shown = self._able()
+        return [self.frames.join(iso_now(self._clock), version=self._version, capabilities=self._shown)]
+
+    def renew(self) -> bool:
+        """Whether we leave and come in anew: what we can do is no longer what the room was told.
+
+        Nothing of ours is on its way then, so that no word is said twice.
+        """
+        if self.status == "joined" and not len(self.outgoing) and self._able() != self._shown:
+            self._renewing = True
+        return self._renewing
 
     def received(self, event: Event) -> None:
         """The room said something."""
@@ -142,8 +154,8 @@ class Member:
         return min(moments, default=None)
 
     def overdue(self) -> bool:
-        """Whether the room keeps us waiting for too long: close the connection."""
-        return self._cycle.overdue(self._clock.monotonic())
+        """Whether to close the connection: the room keeps us waiting for too long, or we come in anew."""
+        return self._renewing or self._cycle.overdue(self._clock.monotonic())
 
     def ended(self, code: int | None = None, why: str = "", *, refused: bool = False) -> None:
         """The connection is gone, or could not be made.
@@ -155,15 +167,20 @@ class Member:
 
         """
         was_active = self.is_active
+        renewing, self._renewing = self._renewing, False
         unwanted = refused or code in (CLOSE_REPLACED, CLOSE_INVALID_JOIN)
-        self._cycle.ended(self._clock.monotonic(), refused=unwanted)
+        if renewing and not unwanted:
+            self._cycle.parted(self._clock.monotonic())
+        else:
+            self._cycle.ended(self._clock.monotonic(), refused=unwanted)
         self.view.cut_off()
         self.outgoing.cut_off()
         if unwanted:
             self._unwanted(_refusal(code, self._refusal or why))
         elif was_active:
             self._told_refusal = ""
-            self._notices.append(Notice("info", "Disconnected from agent space", why))
+            left = Notice("info", "Disconnected from agent space", why)
+            self._notices.append(Notice("info", "Joining anew", "what we can do has changed") if renewing else left)
 
     def settle(self) -> list[Delivery]:
         """What became of our words since the last call; the owner is told of those that were never said."""
@@ -177,6 +194,10 @@ class Member:
         """Lines for the owner since the last call."""
         notices, self._notices = self._notices, []
         return notices
+
+    def _able(self) -> tuple[str, ...] | None:
+        able = self._capabilities()
+        return None if able is None else tuple(able)
 
     def _replayed(self, history: History) -> None:
         for said in self.heard.replay(history):

@@ -131,6 +131,10 @@ class Cycle:
         else:
             self._retry(now)
 
+    def parted(self, now: float) -> None:
+        """We left the room to come in anew, at once."""
+        self.status, self._deadline, self._next_at = "disconnected", None, now
+
     def _retry(self, now: float) -> None:
         self._next_at = now + self._spread(RETRY_DELAYS_S[min(self._failures, len(RETRY_DELAYS_S) - 1)])
         self._failures += 1

@@ -44,6 +44,9 @@ class ParticipationLoop:
     _ran_at: float | None = field(default=None, init=False)
 
     async def run(self) -> Outcome:
+        """One check. As a pause begins or ends we come in anew: who may say nothing is chosen for nothing."""
+        if self.client.renew():
+            return Outcome(ran=False, reason="what we can do has changed: joining anew", next_in_s=self._interval_s())
         outcome = await self.participation.check()
         self._ran_at = self.clock.monotonic()
         return Outcome(outcome.ran, outcome.reason, next_in_s=self._interval_s())

@@ -72,7 +72,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
     room = SpaceClient(
         agent_name=NAME,
         agent_version="1",
-        capabilities=None,
+        capabilities=lambda: None,
         discover=_at(port),
         clock=FastClock(),
         rng=random.Random(1),

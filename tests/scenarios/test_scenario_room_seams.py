@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 
 from adapters.space.types import Identified
 from modules.home import Home
 from modules.memory.types import Query
+from modules.space.ownership import elect_action_owner
 from tests.living import PASSWORD, World
 from tests.scenarios.room_society import WISH, Asked, Society, open_society, quiet, says
 from town.mind.types import Thought
@@ -28,6 +31,34 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
         (issue,) = society.issues()
         assert issue.author.login == "marvin-soul"
         assert not _identities(society, "rebecca")
+
+
+async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: World) -> None:
+    names = ("marvin", "rebecca", "peterben")
+    chosen = elect_action_owner(names, WISH)
+    async with open_society(world) as society, AsyncExitStack() as stack:
+        souls = {name: await stack.enter_async_context(society.soul(name)) for name in names}
+        paused, others = souls[chosen or ""], [souls[name] for name in names if name != chosen]
+
+        def shows(capabilities: tuple[str, ...]) -> bool:
+            rooms = [one.app.rails.outside.room for one in others]
+            return all(
+                paused.name in room.peers() and room.peers()[paused.name].capabilities == capabilities for room in rooms
+            )
+
+        await society.until(lambda: shows(("social", "github", "code")), 30, "all are in")
+        paused.app.rails.control.pause("a test")
+        await society.until(lambda: shows(()), 30, "the pause shows")
+        society.says(WISH)
+        await society.until(lambda: bool(society.done()), 90, "the issue")
+        assert society.said(by=paused.name) == []
+        (issue,) = society.issues()
+        assert issue.author.login != f"{paused.name}-soul"
+        paused.app.rails.control.resume()
+        await society.until(lambda: shows(("social", "github", "code")), 30, "the pause is over")
+        await society.passes(60)
+        assert paused.app.rails.outside.room.joins == 3
+        assert len(society.issues()) == 1
 
 
 async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:

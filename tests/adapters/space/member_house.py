@@ -23,7 +23,7 @@ class Member:
         self.client = SpaceClient(
             agent_name=more.pop("agent_name", "ada"),
             agent_version="1.2.3",
-            capabilities=("social", "code"),
+            capabilities=more.pop("capabilities", lambda: ("social", "code")),
             discover=find,
             clock=self.clock,
             rng=random.Random(7),

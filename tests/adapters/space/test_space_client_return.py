@@ -389,7 +389,7 @@ async def test_what_the_owners_line_cannot_bear_ends_its_life_as_what_it_is() ->
         client = SpaceClient(
             agent_name="ada",
             agent_version="1",
-            capabilities=None,
+            capabilities=lambda: None,
             discover=at(room.url),
             clock=FakeClock(),
             rng=random.Random(1),

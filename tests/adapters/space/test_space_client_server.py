@@ -65,6 +65,25 @@ async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:
     await server.stop()
 
 
+async def test_what_it_can_do_is_told_anew_and_once_when_it_changes() -> None:
+    server, able = await _room(), ["social", "github"]
+    ada, bob = Member(at(_url(server)), capabilities=lambda: able), Member(at(_url(server)), agent_name="bob")
+    async with living(ada), living(bob):
+        await until(lambda: ada.client.is_active and "ada" in bob.client.peers())
+        assert not ada.client.renew()
+        for times in (2, 3):
+            able[:] = ["social", "github"] if not able else []
+            assert ada.client.renew()
+            await ada.joined(times)
+            await until(lambda: bob.client.peers()["ada"].capabilities == tuple(able))
+            assert not ada.client.renew()
+        await until(lambda: [one.name for one in server.get_connected_agents()] == ["bob", "ada"])
+        server.broadcast_from_host("welcome back")
+        await until(lambda: _contents(ada.client) == ["welcome back"])
+    assert ada.told("Joining anew") == ["what we can do has changed"] * 2
+    await server.stop()
+
+
 async def test_two_messages_at_once_both_arrive_through_the_rooms_own_limiter() -> None:
     server = await _room()
     ada = Member(at(_url(server)), clock=SystemClock())

@@ -61,6 +61,7 @@ class AnyRoom(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = FakeClock()
+        self.able: tuple[str, ...] | None = None
         self.connected = False
         self.opened = False
         self.looking = False
@@ -71,7 +72,7 @@ class AnyRoom(RuleBasedStateMachine):
             name=ME,
             agent_id="ada-1",
             version="1",
-            capabilities=None,
+            capabilities=lambda: self.able,
             clock=self.clock,
             rng=random.Random(3),
             interval_s=lambda: 300.0,
@@ -116,6 +117,24 @@ class AnyRoom(RuleBasedStateMachine):
     def loses(self, code: int | None) -> None:
         self.connected = self.opened = False
         self.member.ended(code, "gone")
+
+    @rule(able=st.sampled_from([None, (), ("social",)]))
+    def learns(self, able: tuple[str, ...] | None) -> None:
+        self.able = able
+
+    @precondition(lambda self: self.opened)
+    @rule()
+    def comes_in_anew(self) -> None:
+        if not self.member.renew():
+            return
+        assert set(self.queued) <= set(self.ended)
+        assert self.member.overdue()
+        self.member.ended(1000, "")
+        assert isinstance(self.member.step(), Connect)
+        self.opened = True
+        (join,) = self.member.opened()
+        assert join["capabilities"] == (None if self.able is None else list(self.able))
+        assert not self.member.renew()
 
     @precondition(lambda self: self.member.is_active and len(self.queued) < 40)
     @rule(words=_words)

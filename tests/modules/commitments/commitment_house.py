@@ -277,7 +277,7 @@ def member(port: int, name: str, on_event: Callable[[Event], None] | None = None
     return SpaceClient(
         agent_name=name,
         agent_version="1",
-        capabilities=None,
+        capabilities=lambda: None,
         discover=discover,
         clock=SystemClock(),
         rng=random.Random(1),

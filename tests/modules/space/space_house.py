@@ -216,7 +216,7 @@ class Room:
         client = SpaceClient(
             agent_name=name,
             agent_version=__version__,
-            capabilities=capabilities,
+            capabilities=lambda: capabilities,
             discover=discover,
             clock=SystemClock(),
             rng=random.Random(1),
