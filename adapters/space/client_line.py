@@ -187,8 +187,8 @@ class Line:
             if greeting:
                 greeting.cancel()
 
-    def _hear(self, event: Event) -> None:
-        self._member.received(event)
+    def _hear(self, told: Event) -> None:
+        event = self._member.received(told)
         if self._on_event:
             self._on_event(event)
         ours = getattr(event, "name", "") == self._member.name

@@ -1,7 +1,8 @@
 """A member of an agent space as a protocol core, without I/O: frames and moments in, frames and notices out.
 
 It owns one life cycle (`member_cycle`), what it knows of the room (`member_view`, `member_claims`), what it heard
-(`member_heard`) and what it still has to say (`outgoing`). Nothing of it survives a crash; the room tells it anew.
+(`member_heard`) and when that happened (`member_time`), and what it still has to say (`outgoing`). Nothing of it
+survives a crash; the room tells it anew.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Final, Literal
 
 from adapters.space.member_cycle import Cycle, Step
 from adapters.space.member_heard import Heard
+from adapters.space.member_time import RoomTime
 from adapters.space.member_view import RoomView
 from adapters.space.outgoing import Delivery, Outgoing
-from adapters.space.types import Event, Frame, History, Refused, Said, ShuttingDown, Status
+from adapters.space.types import Event, Frame, History, PresenceList, Refused, Said, ShuttingDown, Status
 from adapters.space.wire import MemberFrames, iso_now
 from common.clock import Clock
 
@@ -42,7 +44,7 @@ class Member:
         agent_id: ours, for this process.
         version: of this program.
         capabilities: says what we can do, asked at each join; None means everything.
-        clock: the time; only its monotonic side decides.
+        clock: the time; only its monotonic side decides, its wall time dates what is heard.
         rng: spreads delays.
         interval_s: seconds between two looks for a room, asked each time.
 
@@ -64,6 +66,7 @@ class Member:
         self.frames = MemberFrames(name, agent_id)
         self.view = RoomView(name)
         self.heard = Heard(name)
+        self._time = RoomTime(agent_id)
         self.outgoing = Outgoing()
         self.joins = 0
         self._cycle = Cycle(rng=rng, interval_s=interval_s)
@@ -120,14 +123,17 @@ class Member:
             self._renewing = True
         return self._renewing
 
-    def received(self, event: Event) -> None:
-        """The room said something."""
+    def received(self, told: Event) -> Event:
+        """The room said something; returns it with the times of our own clock."""
         now = self._clock.monotonic()
+        if isinstance(told, PresenceList) and self.status == "connecting":
+            self._time.came_in(told, self._clock.now())
+        event = self._time.by_ours(told, self._clock.now())
         self.view.apply(event, now)
-        if isinstance(event, History):
-            self._replayed(event)
-            return
-        self.heard.note(event)
+        if isinstance(told, History) and isinstance(event, History):
+            self._replayed(told, event)
+            return event
+        self.heard.note(event, getattr(told, "timestamp", ""))
         if isinstance(event, Said) and event.name == self.name:
             self.outgoing.heard(event.content)
         elif isinstance(event, Refused):
@@ -135,6 +141,7 @@ class Member:
         elif isinstance(event, ShuttingDown) and self.status == "joined":
             self._cycle.closing(now)
             self._notices.append(Notice("info", "The agent space is closing", event.reason))
+        return event
 
     def unreadable(self, why: str) -> None:
         """The room said something that nobody understands. The owner is told once per connection."""
@@ -199,8 +206,8 @@ class Member:
         able = self._capabilities()
         return None if able is None else tuple(able)
 
-    def _replayed(self, history: History) -> None:
-        for said in self.heard.replay(history):
+    def _replayed(self, told: History, history: History) -> None:
+        for said in self.heard.replay(told, history):
             if said.name == self.name:
                 self.outgoing.heard(said.content)
         if self.status != "connecting":

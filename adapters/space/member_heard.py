@@ -42,24 +42,32 @@ class Heard:
         self._events.clear()
         return events
 
-    def note(self, event: Event) -> None:
-        """Keep an event."""
+    def note(self, event: Event, stamp: str = "") -> None:
+        """Keep an event; `stamp` is the time that the room gave it, if another than its own."""
         self._events.append(event)
         if isinstance(event, Said):
-            self._know(_words(event.timestamp, event.name, event.content))
+            self._know(_words(stamp or event.timestamp, event.name, event.content))
             if event.name != self._me:
                 self._messages.append(event)
 
-    def replay(self, history: History) -> list[Said]:
-        """Keep the room's record in place of an earlier one; returns the words in it that are new, oldest first."""
+    def replay(self, told: History, ours: History | None = None) -> list[Said]:
+        """Keep the room's record in place of an earlier one; returns the words in it that are new, oldest first.
+
+        Args:
+            told: as the room told it; by its times words are known again.
+            ours: the same with the times of our own clock, if they are others.
+
+        """
         self._events = deque((event for event in self._events if not isinstance(event, History)), maxlen=EVENTS_KEPT)
+        history = ours or told
         self._events.append(history)
-        chats = [entry for entry in history.entries if entry.type == "chat" and entry.content]
-        self._fresh = not any(_of(entry) in self._known for entry in chats)
+        both = zip(told.entries, history.entries, strict=True)
+        chats = [(_of(raw), entry) for raw, entry in both if entry.type == "chat" and entry.content]
+        self._fresh = not any(words in self._known for words, _ in chats)
         new = [
             Said(entry.agent_name, entry.agent_id, entry.content, entry.timestamp, replayed=True)
-            for entry in chats
-            if self._know(_of(entry))
+            for words, entry in chats
+            if self._know(words)
         ]
         self._messages.extend(new)
         return new

@@ -15,7 +15,7 @@ from adapters.space.client import SpaceClient
 from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
 from adapters.space.types import Event, Said
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
 from common.text.host_intent import classify_host_intent_structural
@@ -241,11 +241,11 @@ async def asleep(home: Home, *, social_only: bool) -> AsyncIterator[Life]:
 
 
 @asynccontextmanager
-async def open_room(world: World, *, log: bool = False) -> AsyncIterator[Room]:
-    """An empty room on loopback."""
+async def open_room(world: World, *, log: bool = False, clock: Clock | None = None) -> AsyncIterator[Room]:
+    """An empty room on loopback; `clock` is that of its machine."""
     host = Onlooker()
     record = ChatLog(world.root / "space") if log else None
-    server = SpaceServer(record, host)
+    server = SpaceServer(record, host, clock=clock)
     started = await server.start(0)
     assert isinstance(started, Ok)
     try:
