@@ -2,6 +2,7 @@
 
 On GitHub a stranger's is every repository that is neither ours nor the owner's, unless the host of a room wanted the
 work there. That a promise was kept is said in its room without delay: those who hear it stood by when it was made.
+Where everything waits, that waits too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def judge(approval: Approval, draft: Draft, circle: Circle) -> Verdict:
     """What the owner's choice says of one draft."""
     if approval == "off":
         return Verdict(_NAME)
-    if draft.by_owner or draft.kind == "space_chat":
+    said_there = draft.kind == "space_chat" and approval != "drafts"
+    if draft.by_owner or said_there:
         reason = "the owner asked for it" if draft.by_owner else "said in the room where it was promised"
         return Verdict(_NAME, reason=reason)
     if approval == "drafts":

@@ -73,9 +73,10 @@ class Keeper:
         for one in todo:
             await self._step(one)
         under_way = [one for one in self._queue.live() if one.status == "in_progress"]
-        if not under_way:
+        working = [one for one in under_way if self._told.get(one.id) != HELD]
+        if not working:
             await self._presence.rests()
-        return sum(self._told.get(one.id) != HELD for one in under_way)
+        return len(working)
 
     async def _tidy(self) -> None:
         """Give up what nobody waits for, and leave alone where nothing works."""

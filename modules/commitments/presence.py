@@ -11,6 +11,7 @@ from collections.abc import Callable
 from common.clock import Clock
 from common.constants import CLAIM_RENEWAL_INTERVAL_MS, COMMITMENT_IN_PROGRESS_TIMEOUT_MS, SECOND_MS
 from common.redact import Redactor
+from common.result import Err
 from modules.commitments.policy import claim_target
 from modules.commitments.types import QueuedCommitment, Room
 from modules.foreign_text import one_line
@@ -22,7 +23,7 @@ _RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
 
 
 class Presence:
-    """Shows it. What cannot be said is not said later: the room would learn nothing from it.
+    """Shows it. What cannot be said is not said later, for the room would learn nothing from it, but that we rest.
 
     Args:
         room: the room; None: there is none.
@@ -52,10 +53,8 @@ class Presence:
         """A try begins."""
         if (room := self._listening()) is None:
             return
-        self._acting = True
-        target = claim_target(commitment)
-        await room.send_state("acting", f"fulfilling {commitment.type}: {target[:_TARGET_CHARS]}")
-        await room.send_claim(commitment.type, target)
+        await self._acts(room, commitment)
+        await room.send_claim(commitment.type, claim_target(commitment))
         self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self._clock.monotonic()
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
@@ -66,6 +65,8 @@ class Presence:
             return
         if now - self._begun_at.setdefault(commitment.id, now) >= _RENEWED_FOR_S:
             return
+        if not self._acting:
+            await self._acts(room, commitment)
         await room.renew_claim(commitment.type, claim_target(commitment))
         self._claimed_at[commitment.id] = now
 
@@ -84,10 +85,16 @@ class Presence:
         self._claimed_at.pop(commitment.id, None)
 
     async def rests(self) -> None:
-        """Nothing is being done any more."""
-        if self._acting and (room := self._listening()):
-            await room.send_state("idle")
-        self._acting = False
+        """Nothing is being done any more. Who saw us act is told so as soon as it may be told; a room left forgets."""
+        if (room := self._active()) is None:
+            self._acting = False
+        elif self._acting and not self._silence():
+            self._acting = isinstance(await room.send_state("idle"), Err)
+
+    async def _acts(self, room: Room, commitment: QueuedCommitment) -> None:
+        self._acting = True
+        target = claim_target(commitment)[:_TARGET_CHARS]
+        await room.send_state("acting", f"fulfilling {commitment.type}: {target}")
 
     def _active(self) -> Room | None:
         return self._room if self._room is not None and self._room.is_active else None

@@ -6,12 +6,15 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from adapters.space.types import Identified
+from adapters.space.types import Identified, Joined, PresenceList, Said
+from modules.commitments.types import Wanted
 from modules.home import Home
 from modules.memory.types import Query
+from modules.outbox.outbox import Outbox
+from modules.outbox.types import Intent
 from modules.space.ownership import elect_action_owner
 from tests.living import PASSWORD, World
-from tests.scenarios.room_society import WISH, Asked, Society, open_society, quiet, says
+from tests.scenarios.room_society import BODY, REPO, WISH, Asked, Society, open_society, quiet, says
 from town.mind.types import Thought
 
 pytestmark = pytest.mark.slow
@@ -31,6 +34,30 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
         (issue,) = society.issues()
         assert issue.author.login == "marvin-soul"
         assert not _identities(society, "rebecca")
+
+
+async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(world: World) -> None:
+    params = {"owner": "acme", "repoName": "site", "title": "Clock", "body": BODY, "target": f"{REPO}#Clock"}
+    wanted = Wanted("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
+    async with open_society(world) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
+        outbox = rebecca.app.rails.outbox
+        rebecca.app.promises.queue.enqueue_commitment(wanted)
+        for _ in range(2):
+            (held,) = await _held(society, outbox)
+            await outbox.approve(held.id)
+            await society.passes(20)
+        assert [one.status for one in rebecca.promises()] == ["completed"]
+        seen = [type(event) for event in society.host.seen if not isinstance(event, Joined | PresenceList)]
+        assert seen == [Said]
+        assert len(society.done()) == 1
+
+
+async def _held(society: Society, outbox: Outbox) -> list[Intent]:
+    for _ in range(60):
+        if held := await outbox.held():
+            return held
+        await society.passes(1)
+    return []
 
 
 async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: World) -> None:

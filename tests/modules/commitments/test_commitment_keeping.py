@@ -293,6 +293,30 @@ async def test_the_room_sees_a_claim_for_as_long_as_the_work_takes(house: House)
         ]
 
 
+async def test_while_the_owner_is_asked_the_room_does_not_see_us_act(tmp_path: Path, place: Place) -> None:
+    house = House(tmp_path, place, approval="strangers")
+    async with listening(place) as marvin:
+        await house.wake()
+        await house.promise(wanted("Two", target="acme/site#x"))
+        await house.live(10)
+        states: list[str] = []
+
+        def showed(*expected: str) -> bool:
+            states.extend(one.state for one in marvin.client.take_events() if isinstance(one, StateChanged))
+            return states == list(expected)
+
+        await until(lambda: showed("acting", "idle"))
+        (held,) = await house.outbox.held()
+        place.faults.arm(Fault("unavailable", times=10_000))
+        await house.outbox.approve(held.id)
+        await house.live(20)
+        await until(lambda: showed("acting", "idle", "acting"))
+        place.faults.clear()
+        await house.live(90, step_s=5)
+        await until(lambda: showed("acting", "idle", "acting", "idle"))
+        await house.sleep()
+
+
 async def test_a_post_is_promised_like_anything_else(house: House) -> None:
     async with listening(house.place) as marvin:
         await house.promise(wanted("Tell them", kind="post_bluesky", title="Tell them", content="The weir holds."))

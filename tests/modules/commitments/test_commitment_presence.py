@@ -106,6 +106,43 @@ async def test_while_nothing_may_be_told_the_room_sees_nothing() -> None:
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
 
 
+async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_again() -> None:
+    clock, paused = FakeClock(), [""]
+    room = NotedRoom(clock)
+    presence, promise = Presence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
+    await presence.begins(promise)
+    paused[0] = "paused by the owner"
+    await presence.rests()
+    assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
+    paused[0] = ""
+    for _ in range(2):
+        await presence.rests()
+    assert [what.split()[0] for _, what in room.told] == ["acting", "claim", "idle"]
+
+
+async def test_a_room_that_we_left_while_acting_is_told_nothing_of_it() -> None:
+    clock = FakeClock()
+    room = NotedRoom(clock)
+    presence = Presence(room, clock)
+    await presence.begins(queued(target="acme/site#x"))
+    room.is_active = False
+    await presence.rests()
+    room.is_active = True
+    await presence.rests()
+    assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
+
+
+async def test_work_that_goes_on_after_a_rest_is_shown_again() -> None:
+    clock = FakeClock()
+    room = NotedRoom(clock)
+    presence, promise = Presence(room, clock), queued(target="acme/site#x")
+    await presence.begins(promise)
+    presence.let_go(promise)
+    await presence.rests()
+    await presence.goes_on(promise)
+    assert [what.split()[0] for _, what in room.told] == ["acting", "claim", "idle", "acting", "renew"]
+
+
 async def test_an_error_is_told_on_one_line_and_without_secrets() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
