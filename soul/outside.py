@@ -110,7 +110,7 @@ def open_outside(
     silence = partial(_silence, settings, control)
 
     def heard(event: Event) -> None:
-        own_words.hear(event)
+        own_words.hear(event, room.url)
         lines.show(event)
 
     async def passed_over(message: str, detail: str) -> None:

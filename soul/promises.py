@@ -42,7 +42,7 @@ def build_promises(rails: Rails, queue: CommitmentQueue, prompter: Prompter, *, 
     keeper = Keeper(
         queue=queue,
         fulfiller=Fulfiller(rails.outbox, github=rails.outside.github.configured, social_only=social_only),
-        announcer=Announcer(rails.outbox, voice=voice, attention=rails.attention),
+        announcer=Announcer(rails.outbox, voice=voice, attention=rails.attention, where=rails.outside.to_room.where),
         presence=Presence(rails.outside.room, rails.clock, rails.redactor, rails.outside.silence),
         journal=rails.journal,
     )

@@ -6,7 +6,7 @@ promise, in the SOUL's own words. Both are intents with a target of their own: a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +39,19 @@ class Announcer:
         outbox: the only way out.
         voice: finds words for Bluesky; without it nothing is told there.
         attention: held while it thinks; one mind does one thing at a time.
+        where: the room in which these words of ours were said, for what must be told there and nowhere else.
 
     """
 
-    def __init__(self, outbox: Outbox, *, voice: Voice | None = None, attention: Attention | None = None) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        voice: Voice | None = None,
+        attention: Attention | None = None,
+        where: Callable[[str], str] | None = None,
+    ) -> None:
+        self._where = where
         self._outbox = outbox
         self._voice = voice
         self._attention = attention or Attention()
@@ -64,6 +73,9 @@ class Announcer:
             return Announced(told=True)
         line = done_line(commitment, url)
         body = {"text": line, **promised(commitment)}
+        if self._where is not None:
+            said = commitment.source_reply_text
+            body |= {"room": self._where(said), "said": said}
         cause = commitment.source_thread_uri
         submitted = await self._outbox.submit(Draft("space_chat", target, body, cause_id=cause, urgent=True))
         return Announced(submitted.accepted, submitted.reason)

@@ -2,6 +2,9 @@
 
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
 room replays to whoever joins: `OwnWords` must be shown each event of the room, from before the first join on.
+
+The news is for the room in which it was promised: the one at the address where that was said or, as a room may come
+back at another address, the one whose record holds the words of the promise.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from modules.journal.types import Entry
 from modules.outbox.types import Intent, Sent, Wait
 
 ABSENT = "the agent space is not connected"
+ELSEWHERE = "it was promised in another room"
 
 _KEPT = 500
 _ECHO_WAIT_S = 10.0
@@ -34,6 +38,9 @@ class Speaker(Protocol):
     @property
     def is_active(self) -> bool: ...
 
+    @property
+    def url(self) -> str: ...
+
     async def send_chat(self, content: str) -> ApiResult[str]: ...
 
     async def delivered(self, chat_id: str) -> ApiResult[bool]: ...
@@ -45,10 +52,28 @@ class OwnWords:
     def __init__(self, name: str) -> None:
         self._name = name
         self._heard: deque[tuple[str, str]] = deque(maxlen=_KEPT)
+        self._here: deque[str] = deque(maxlen=_KEPT)
+        self._places: dict[str, str] = {}
 
-    def hear(self, event: Event) -> None:
-        """Something happened in the room."""
-        self._heard.extend(self._own(event))
+    def hear(self, event: Event, url: str = "") -> None:
+        """Something happened in the room at `url`. A record without a word that we said before is another room's."""
+        own = list(self._own(event))
+        words = [said for said, _ in own]
+        if isinstance(event, History) and not set(words) & set(self._here):
+            self._here.clear()
+        self._heard.extend(own)
+        self._here.extend(words)
+        self._places |= dict.fromkeys(words, url)
+        while len(self._places) > _KEPT:
+            self._places.pop(next(iter(self._places)))
+
+    def said_here(self, words: str) -> bool:
+        """Whether these words were said in the room that we are in, or were in last."""
+        return words.strip() in self._here
+
+    def place(self, words: str) -> str:
+        """The address of the room in which they were said last; "" if that is not known."""
+        return self._places.get(words.strip(), "")
 
     def heard(self, words: str, since: datetime) -> bool:
         """Whether the room heard these words since then, as far as its clock can be compared with ours."""
@@ -77,9 +102,12 @@ class SpaceCourier:
 
     def gate(self, _: sqlite3.Connection, intent: Intent, __: datetime) -> Wait | None:
         """Asked by the outbox before each departure."""
-        if intent.kind != "space_chat" or (self._room is not None and self._room.is_active):
-            return None
-        return Wait(ABSENT, _ASK_AGAIN_S)
+        why_not = self._absent(intent) if intent.kind == "space_chat" else ""
+        return Wait(why_not, _ASK_AGAIN_S) if why_not else None
+
+    def where(self, words: str) -> str:
+        """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
+        return self._own_words.place(words) or (self._room.url if self._room is not None else "")
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Say it, and wait for the echo."""
@@ -106,13 +134,22 @@ class SpaceCourier:
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether the room has heard it."""
-        if self._room is None or not self._room.is_active:
-            return Err(ABSENT, "transient")
+        if why_not := self._absent(intent):
+            return Err(why_not, "transient")
         since = parse_iso(intent.departed_at or intent.created_at)
         if not self._own_words.heard(str(intent.body["text"]), since):
             return Ok(None)
         self._on_the_way.pop(intent.id, None)
         return Ok(await self._arrived(intent))
+
+    def _absent(self, intent: Intent) -> str:
+        """Why those who should hear it are not here, or ""; what was to be told before rooms were told apart leaves."""
+        if self._room is None or not self._room.is_active:
+            return ABSENT
+        room, said = intent.body.get("room"), str(intent.body.get("said", ""))
+        if room is None or self._own_words.said_here(said):
+            return ""
+        return "" if room and room == self._room.url else ELSEWHERE
 
     async def _arrived(self, intent: Intent) -> Sent:
         text = str(intent.body["text"])

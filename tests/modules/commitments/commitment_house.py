@@ -151,7 +151,7 @@ class House:
         self.keeper = Keeper(
             queue=self.queue,
             fulfiller=fulfiller,
-            announcer=Announcer(self.outbox, voice=self.voice),
+            announcer=Announcer(self.outbox, voice=self.voice, where=self.space_courier.where),
             presence=Presence(self.room, self.clock),
             journal=self.journal,
         )
