@@ -116,7 +116,8 @@ class Surveyor:
         meant = request if request.content else self._settled(now)
         work = self._work(meant.content, meant.requested_at)
         mode = conversation_mode(latest.intent if latest else None)
-        owner = self._owner(request.content) if open_now else None
+        acts = self._owner(request.content) if request.content else None
+        owner = acts if open_now else None
         is_owner = owner == talk.me
         threshold = saturation_threshold(len(room.peers) + 1, mode)
         counts = count_since_host(tuple(talk.history), talk.me)
@@ -131,7 +132,7 @@ class Surveyor:
             mode=mode,
             owner=owner,
             is_owner=is_owner,
-            role=role_now(talk.me, request.content if open_now else "", mode, room.peers, is_owner=is_owner),
+            role=role_now(talk.me, request.content, mode, room.peers, is_owner=acts == talk.me),
             counts=counts,
             saturation=threshold,
             signal=saturation_signal(counts, threshold),

@@ -143,3 +143,30 @@ async def test_a_wish_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: R
         room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
         assert (await marvin.check()).reason == "nothing new was said"
         assert marvin.promised() == []
+
+
+async def test_who_only_observes_a_wish_stays_silent_in_the_talk_after_it_until_the_host_asks_for_talk(
+    room: Room,
+) -> None:
+    async with (
+        room.member("rebecca") as owner,
+        room.member("marvin") as marvin,
+        room.member("odile") as odile,
+        room.soul("peterben", lambda _: speaks("Lichen grows on slate first.")) as observer,
+    ):
+        await room.says(WISH, observer)
+        for peer, words in (
+            (owner, "Done — the clock: https://github.com/acme/site/issues/1"),
+            (marvin, "Midnight is a rare guest in tests."),
+            (odile, "My own watch stops at noon."),
+        ):
+            await peer.send_chat(words)
+            await observer.hears(words)
+        await observer.check()
+        assert observer.space.participation.talk.request.fulfilled
+        assert "Validation rejected (observer)" in observer.lines()
+        assert room.host.said("peterben") == []
+        observer.later(15)
+        await room.says(QUESTION, observer)
+        await observer.check()
+        assert room.host.said("peterben") == ["Lichen grows on slate first."]
