@@ -186,7 +186,7 @@ async def _judge(model: str, home: Path, timeout_s: float) -> AsyncIterator[tupl
                 )
                 verdicts = Verdicts(gateway, skills, timeout_s=timeout_s)
                 journal = Journal(database, console, clock, Redactor())
-                yield EchoJudge(verdicts, journal), journal
+                yield EchoJudge(verdicts, journal, timeout_s=timeout_s), journal
                 await gateway.aclose()
         finally:
             await database.close()
@@ -204,7 +204,7 @@ async def main() -> int:
     parser.add_argument("--model", choices=("none", "local", "env"), default="none")
     parser.add_argument("--home", type=Path, default=Path(), help="whose settings name the service")
     parser.add_argument("--limit", type=int, default=0, help="how many pairs of each stratum; 0 for all")
-    parser.add_argument("--timeout", type=float, default=120.0, help="how long the judge may take, in seconds")
+    parser.add_argument("--timeout", type=float, default=120.0, help="how long a message may be judged, in seconds")
     arguments = parser.parse_args()
     pairs = [
         pair

@@ -21,7 +21,7 @@ from modules.schema import MIGRATIONS
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from modules.space.intents import MOST_INTENTS, HostIntents
-from modules.space.judge import MOST_VERDICTS, EchoJudge
+from modules.space.judge import MOST_AT_ONCE, MOST_PEERS, MOST_VERDICTS, EchoJudge
 from modules.space.verdicts import Verdicts
 from tests.ways import to_loopback
 from town.mind.faults import Fault, Faults
@@ -31,15 +31,17 @@ from town.serving import serve
 
 SKILLS = Skills.load(Path(__file__).parents[3] / "skills", SKILL_CONTRACTS)
 HEAP = ("Turn the heap every fortnight.", "Add two buckets of leaves.")
+MANY = tuple(f"Remark number {number}." for number in range(MOST_PEERS))
 UNSURE = "It would be nice to have an issue for that"
 
 
 @dataclass
 class OneWord:
-    """A mind that answers by `answer`, after `delay_s`."""
+    """A mind that answers by `answer`, after `delay_s`; a question with the words `late_for` waits a moment more."""
 
     answer: Callable[[str], str] = lambda _: "NO"
     delay_s: float = 0.0
+    late_for: str = "nothing at all"
     asked: list[ChatRequest] = field(default_factory=list)
     most_at_once: int = 0
     models: tuple[str, ...] = ("one-word",)
@@ -50,9 +52,10 @@ class OneWord:
         self.asked.append(request)
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
-        await asyncio.sleep(self.delay_s)
+        asked = request.messages[-1].text
+        await asyncio.sleep(self.delay_s + 0.8 * (self.late_for in asked))
         self._now -= 1
-        return Thought(text=self.answer(request.messages[-1].text))
+        return Thought(text=self.answer(asked))
 
 
 @dataclass
@@ -128,18 +131,73 @@ async def test_the_judge_sees_the_newest_ten_cleaned_and_quoted_and_only_words_o
     assert request.offers == ()
 
 
-async def test_a_suspicion_is_confirmed_message_by_message_the_newest_first_with_examples(bench: Bench) -> None:
-    bench.mind.answer = lambda text: "YES" if "Messages so far" in text or "Turn the heap" in text else "NO"
+def suspicious(text: str, answer: str) -> str:
+    return "YES" if "Messages so far" in text else answer
+
+
+async def test_a_suspicion_is_confirmed_message_by_message_with_examples(bench: Bench) -> None:
+    bench.mind.answer = lambda text: suspicious(text, "YES" if "Turn the heap" in text else "NO")
     said = ["It rains.", *HEAP, "Keep it moist."]
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", said)
     first, *confirming = bench.mind.asked
     assert len(first.messages) == 2
     last = [request.messages[-1].text for request in confirming]
-    assert [text.splitlines()[0] for text in last] == [f'Ann says: "{text}"' for text in reversed(said[1:])]
+    assert {text.splitlines()[0] for text in last} == {f'Ann says: "{text}"' for text in said}
     examples = confirming[0].messages[1:-1]
     assert [message.role for message in examples] == ["user", "assistant"] * (len(examples) // 2)
     assert {message.text for message in examples if message.role == "assistant"} == {"YES", "NO"}
     assert all("{{" not in message.text for message in confirming[0].messages)
+
+
+async def test_a_few_are_asked_about_side_by_side_the_newest_first_and_no_more_after_a_yes(bench: Bench) -> None:
+    bench.mind.answer, bench.mind.delay_s = (lambda _: "YES"), 0.05
+    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", MANY)
+    asked = {request.messages[-1].text.splitlines()[0] for request in bench.mind.asked[1:]}
+    assert asked == {f'Ann says: "{text}"' for text in MANY[-MOST_AT_ONCE:]}
+    assert bench.mind.most_at_once == MOST_AT_ONCE
+
+
+async def test_where_nothing_confirms_each_of_many_was_asked_about_once(bench: Bench) -> None:
+    bench.mind.answer = lambda text: suspicious(text, "NO")
+    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", MANY) is False
+    asked = [request.messages[-1].text.splitlines()[0] for request in bench.mind.asked[1:]]
+    assert sorted(asked) == [f'Ann says: "{text}"' for text in MANY]
+
+
+async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
+    assert await bench.judge.is_echo_by_llm_judge("It is warm.", HEAP) is False
+    bench.mind.answer, bench.mind.delay_s = (lambda text: suspicious(text, "NO")), 0.5
+    judge = EchoJudge(bench.verdicts, bench.journal, timeout_s=0.9)
+    assert await judge.is_echo_by_llm_judge("Aerate the pile.", MANY) is False
+    assert len(bench.mind.asked) == 2 + MOST_AT_ONCE
+    (told,) = [stored.entry for stored in await bench.journal.recent(100)]
+    assert (told.summary, told.reason) == (
+        "[space] Echo judge did not answer",
+        "the judge took longer than 0.9 s over one message",
+    )
+
+
+async def test_a_confirming_question_that_fails_lets_the_words_pass_and_is_asked_again(bench: Bench) -> None:
+    def answer(text: str) -> str:
+        bench.faults.arm(Fault("bad_gateway"))
+        return suspicious(text, "NO")
+
+    bench.mind.answer = answer
+    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1]) is False
+    (told,) = [stored.entry for stored in await bench.journal.recent(100)]
+    assert (told.kind, told.summary) == ("error", "[space] Echo judge did not answer")
+    bench.faults.clear()
+    bench.mind.answer = lambda _: "YES"
+    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1]) is True
+
+
+async def test_what_one_question_has_confirmed_stands_though_another_fails_after_it(bench: Bench) -> None:
+    assert await bench.judge.is_echo_by_llm_judge("It is warm.", HEAP) is False
+    bench.mind.answer, bench.mind.late_for = (lambda _: "YES"), f'Ann says: "{HEAP[0]}'
+    judge = EchoJudge(replace(bench.verdicts, timeout_s=0.5), bench.journal)
+    assert await judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)
+    assert await judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1]) is False
+    assert await bench.told() == ["[space] Echo judge did not answer"]
 
 
 async def test_who_objects_is_not_silenced_by_a_suspicion_that_nothing_confirms(bench: Bench) -> None:
@@ -154,11 +212,11 @@ async def test_the_same_question_is_asked_once_in_whatever_order_the_peers_stand
     bench.mind.answer = lambda _: "YES"
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[::-1])
-    assert len(bench.mind.asked) == 2
+    assert len(bench.mind.asked) == 3
     assert await bench.judge.is_echo_by_llm_judge("Aerate it.", HEAP)
     bench.judge.clear()
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)
-    assert len(bench.mind.asked) == 6
+    assert len(bench.mind.asked) == 9
 
 
 async def test_a_judge_who_fails_lets_the_words_pass_is_told_of_and_is_asked_again(bench: Bench) -> None:
