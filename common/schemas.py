@@ -1,7 +1,8 @@
 """What a model decides about a turn in the agent space, checked before anything else touches it.
 
-Models name fields as they please; `normalize_commitment_fields` brings the usual names home. Pure; nothing is coerced
-that could change a meaning.
+Models name fields as they please; `normalize_commitment_fields` brings the usual names home. What a small model puts
+where it has nothing to say (`"none"`, an issue 0) counts as left out. Pure; nothing is coerced that could change a
+meaning.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ _ALIASES = {
 _REPO = re.compile(
     r"(?:https?://)?(?:www\.)?(?:github\.com/)?([A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)/([\w.-]+?)(?:\.git)?/?"
 )
+_PAGE = re.compile(
+    r"((?:https?://)?(?:www\.)?github\.com/(?!(?:apps|enterprise|marketplace|orgs|settings|sponsors|topics|users)/)"
+    r"[^/\s?#]+/[^/\s?#]+)[/?#]\S*"
+)
+_SAYS_NOTHING = frozenset({"", "-", "n-a", "n.a.", "n/a", "na", "nil", "none", "null", "undefined", "unknown"})
+_NUMBER = re.compile(r"(?:https?://\S+/issues/|issue\s*)?#?(\d{1,9})", re.IGNORECASE | re.ASCII)
 _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 
 
@@ -60,20 +67,22 @@ class Commitment(BaseModel):
 
     @field_validator("issue_number", mode="before")
     @classmethod
-    def _number_in_words(cls, value: object) -> object:
-        if isinstance(value, bool):
-            return None
+    def _number(cls, value: object) -> int | None:
+        """The number that is meant; what is none, or below 1, names no issue."""
         if isinstance(value, str):
-            digits = value.strip().removeprefix("#")
-            return int(digits) if digits.isascii() and digits.isdigit() else (value or None)
-        return value
+            found = _NUMBER.fullmatch(value.strip())
+            value = int(found[1]) if found else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return int(value) if value >= 1 and value % 1 == 0 else None
 
     @field_validator("repo")
     @classmethod
     def _repo(cls, value: str) -> str:
-        if not value:
+        if value.casefold() in _SAYS_NOTHING:
             return ""
-        found = _REPO.fullmatch(value)
+        page = _PAGE.fullmatch(value)
+        found = _REPO.fullmatch(page[1] if page else value)
         if found is None:
             raise ValueError("must look like owner/name")
         return f"{found[1]}/{found[2]}"
@@ -106,6 +115,11 @@ class ExtractedCommitment(BaseModel):
     type: CommitmentType
     params: dict[str, Any] = Field(default_factory=dict)
     confidence: Literal["high", "medium", "low"]
+
+    @field_validator("params", mode="before")
+    @classmethod
+    def _absent_is_empty(cls, value: object) -> object:
+        return {} if value is None else value
 
 
 class SpaceDecision(BaseModel):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -190,9 +190,13 @@ def as_commitments(
     extracted: Sequence[ExtractedCommitment], *, repo: str = "", social_only: bool = False
 ) -> CommitmentValidation:
     """The same as a decision's commitments, so that they pass the same checks; `repo` where none is named."""
-    return validate_commitments([_raw(one, repo) for one in extracted], social_only=social_only)
+    checked = validate_commitments([_raw(one) for one in extracted], social_only=social_only)
+    return replace(checked, valid=tuple(_placed(one, repo) for one in checked.valid))
 
 
-def _raw(one: ExtractedCommitment, repo: str) -> dict[str, Any]:
-    raw = {"title": clean(one.description), **one.params, "type": one.type}
-    return raw if raw.get("repo") or one.type == "post_bluesky" else {**raw, "repo": repo}
+def _raw(one: ExtractedCommitment) -> dict[str, Any]:
+    return {"title": clean(one.description), **one.params, "type": one.type}
+
+
+def _placed(commitment: Commitment, repo: str) -> Commitment:
+    return commitment if commitment.repo or not commitment.is_github else commitment.model_copy(update={"repo": repo})

@@ -146,6 +146,18 @@ def test_what_was_found_passes_the_same_checks_as_a_decision() -> None:
     assert all("Social-only" in one.reason for one in social.dropped)
 
 
+@pytest.mark.parametrize(
+    ("params", "repo"),
+    [({}, "acme/site"), ({"repo": "none"}, "acme/site"), ({"repository": "acme/docs"}, "acme/docs")],
+)
+def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
+    params: dict[str, str], repo: str
+) -> None:
+    found = [{"description": "File it", "type": "create_issue", "params": params, "confidence": "high"}]
+    (one,) = as_commitments(read_extracted(json.dumps(found)), repo="acme/site").valid
+    assert one.repo == repo
+
+
 async def test_a_reply_on_bluesky_that_promises_something_is_remembered(
     voice: Voice, model: ScriptedModel, house: House
 ) -> None:

@@ -1,0 +1,90 @@
+"""What a model left out, in whatever words, spoils nothing; what it means otherwise is never guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.schemas import Commitment, ExtractedCommitment, validate_commitments
+
+ISSUE = {"type": "create_issue", "title": "Clock stops"}
+
+
+def taken(**fields: Any) -> Commitment:
+    """The one commitment with these fields, which is valid."""
+    checked = validate_commitments([{**ISSUE, **fields}])
+    assert checked.dropped == ()
+    (valid,) = checked.valid
+    return valid
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [0, -1, -3.0, 2.5, True, False, None, "", "none", "N/A", "0", "-4", "twelve", "#", "9" * 40, [], {"number": 3}],
+)
+def test_a_number_that_names_no_issue_counts_as_left_out(junk: object) -> None:
+    assert taken(issue_number=junk).issue_number is None
+    comment = {"type": "comment_issue", "description": "It is fixed.", "issue_number": junk}
+    (dropped,) = validate_commitments([comment]).dropped
+    assert dropped.reason == "comment_issue names no issue: give issue_number"
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [
+        (7, 7),
+        (7.0, 7),
+        ("7", 7),
+        (" #7 ", 7),
+        ("issue 7", 7),
+        ("Issue #7", 7),
+        ("https://github.com/acme/site/issues/7", 7),
+    ],
+)
+def test_an_issue_is_known_by_its_number_however_it_is_written(given: object, number: int) -> None:
+    assert taken(type="comment_issue", issue_number=given).number == number
+    assert taken(type="comment_issue", issueNumber=given).number == number
+
+
+@pytest.mark.parametrize("junk", ["none", "None", " unknown ", "NULL", "n/a", "N-A", "-", "", None])
+def test_a_repository_that_says_nothing_counts_as_left_out(junk: str | None) -> None:
+    assert taken(repo=junk).repo == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "repo"),
+    [
+        ("acme/site", "acme/site"),
+        ("https://github.com/acme/site", "acme/site"),
+        ("https://github.com/acme/site.git", "acme/site"),
+        ("https://github.com/acme/site/issues/3", "acme/site"),
+        ("github.com/acme/site/tree/main/docs", "acme/site"),
+        ("https://www.github.com/acme/site.js/pull/4#issuecomment-1", "acme/site.js"),
+        ("https://github.com/acme/site?tab=readme", "acme/site"),
+        ("https://github.com/acme/site#readme", "acme/site"),
+        ("https://github.com/acme/site/", "acme/site"),
+    ],
+)
+def test_a_repository_is_known_by_its_name_and_by_any_page_of_it(given: str, repo: str) -> None:
+    assert taken(repo=given).repo == repo
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "the site",
+        "site",
+        "acme/site/issues",
+        "https://example.com/acme/site/issues/3",
+        "https://github.com/orgs/acme/x",
+    ],
+)
+def test_a_repository_that_cannot_be_told_drops_the_commitment_and_says_why(given: str) -> None:
+    (dropped,) = validate_commitments([{**ISSUE, "repo": given}]).dropped
+    assert dropped.reason == "repo: must look like owner/name"
+
+
+def test_a_promise_without_parameters_is_a_promise() -> None:
+    found = {"description": "File it", "type": "create_issue", "params": None, "confidence": "high"}
+    assert ExtractedCommitment.model_validate(found).params == {}
