@@ -198,7 +198,7 @@ def parse_space_decision(raw: object) -> ParseResult:
     try:
         return ParseResult(SpaceDecision.model_validate(dict(raw)))
     except ValidationError as error:
-        return ParseResult(None, _told(error))
+        return ParseResult(None, in_words(error))
 
 
 def normalize_commitment_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,22 +231,23 @@ def validate_commitments(
     return CommitmentValidation(tuple(valid), tuple(dropped))
 
 
+def in_words(error: ValidationError) -> str:
+    """What is wrong, where: `path: message`, joined by `; `."""
+    return "; ".join(
+        f"{'.'.join(str(step) for step in item['loc']) or '(root)'}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors()
+    )
+
+
 def _commitment(raw: object) -> Commitment | str:
     if not isinstance(raw, Mapping):
         return "must be an object"
     try:
         return Commitment.model_validate(normalize_commitment_fields(raw))
     except ValidationError as error:
-        return _told(error)
+        return in_words(error)
 
 
 def _plain(value: object) -> bool:
     """A nested object under another name says nothing that fits a field, and a truth value is no number."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _told(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(step) for step in item['loc']) or '(root)'}: {item['msg'].removeprefix('Value error, ')}"
-        for item in error.errors()
-    )

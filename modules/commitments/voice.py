@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,15 @@ from pydantic import ValidationError
 
 from common.clock import Clock
 from common.errors import Fatal, SoulError
-from common.schemas import Commitment, CommitmentType, CommitmentValidation, ExtractedCommitment, validate_commitments
+from common.schemas import (
+    Commitment,
+    CommitmentType,
+    CommitmentValidation,
+    Dropped,
+    ExtractedCommitment,
+    in_words,
+    validate_commitments,
+)
 from common.text.graphemes import fit_post_text
 from modules.commitments.policy import title_of
 from modules.commitments.promising import may_promise
@@ -37,11 +45,22 @@ _EXTRACTION_TOKENS = 500
 _BODY_TOKENS = 1_500
 _POST_TOKENS = 300
 _TITLE_CHARS = 300
+_REASON_CHARS = 1_000
+_SHOWN_CHARS = 100
 _TELL = ToolSpec(
     "tell_it_is_done",
     "Tell whoever waits that your promise is kept.",
     {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]},
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a model's answer holds: promises, and items that are none; in `error`, why it could not be read."""
+
+    found: tuple[ExtractedCommitment, ...] = ()
+    left_out: tuple[Dropped, ...] = ()
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class Voice:
         gateway: the model.
         prompter: tells it who it is, where it speaks in public.
         skills: has the words.
-        journal: hears what could not be asked.
+        journal: hears what could not be asked, and what of an answer was not taken.
         clock: tells when.
         rng: draws the boundaries of foreign text.
 
@@ -94,7 +113,18 @@ class Voice:
         )
         system = self.skills.render(SKILL, "Extraction", agent_name=self.agent_name)
         answer = await self._ask(asked, system, _EXTRACTION_TOKENS, "extraction")
-        return tuple(one for one in read_extracted(answer) if one.confidence != "low" and one.type not in done)
+        if answer is None:
+            return ()
+        read = read_extracted(answer)
+        if read.error:
+            await self._warn("The model's answer about promises could not be read", f"{read.error}: {answer}")
+        if read.left_out:
+            await self._warn("Left out of the promises that were found", _listed(read.left_out))
+        passed_over = [Dropped(one.description, why) for one in read.found if (why := _why_not(one, done))]
+        if passed_over:
+            entry = Entry("decision", SKILL, "Not taken as promises", line=None, reason=_listed(passed_over))
+            await self.journal.record(entry)
+        return tuple(one for one in read.found if not _why_not(one, done))
 
     async def enrich(self, commitment: Commitment, conversation: str) -> str:
         """A full body for a thin one; the body as it is where that is not needed, or not to be had."""
@@ -109,8 +139,8 @@ class Voice:
             description=thin or "-",
             conversation=self._framed("conversation", conversation) if conversation.strip() else "-",
         )
-        body = (await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")).strip()
-        return body if len(body) > RICH_CHARS else thin
+        body = await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")
+        return body.strip() if body and len(body.strip()) > RICH_CHARS else thin
 
     async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
         """A post that tells, in the SOUL's own words, that a promise was kept; it ends in the link.
@@ -148,8 +178,8 @@ class Voice:
         words = one_line(said.replace(url, " "), 1_000).strip(" \"'“”")
         return fit_post_text(words, url) if words else ""
 
-    async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> str:
-        """The answer; "" where there is none for now, which is told."""
+    async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> str | None:
+        """The answer; None where there is none for now, which is told."""
         try:
             return await self.gateway.chat(
                 [Message("user", asked)],
@@ -162,28 +192,29 @@ class Voice:
         except Fatal:
             raise
         except SoulError as error:
-            summary = f"The model could not be asked for {what}"
-            await self.journal.record(Entry("error", "commitments", summary, line="warn", reason=str(error)))
-            return ""
+            await self._warn(f"The model could not be asked for {what}", str(error))
+            return None
+
+    async def _warn(self, summary: str, reason: str) -> None:
+        entry = Entry("error", SKILL, summary, line="warn", reason=one_line(reason, _REASON_CHARS))
+        await self.journal.record(entry)
 
     def _framed(self, kind: str, text: str) -> str:
         return Framer(self.skills, self.rng).frame(kind, author="several", uri="", text=text)
 
 
-def read_extracted(answer: str) -> list[ExtractedCommitment]:
-    """The promises in a model's answer: its JSON array, whatever stands around it; what does not fit is left out."""
-    begin, end = answer.find("["), answer.rfind("]")
-    try:
-        items: Any = json.loads(answer[begin : end + 1]) if 0 <= begin < end else []
-    except (ValueError, RecursionError):
-        return []
-    found = []
-    for item in items if isinstance(items, list) else []:
+def read_extracted(answer: str) -> Extraction:
+    """The promises in a model's answer: those of its JSON array, whatever stands around it."""
+    items = _array(answer)
+    if items is None:
+        return Extraction(error="it holds no JSON array of promises")
+    found, left_out = [], []
+    for item in items:
         try:
             found.append(ExtractedCommitment.model_validate(item))
-        except ValidationError:
-            continue
-    return found
+        except ValidationError as error:
+            left_out.append(Dropped(item, in_words(error)))
+    return Extraction(tuple(found), tuple(left_out))
 
 
 def as_commitments(
@@ -200,3 +231,37 @@ def _raw(one: ExtractedCommitment) -> dict[str, Any]:
 
 def _placed(commitment: Commitment, repo: str) -> Commitment:
     return commitment if commitment.repo or not commitment.is_github else commitment.model_copy(update={"repo": repo})
+
+
+def _array(answer: str) -> list[Any] | None:
+    """The first array with an object in it; where there is none, an empty one that stands before any object."""
+    decoder, empty, place = json.JSONDecoder(), None, answer.find("[")
+    while place >= 0:
+        try:
+            items, end = decoder.raw_decode(answer, place)
+        except RecursionError:
+            return None
+        except ValueError:
+            items, end = [None], place + 1
+        if any(isinstance(item, Mapping) for item in items):
+            return list(items)
+        if not items and "{" not in answer[:place]:
+            empty = list[Any]()
+        place = answer.find("[", end)
+    return empty
+
+
+def _why_not(one: ExtractedCommitment, done: Sequence[CommitmentType]) -> str:
+    if one.confidence == "low":
+        return "it is a guess"
+    return "it was done in the same breath" if one.type in done else ""
+
+
+def _listed(left_out: Sequence[Dropped]) -> str:
+    """Each with why, on one line."""
+    return one_line("; ".join(f"{_shown(one.raw)}: {one.reason}" for one in left_out), _REASON_CHARS)
+
+
+def _shown(raw: object) -> str:
+    named = raw.get("description", raw) if isinstance(raw, Mapping) else raw
+    return one_line(str(named), _SHOWN_CHARS)

@@ -12,7 +12,7 @@ import pytest
 from common.clock import FakeClock
 from common.schemas import Commitment
 from modules.commitments.promises import BlueskyPromises, wanted_of
-from modules.commitments.voice import Voice, as_commitments, read_extracted
+from modules.commitments.voice import Extraction, Voice, as_commitments, read_extracted
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.wall import NoWall
 from modules.outbox.types import Draft
@@ -91,9 +91,49 @@ async def test_words_without_a_promise_cost_no_call(voice: Voice, model: Scripte
     assert len(model.requests) == before
 
 
-@pytest.mark.parametrize("answer", ["no idea", "[", "{}", '[{"type": "sing"}, 7]', "[" * 2_000 + "]" * 2_000, "[]"])
-def test_an_answer_that_makes_no_sense_holds_no_promise(answer: str) -> None:
-    assert read_extracted(answer) == []
+@pytest.mark.parametrize("answer", ["no idea", "", "[", "{}", "[7]", "[" * 2_000 + "]" * 2_000, '[{"params": [], "ty'])
+def test_an_answer_that_makes_no_sense_holds_no_promise_and_says_so(answer: str) -> None:
+    assert read_extracted(answer) == Extraction(error="it holds no JSON array of promises")
+
+
+@pytest.mark.parametrize("answer", ["[]", "```json\n[]\n```", "The talk [of today] holds none: [ ]"])
+def test_an_empty_array_says_that_nothing_was_promised(answer: str) -> None:
+    assert read_extracted(answer) == Extraction()
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "I found [3] promises: {}", "[Note] that:\n{}", "Of [] and [1, 2]: {} [end]", "{} as in [] or [{{]"],
+)
+def test_the_promises_are_found_whatever_stands_around_them(around: str) -> None:
+    read = read_extracted(around.format(json.dumps(FOUND)))
+    assert [one.type for one in read.found] == ["create_issue", "post_bluesky", "create_plan"]
+    assert (read.left_out, read.error) == ((), "")
+
+
+async def test_an_answer_that_cannot_be_read_is_told(voice: Voice, model: ScriptedModel, house: House) -> None:
+    model.plays(says("I would rather\nsing."))
+    assert await voice.extract_commitments(["I'll open it."]) == ()
+    (told,) = await house.journal.recent(10, {"error"})
+    assert told.entry.summary == "The model's answer about promises could not be read"
+    assert told.entry.reason == "it holds no JSON array of promises: I would rather sing."
+    assert any(told.entry.summary in line for line in house.told())
+
+
+async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
+    voice: Voice, model: ScriptedModel, house: House
+) -> None:
+    song = {"description": "Sing\na song", "type": "sing", "confidence": "high"}
+    model.plays(says(json.dumps([song, 7, *FOUND])))
+    found = await voice.extract_commitments(["I'll open two issues."], done=["create_issue"])
+    assert [one.type for one in found] == ["post_bluesky"]
+    (error,) = await house.journal.recent(10, {"error"})
+    assert error.entry.summary == "Left out of the promises that were found"
+    assert error.entry.reason.startswith("Sing a song: type: ")
+    assert "; 7: (root): " in error.entry.reason
+    (decision,) = await house.journal.recent(10, {"decision"})
+    assert decision.entry.summary == "Not taken as promises"
+    assert decision.entry.reason == ("Open two issues: it was done in the same breath; Perhaps a plan: it is a guess")
 
 
 async def test_a_model_that_is_away_changes_nothing_and_is_told(
@@ -139,7 +179,7 @@ def test_a_decision_becomes_a_promise_with_all_that_the_queue_needs() -> None:
 
 
 def test_what_was_found_passes_the_same_checks_as_a_decision() -> None:
-    found = read_extracted(json.dumps(FOUND))
+    found = read_extracted(json.dumps(FOUND)).found
     assert [one.title for one in as_commitments(found).valid] == ["Flaky tests", "Post about it", "Perhaps a plan"]
     social = as_commitments(found, social_only=True)
     assert [one.type for one in social.valid] == ["post_bluesky"]
@@ -154,7 +194,7 @@ def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
     params: dict[str, str], repo: str
 ) -> None:
     found = [{"description": "File it", "type": "create_issue", "params": params, "confidence": "high"}]
-    (one,) = as_commitments(read_extracted(json.dumps(found)), repo="acme/site").valid
+    (one,) = as_commitments(read_extracted(json.dumps(found)).found, repo="acme/site").valid
     assert one.repo == repo
 
 
