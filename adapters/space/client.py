@@ -255,6 +255,7 @@ class SpaceClient:
         """Tell what we learned about ourselves."""
         return await self._tell(self._member.frames.reflection(self._now(), summary))
 
+    # NOTE(self): kept for the loop that is to poll plans; rooms and members of other makers speak and hear it already.
     async def send_workspace_state(
         self,
         workspace: str,

@@ -135,6 +135,7 @@ def build_forced_commitment(
     Returns None where nothing honest can be made: no repository, or a post without words of its own.
 
     """
+    # NOTE(self): `body` is for who has asked a model before; a forced action asks after, and takes it by `enriched`.
     kind = requested_type(request)
     if kind == "post_bluesky":
         words = (body or "").strip() or quoted(request)
