@@ -95,8 +95,7 @@ class ChatLog:
             return []
         return [entry for entry in reversed(entries) if entry is not None]
 
-    # NOTE(self): kept for what is to read on from a time it knows, as the record's interface promises; a joiner gets the
-    # recent history instead.
+    # NOTE(self): kept for who is to read on from a time it knows; a joiner gets the recent history instead.
     def get_since(self, timestamp: str, limit: int = 200) -> list[LogEntry]:
         """Of the last `2 * limit` entries those strictly later than an ISO-8601 time, at most the last `limit`."""
         since = parse_iso_or_none(timestamp)

@@ -26,25 +26,28 @@ def wanted_of(
     source: CommitmentSource,
     thread: str,
     said: str,
+    default_repo: str | None = None,
     description: str = "",
     target: str = "",
     host_wish: bool = False,
     more: dict[str, Any] | None = None,
 ) -> Wanted:
-    """A commitment as the queue takes it.
+    """A commitment as the queue takes it; what says nothing is left out of its parameters.
 
     Args:
         commitment: as decided; its description is the body of the artefact.
         source: where it was promised.
         thread: the conversation, `space://conversation/…` or the `at://` uri of the post that was answered.
         said: the words of the promise.
+        default_repo: `owner/name` where the commitment names no repository and needs one.
         description: the body, if it was written in full since.
         target: what was claimed for it in the room.
         host_wish: whether the host of the room asked for it.
         more: other parameters, for example `count`.
 
     """
-    repo = resolve_repo({"repo": commitment.repo}) if commitment.repo else None
+    named = (commitment.repo or default_repo or "") if commitment.is_github else ""
+    repo = resolve_repo({"repo": named}) if named else None
     body = description or commitment.description
     params = {
         "title": commitment.title,

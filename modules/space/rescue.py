@@ -21,6 +21,7 @@ from common.constants import (
 )
 from common.schemas import Commitment
 from common.text.graphemes import truncate_graphemes
+from modules.commitments.texts import without_mentions
 from modules.space.asked import issue_number, quoted, requested_type
 from modules.space.filters import social_only_filter
 from modules.space.requests import is_claimed, is_open
@@ -32,7 +33,6 @@ _BODY_MIN_CHARS = 50
 _TITLE_CHARS = 120
 _SPACE = regex.compile(r"\s+")
 _ADDRESSED = regex.compile(r"(?:@[\w.-]*\w[,:]?\s+)+")
-_MENTION = regex.compile(r"(?<![\w`/.@])@[\w-]+(?:/[\w-]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +199,4 @@ def _newest_lines(text: str, room: int) -> str:
 
 def _cited(text: str) -> str:
     """As a quotation, in which nobody is notified by their name."""
-    quiet = _MENTION.sub(lambda name: f"`{name[0]}`", text.strip())
-    return "\n".join(f"> {line}".rstrip() for line in quiet.splitlines())
+    return "\n".join(f"> {line}".rstrip() for line in without_mentions(text.strip()).splitlines())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
 
 import regex
 
@@ -15,12 +14,12 @@ from adapters.space.types import Claimed
 from common.schemas import Commitment
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len, u16_slice
+from modules.commitments import policy
+from modules.commitments.promises import wanted_of
 from modules.commitments.types import Wanted
 
-UNKNOWN_REPO = "unknown"
 SIMILAR_CLAIM = 0.6
 
-_TITLE_UNITS = 50
 _THREAD_DIGITS = 16
 _POINT_WORDS = 10
 _NOT_WORD = regex.compile(r"[^\w\s]")
@@ -29,7 +28,10 @@ _TARGET = regex.compile(r"([\w.-]+/[\w.-]+|unknown)#(.*)", regex.DOTALL)
 
 def claim_target(commitment: Commitment, default_repo: str | None) -> str:
     """What a claim on this promise names: `<repository>#<the first 50 units of what it is>`."""
-    return f"{commitment.repo or default_repo or UNKNOWN_REPO}#{u16_slice(named(commitment), _TITLE_UNITS)}"
+    owner, _, name = (commitment.repo or default_repo or "").partition("/")
+    return policy.claim_target(
+        Wanted(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
+    )
 
 
 def conversation_thread_uri(name: str, content: str) -> str:
@@ -68,31 +70,15 @@ def title_similarity(one: str, other: str) -> float:
     return 2 * len(stems & others) / (len(stems) + len(others))
 
 
-def commitment_params(commitment: Commitment, default_repo: str | None) -> dict[str, Any]:
-    """What a promise carries in the queue. The repository is left out where nothing on GitHub is promised."""
-    repo = (commitment.repo or default_repo or "") if commitment.is_github else ""
-    owner, _, name = repo.partition("/")
-    body = commitment.description or commitment.content
-    return {
-        "title": commitment.title,
-        "description": commitment.description,
-        "content": commitment.content,
-        **({"repo": name, "owner": owner, "repoName": name} if name else {}),
-        **({"issueNumber": commitment.number} if commitment.number is not None else {}),
-        **({"body": body} if commitment.is_github and body else {}),
-        "target": claim_target(commitment, default_repo),
-    }
-
-
 def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> Wanted:
     """The promise as the queue takes it; `spoken` are the words in which it was made."""
-    return Wanted(
-        type=commitment.type,
-        description=named(commitment),
-        source_thread_uri=thread_uri,
-        source_reply_text=spoken,
-        params=commitment_params(commitment, default_repo),
+    return wanted_of(
+        commitment,
         source="space",
+        thread=thread_uri,
+        said=spoken,
+        default_repo=default_repo,
+        target=claim_target(commitment, default_repo),
     )
 
 

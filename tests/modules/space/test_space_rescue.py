@@ -165,9 +165,9 @@ def test_an_issue_is_made_of_the_request_and_the_whole_talk() -> None:
     )
     assert (made.type, made.repo, made.title) == ("create_issue", "acme/site", "open an issue for the login")
     assert made.description == (
-        "## Request\n\n> `@marvin`, `@rebecca` open an issue\n> for the login\n\n"
+        "## Request\n\n> @\u200bmarvin, @\u200brebecca open an issue\n> for the login\n\n"
         "Asked by the host in the agent space.\n\n"
-        "## Conversation\n\n> host: it fails\n> rebecca: ask `@anna` of `@acme/team`"
+        "## Conversation\n\n> host: it fails\n> rebecca: ask @\u200banna of @\u200bacme/team"
     )
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from common.text.utf16 import u16_len
+from modules.commitments.types import Wanted
 from modules.space.targets import (
     claim_target,
-    commitment_params,
     conversation_thread_uri,
     point_summary,
     rival_claim,
@@ -21,6 +21,10 @@ from modules.space.targets import (
 )
 
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Release checklist", description="What must be done")
+
+
+def handed(commitment: Commitment, default: str | None) -> Wanted:
+    return wanted(commitment, default, thread_uri="space://conversation/1", spoken="On it.")
 
 
 def claim(target: str, action: CommitmentType = "create_issue") -> Claimed:
@@ -47,7 +51,7 @@ def test_a_claim_names_the_repository_and_the_first_fifty_units(
 def test_the_target_travels_with_the_promise(title: str, default: str | None) -> None:
     commitment = Commitment(type="create_issue", title=title)
     target = claim_target(commitment, default)
-    assert commitment_params(commitment, default)["target"] == target
+    assert handed(commitment, default).params["target"] == target
     assert u16_len(target.partition("#")[2]) <= 50
     assert rival_claim(commitment, default, [claim(target)]) is not None
 
@@ -110,28 +114,26 @@ def test_only_the_same_action_of_a_peer_rivals_a_promise() -> None:
 
 
 def test_the_queue_is_told_what_it_needs_to_keep_the_promise() -> None:
-    assert commitment_params(ISSUE, None) == {
+    assert handed(ISSUE, "acme/other").params == {
         "title": "Release checklist",
         "description": "What must be done",
-        "content": "",
         "repo": "site",
         "owner": "acme",
         "repoName": "site",
-        "body": "What must be done",
         "target": "acme/site#Release checklist",
     }
+    assert handed(Commitment(type="create_issue", title="Login"), "acme/other").params["repoName"] == "other"
 
 
 def test_a_comment_carries_its_number_and_a_post_no_repository() -> None:
     comment = Commitment(type="comment_issue", content="As I said in #12")
-    assert commitment_params(comment, "acme/site")["issueNumber"] == 12
-    assert commitment_params(comment, "acme/site")["body"] == "As I said in #12"
+    assert handed(comment, "acme/site").params["issueNumber"] == 12
     post = Commitment(type="post_bluesky", content="Out now")
-    assert commitment_params(post, "acme/site").keys() == {"title", "description", "content", "target"}
+    assert handed(post, "acme/site").params == {"content": "Out now", "target": "acme/site#Out now"}
 
 
 def test_a_promise_is_handed_in_under_its_title_with_the_words_that_were_said() -> None:
-    handed = wanted(ISSUE, None, thread_uri="space://conversation/1", spoken="On it.")
-    assert (handed.type, handed.description, handed.source) == ("create_issue", "Release checklist", "space")
-    assert (handed.source_thread_uri, handed.source_reply_text) == ("space://conversation/1", "On it.")
-    assert wanted(Commitment(type="post_bluesky", content="Out"), None, thread_uri="", spoken="").description == "Out"
+    made = handed(ISSUE, None)
+    assert (made.type, made.description, made.source) == ("create_issue", "Release checklist", "space")
+    assert (made.source_thread_uri, made.source_reply_text) == ("space://conversation/1", "On it.")
+    assert handed(Commitment(type="post_bluesky", content="Out"), None).description == "Out"
