@@ -79,7 +79,7 @@ class Control:
         known = self._sign(PAUSE_BY_RECORD)
         if reason is None:
             self._take(PAUSE_BY_RECORD)
-        elif known != _one_line(reason):
+        elif known != _as_stored(reason):
             self._give(PAUSE_BY_RECORD, reason)
 
     def gate(self, _: sqlite3.Connection, __: Intent, ___: datetime) -> Wait | None:
@@ -95,7 +95,7 @@ class Control:
     def _sign(self, name: str) -> str | None:
         try:
             with (self._memory / name).open(encoding="utf-8", errors="replace") as file:
-                return _one_line(file.read(_MAX_REASON_CHARS))
+                return _as_stored(file.read(_MAX_REASON_CHARS))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
@@ -106,7 +106,7 @@ class Control:
             self._memory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise storage_error(self._memory, error) from error
-        write_atomic(self._memory / name, f"{_one_line(reason)}\n", mode=0o600)
+        write_atomic(self._memory / name, f"{_as_stored(reason)}\n", mode=0o600)
 
     def _take(self, name: str) -> None:
         path = self._memory / name
@@ -116,5 +116,5 @@ class Control:
             raise storage_error(path, error) from error
 
 
-def _one_line(text: str) -> str:
+def _as_stored(text: str) -> str:
     return " ".join(text.encode(errors="replace").decode().split())[:_MAX_REASON_CHARS]

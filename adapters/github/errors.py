@@ -70,13 +70,13 @@ def error_from_response(
     kind: ErrKind = "transient" if wait is not None else _kind(status, message, write=write)
     advice = _ADVICE.get(status, "") if kind == "auth" else _MAYBE if kind == "unknown_outcome" else ""
     after = wait if wait is not None else retry_after_s(headers, now)
-    return Err(one_line(f"could not {what}: {told}{advice}"), kind=kind, status=status, retry_after=after)
+    return Err(shortened(f"could not {what}: {told}{advice}"), kind=kind, status=status, retry_after=after)
 
 
 def error_from_transport(error: Exception, *, what: str, write: bool) -> Err:
     """A request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
     if isinstance(error, Refused | httpx.UnsupportedProtocol | httpx.InvalidURL):
-        return Err(one_line(f"could not {what}: {error}"), kind="invalid")
+        return Err(shortened(f"could not {what}: {error}"), kind="invalid")
     if isinstance(error, httpx.LocalProtocolError):
         return Err(f"could not {what}: the request cannot be put into HTTP", kind="invalid")
     if isinstance(error, _NEVER_SENT):
@@ -97,7 +97,7 @@ def message_of(body: object) -> str:
     return message.strip() if isinstance(message, str) else ""
 
 
-def one_line(text: str) -> str:
+def shortened(text: str) -> str:
     """On one line, and short enough for one."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_CHARS else f"{line[: _MAX_CHARS - 1]}…"

@@ -38,8 +38,8 @@ from modules.llm_gateway.policy import (
     Verdict,
     calculate_backoff,
     classify_llm_error,
-    one_line,
     retry_after_ms,
+    shortened,
     was_refused,
 )
 from modules.llm_gateway.refusals import refusal
@@ -342,7 +342,7 @@ class LLMGateway:
         said = body.get("message") if isinstance(body, dict) else None
         verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None))
         if isinstance(said, str) and said:
-            verdict = Verdict(verdict.kind, one_line(said), verdict.status)
+            verdict = Verdict(verdict.kind, shortened(said), verdict.status)
         return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
 
     def _new_id(self) -> str:

@@ -84,7 +84,7 @@ class Verdict:
 
 def classify_llm_error(error: BaseException | str, status: int | None = None, code: str | None = None) -> Verdict:
     """Judge a failed call; `code` is the service's own word. A finished, empty answer is no failure."""
-    message = one_line(str(error)) or type(error).__name__
+    message = shortened(str(error)) or type(error).__name__
     if status is None and code is not None and code.isdigit() and int(code) in _HTTP_ERROR:
         status = int(code)
     return Verdict(_kind(error, message, status, code), message, status)
@@ -178,7 +178,7 @@ def truncate_tool_result(content: str, limit: int = LLM_MAX_TOOL_RESULT_CHARS) -
     return f"{content[:limit]}\n\n[TRUNCATED: {len(content)} characters in all, the first {limit} shown]"
 
 
-def one_line(text: str) -> str:
+def shortened(text: str) -> str:
     """`text` without line breaks, short enough to show."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _MESSAGE_SHOWN else flat[:_MESSAGE_SHOWN] + "…"

@@ -55,9 +55,9 @@ class Words:
         """
         front, body = parse_frontmatter(text)
         name, emoji = front.get("name"), front.get("emoji")
-        sign = _one_line(emoji)
+        sign = _flat(emoji)
         form = self._identity["With Emoji" if sign else "Plain"]
-        sentence = self._fill(form, name=_one_line(name) or agent_name, emoji=sign)
+        sentence = self._fill(form, name=_flat(name) or agent_name, emoji=sign)
         more = self.headed(rows.IDENTITY, body)
         return f"{sentence}\n\n{more}" if more else sentence
 
@@ -80,8 +80,8 @@ class Words:
 
     def _skill(self, line: SkillLine) -> str:
         name, about, when = line
-        form = self._skill_line["With When" if _one_line(when) else "Plain"]
-        return self._fill(form, name=name, description=_one_line(about), when=_one_line(when))
+        form = self._skill_line["With When" if _flat(when) else "Plain"]
+        return self._fill(form, name=name, description=_flat(about), when=_flat(when))
 
     def _fill(self, template: str, **values: object) -> str:
         """`template` with `values`; remembered, since to fill one anew takes most of a millisecond."""
@@ -93,5 +93,5 @@ class Words:
         return self._filled[key]
 
 
-def _one_line(value: object) -> str:
+def _flat(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""

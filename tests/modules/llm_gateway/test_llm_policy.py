@@ -12,8 +12,8 @@ from modules.llm_gateway.policy import (
     adapt_request,
     calculate_backoff,
     classify_llm_error,
-    one_line,
     retry_after_ms,
+    shortened,
     truncate_tool_result,
     was_refused,
 )
@@ -70,7 +70,7 @@ def test_an_error_is_judged_by_status_and_type_and_only_then_by_whole_words(
 def test_a_verdict_is_one_line_even_for_an_error_without_words() -> None:
     assert classify_llm_error(TimeoutError()).message == "TimeoutError"
     assert classify_llm_error("<html>\n  <b>502</b>\n</html>", 502).message == "<html> <b>502</b> </html>"
-    assert len(one_line("y" * 1000)) == 301
+    assert len(shortened("y" * 1000)) == 301
 
 
 @pytest.mark.parametrize(
