@@ -2,9 +2,9 @@
 
 Words that are near tell nothing of such an echo, so the state of the talk decides: several agents have answered the
 same words of the host, and this is one more answer. The judge is asked at most once for each message that is about to
-be said, after every cheaper check; a room where each agent answers a host's message twice costs an agent one call or
-two, since the first two answers, questions, promises, short remarks and words that bring a new figure, link or name of
-code need none.
+be said, after every cheaper check; a room where each agent answers a host's message twice costs an agent one judgement
+or two, since the first two answers, questions, promises, short remarks and words that bring a new figure, link or name
+of code need none.
 """
 
 from __future__ import annotations

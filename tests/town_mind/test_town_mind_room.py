@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
+from modules.commitments.voice import Extraction, read_extracted
 from modules.foreign_text import Framer
 from modules.skills import interpolate
 from modules.space.checks import check_echo_opener, check_list
@@ -205,3 +206,12 @@ async def test_a_name_behind_a_comma_keeps_its_capital() -> None:
         str((await decided("maren", told("maren", said, boundary=number))).get("message", "")) for number in range(40)
     }
     assert {"rebecca, Dogger, Fisher, German Bight. Half of it poetry, all of it useful."} <= messages
+
+
+async def test_it_knows_its_own_words_to_promise_nothing_and_says_so_in_the_form_that_is_asked_for() -> None:
+    message = SKILLS.render(
+        "commitments", "Extraction Message", replies="1. I shall rule a column for it.", repo="-", conversation="-"
+    )
+    about = Message("system", SKILLS.render("commitments", "Extraction", agent_name="Maren"))
+    thought = await ScriptedMind().think(ChatRequest("m", (about, Message("user", message))))
+    assert read_extracted(thought.text) == Extraction()

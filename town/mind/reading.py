@@ -11,7 +11,9 @@ from town.mind.bank import flatten
 from town.mind.remembering import TOOL
 from town.mind.types import ChatRequest, Message
 
-Task = Literal["answer", "express", "owner", "ground", "judge", "remember", "room", "repeats", "wanted", "other"]
+Task = Literal[
+    "answer", "express", "owner", "ground", "judge", "remember", "room", "repeats", "wanted", "promises", "other"
+]
 
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
 _ON_BLUESKY = re.compile(r"\b[Yy]ou are (?:on Bluesky as )?@([\w.-]+?)[.,]?(?:\s|$)")
@@ -132,6 +134,7 @@ def read_scene(request: ChatRequest) -> Scene:
         "room": "space_decision" in tools and (" in the room: " in asked or "The host's request:" in asked),
         "repeats": not tools and ("\nNew message: " in asked or "\nBob says: " in asked),
         "wanted": not tools and "ACTION_REQUEST" in system,
+        "promises": not tools and "\nThe JSON array:" in asked,
         "remember": tools == {TOOL},
         "judge": not tools and bool(_JUDGE.search(asked) or _JUDGE.search(system)),
         "ground": "who are you today" in asked,

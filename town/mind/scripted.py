@@ -59,6 +59,7 @@ class ScriptedMind:
             "room": lambda _, words: Thought(calls=(ToolUse(ROOM_TOOL, decide(words)),)),
             "repeats": lambda _, words: Thought(repeats(words.scene.prompt)),
             "wanted": lambda _, words: Thought(wanted(words.scene.prompt)),
+            "promises": lambda _, __: Thought("[]"),
             "other": self._other,
         }
         return tasks[scene.task](request, words)
