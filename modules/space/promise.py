@@ -119,8 +119,10 @@ class Promiser:
     async def find(self, spoken: str, scene: Scene) -> tuple[QueuedCommitment, ...]:
         """Promises in words that were said without any; they pass the same filters as those of a decision."""
         heard = await self.voice.extract_commitments([spoken], context=conversation_of(scene), repo=scene.repo or "")
-        whole = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only).valid
-        ours = allowed(whole, self.talk.request, is_owner=scene.is_owner, social_only=scene.social_only).kept
+        read = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only)
+        for dropped in read.dropped:
+            await self.teller.decided("Commitment dropped", dropped.reason, scene, line="warn")
+        ours = allowed(read.valid, self.talk.request, is_owner=scene.is_owner, social_only=scene.social_only).kept
         there = placed(ours, scene).kept
         new = not_twice(there, scene.repo, scene.deeds, wish=scene.request.content, met=scene.is_met).kept
         found = unclaimed(new, scene.repo, self.client.claims()).kept

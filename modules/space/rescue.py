@@ -40,7 +40,6 @@ class RescueContext:
     """Where we stand at the end of a check.
 
     Attributes:
-        speaking: something will be said.
         is_owner: we were elected to act, or are alone.
         request: the host's, our try of this check counted already.
         now: aware UTC.
@@ -52,7 +51,6 @@ class RescueContext:
 
     """
 
-    speaking: bool
     is_owner: bool
     request: HostRequest
     now: datetime
@@ -161,8 +159,6 @@ def enriched(commitment: Commitment, body: str | None) -> Commitment:
 
 
 def _not_our_turn(context: RescueContext) -> str:
-    if context.speaking:
-        return "something will be said"
     if not context.is_owner:
         return "somebody else owns the request"
     if not is_open(context.request):

@@ -164,7 +164,6 @@ class Resolver:
 
     def _standing(self, scene: Scene, *, new_messages: bool = False, retried: bool = False) -> RescueContext:
         return RescueContext(
-            speaking=False,
             is_owner=scene.is_owner,
             request=self.talk.request,
             now=scene.now,

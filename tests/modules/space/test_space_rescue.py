@@ -25,7 +25,7 @@ from modules.space.types import HostRequest
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OPEN = HostRequest("Open an issue for the login", "m1", NOW, fulfilled=False, cycles=3, attempts=1)
-STUCK = RescueContext(speaking=False, is_owner=True, request=OPEN, now=NOW, new_messages=True, repo="acme/site")
+STUCK = RescueContext(is_owner=True, request=OPEN, now=NOW, new_messages=True, repo="acme/site")
 ISSUE = Commitment(type="create_issue", title="Login")
 POST = Commitment(type="post_bluesky", content="Out now")
 BODY = "The login form rejects every password with an accent in it."
@@ -49,7 +49,6 @@ def test_without_github_only_the_rest_is_kept() -> None:
     ("where", "retries"),
     [
         (STUCK, True),
-        (replace(STUCK, speaking=True), False),
         (replace(STUCK, is_owner=False), False),
         (replace(STUCK, request=HostRequest()), False),
         (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
@@ -62,7 +61,7 @@ def test_without_github_only_the_rest_is_kept() -> None:
         (replace(STUCK, repo=None), True),
     ],
     ids=[
-        "stuck", "speaks", "another's", "none", "kept", "given up", "social", "silence", "retried", "second", "third",
+        "stuck", "another's", "none", "kept", "given up", "social", "silence", "retried", "second", "third",
         "no repository",
     ],
 )  # fmt: skip
@@ -86,7 +85,6 @@ def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext
         (replace(STUCK, request=replace(OPEN, forced=2)), False),
         (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
         (replace(STUCK, request=replace(OPEN, given_up=True)), False),
-        (replace(STUCK, speaking=True), False),
         (replace(STUCK, is_owner=False), False),
         (replace(STUCK, social_only=True), False),
         (replace(STUCK, repo=None), False),
@@ -94,7 +92,7 @@ def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext
     ],
     ids=[
         "stuck", "in silence", "early", "rejected", "untried", "claimed", "claim over", "once forced", "twice forced",
-        "kept", "given up", "speaks", "another's", "social", "no repository", "a post needs none",
+        "kept", "given up", "another's", "social", "no repository", "a post needs none",
     ],
 )  # fmt: skip
 def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RescueContext, *, forces: bool) -> None:
@@ -133,15 +131,14 @@ REQUESTS = st.builds(
 )
 
 
-@given(request=REQUESTS, owns=st.booleans(), social=st.booleans(), speaks=st.booleans())
+@given(request=REQUESTS, owns=st.booleans(), social=st.booleans())
 def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_end(
-    request: HostRequest, *, owns: bool, social: bool, speaks: bool
+    request: HostRequest, *, owns: bool, social: bool
 ) -> None:
-    where = replace(STUCK, request=request, is_owner=owns, social_only=social, speaking=speaks)
+    where = replace(STUCK, request=request, is_owner=owns, social_only=social)
     if should_force_action(where).should_force or should_retry(where).should_retry:
         assert owns
         assert not social
-        assert not speaks
         assert request.content
         assert not request.fulfilled
     if should_force_action(where).should_force:
