@@ -27,7 +27,8 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
-	$(BIN)/python -m pytest tests/soul -m slow
+	$(BIN)/python -m pytest tests/soul -m slow --ignore-glob 'tests/soul/test_room_*'
+	$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4
 
 test-room: .venv/.dev ## rooms with whole SOULs in them: wishes, talk, owners' settings, a day of ten
 	bash .ci/need iproute2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
@@ -37,7 +38,9 @@ async def soul(*arguments: str, seconds: float = 30) -> Ended:
 async def started(
     *arguments: str, stdin: int = asyncio.subprocess.DEVNULL
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The program, running; killed in the end if it still lives."""
+    """The program, running; killed in the end if it still lives. Ctrl-C ends it even where the tests are deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -34,7 +34,7 @@ ROUNDS, ROUND_S, BREATH_S = 1_000, 25.0, 0.04
 WARM_UP = ROUNDS * 2 // 3
 MOST_GROWTH = 1.1
 _REST_S = 20.0
-_BOUNDED = {"HistoryEntry": SPACE_HISTORY_KEPT * len(NAMES), "_Read": 2048, "Delivery": 400, "Chat": 400}
+_BOUNDED = {"HistoryEntry": SPACE_HISTORY_KEPT * len(NAMES), "Read": 2048, "Delivery": 400, "Chat": 400}
 """What is kept up to a number of its own, and for how many it may be at most."""
 
 _QUESTION = re.compile(r"note \d+|Good night")
