@@ -148,7 +148,7 @@ async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_a
         port = await _port(server)
         ada, bob = Member(at(f"ws://127.0.0.1:{port}")), Member(at(f"ws://127.0.0.1:{port}"), agent_name="bob")
         async with living(ada), living(bob):
-            await until(lambda: "bob" in ada.client.peers())
+            await until(lambda: "bob" in ada.client.peers() and "ada" in bob.client.peers())
             sent = await bob.client.send_chat("before")
             assert isinstance(sent, Ok)
             assert await bob.client.delivered(sent.data) == Ok(data=True)
