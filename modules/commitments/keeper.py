@@ -66,11 +66,11 @@ class Keeper:
     async def take_steps(self) -> int:
         """One step for each promise whose turn it is; returns how many are under way."""
         await self._tidy()
-        todo = await self._todo()
-        new = [one for one in todo if one.status != "in_progress"]
+        turn = await self._whose_turn()
+        new = [one for one in turn if one.status != "in_progress"]
         if new:
             await self._tell(new[0], "life", f"Commitments: {waiting_lines(new)}", line="queue")
-        for one in todo:
+        for one in turn:
             await self._step(one)
         under_way = [one for one in self._queue.live() if one.status == "in_progress"]
         working = [one for one in under_way if self._told.get(one.id) != HELD]
@@ -91,7 +91,7 @@ class Keeper:
             await self._journal.record(Entry("decision", _LOOP, summary, "warn", cooldown.reason))
         self._queue.periodic_queue_cleanup()
 
-    async def _todo(self) -> list[QueuedCommitment]:
+    async def _whose_turn(self) -> list[QueuedCommitment]:
         """What can be worked at now; of what cannot, the reason is told once."""
         running = [one for one in self._queue.live() if one.status == "in_progress"]
         ready = []

@@ -44,9 +44,10 @@ class Child:
     handle: int
 
     def kill(self) -> None:
-        """End all of it."""
-        _go_first(self.root)
+        """End all of it. The first process is hastened only while it lives: later its number may be another's."""
         with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, 0)
+            _go_first(self.root)
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
         if self.process.returncode is None:
             with suppress(ProcessLookupError):
