@@ -6,9 +6,11 @@ BIN := .venv/bin
 MINUTES ?= 0
 RUN ?= python -m
 SPREAD ?= -n auto --dist worksteal
+SEED := $(or $(SEED),$(shell $(PYTHON) -c "import random; print(random.randrange(2**32))"))
+EXPLORE ?= 4
 
-.PHONY: demo test check test-browser test-demo test-room test-network test-interop test-crash test-security test-agentdojo \
-	test-model coverage bench lock clean help
+.PHONY: demo test explore check test-browser test-demo test-room test-network test-interop test-crash test-security \
+	test-agentdojo test-model coverage bench lock clean help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
@@ -18,6 +20,10 @@ demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl
 
 test: .venv/.dev ## the fast tests
 	$(BIN)/$(RUN) pytest $(SPREAD)
+
+explore: .venv/.dev ## the fast tests in a random order, with new and more examples (SEED=… repeats a run)
+	@echo "SEED=$(SEED)"
+	EXPLORE=$(EXPLORE) $(BIN)/python -m pytest $(SPREAD) -p randomly --randomly-seed=$(SEED) --hypothesis-seed=$(SEED)
 
 check: .venv/.dev ## lint, types, floors, file lengths
 	bash .ci/check
@@ -47,7 +53,8 @@ test-crash: .venv/.dev ## kill -9, a hundred times
 
 test-security: .venv/.dev ## every attack, in full length: cost, manners, crafted posts, fetching, the sandbox
 	bash .ci/need bubblewrap gcc libc6-dev git
-	SOUL_NEED_SANDBOX=1 BUDGET_DAYS=$(or $(BUDGET_DAYS),10000) $(BIN)/python -m pytest tests/security -m "not agentdojo" --timeout 900 -s
+	SOUL_NEED_SANDBOX=1 BUDGET_DAYS=$(or $(BUDGET_DAYS),10000) \
+		STATE_FILES=$(or $(STATE_FILES),300) $(BIN)/python -m pytest tests/security -m "not agentdojo" --timeout 900 -s
 
 test-agentdojo: .venv/.dev ## the AgentDojo attacks, replayed through the tool gate (installs it apart)
 	PYTHON="$(PYTHON)" bash tests/security/agentdojo/run.sh
@@ -56,10 +63,12 @@ test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
 
-bench: .venv/.dev ## how fast: memories, a prompt, a day's share for the cache, a room of 100; how well an echo is noticed
+bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the cache, a turn in a room, a room of 100; how well an echo is noticed
+	$(BIN)/python bench/start.py
 	$(BIN)/python bench/memory_search.py
 	$(BIN)/python bench/assembly.py
 	$(BIN)/python bench/cached_day.py
+	$(BIN)/python bench/room_turn.py
 	$(BIN)/python bench/space_load.py
 	$(BIN)/python bench/echo.py
 

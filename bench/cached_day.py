@@ -117,7 +117,7 @@ def request(
 ) -> Sent:
     """In the order in which services keep it: what was `said` before this turn, and in it."""
     before, (asked, *since) = said
-    system, shown = placed(blocks, (*before, asked))
+    system, shown = placed(blocks, (*before, asked), may_go_on=kind == "owner")
     data = json.dumps(convert_tools(tools), ensure_ascii=False).encode()
     marks: list[int] = []
     for block in system:

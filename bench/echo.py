@@ -184,9 +184,9 @@ async def _judge(model: str, home: Path, timeout_s: float) -> AsyncIterator[tupl
                     wall=NoWall(),
                     transport=lambda: WebTransport(private_ok=True),
                 )
-                verdicts = Verdicts(gateway, skills, timeout_s=timeout_s)
+                verdicts = Verdicts(gateway, skills, clock, timeout_s=timeout_s)
                 journal = Journal(database, console, clock, Redactor())
-                yield EchoJudge(verdicts, journal, timeout_s=timeout_s), journal
+                yield EchoJudge(verdicts, journal, clock, timeout_s=timeout_s), journal
                 await gateway.aclose()
         finally:
             await database.close()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo
+
+_MINUTE_S, _HOUR_S = 60, 3600
 
 
 class Clock(Protocol):
@@ -25,6 +29,10 @@ class Clock(Protocol):
         """Wait; zero or less only yields."""
         ...
 
+    def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        """Raise `TimeoutError` where the body has not ended after `seconds`."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -37,6 +45,9 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))
+
+    def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        return asyncio.timeout(seconds)
 
 
 class FakeClock:
@@ -58,10 +69,31 @@ class FakeClock:
         if seconds <= 0:
             await asyncio.sleep(0)
             return
+        await self._alarm(seconds)
+
+    @asynccontextmanager
+    async def timeout(self, seconds: float) -> AsyncIterator[object]:
+        entered = True
+
+        def expire(alarm: asyncio.Future[None]) -> None:
+            if entered and not alarm.cancelled():
+                scope.reschedule(0)
+
+        async with asyncio.timeout(None) as scope:
+            alarm = self._alarm(seconds)
+            alarm.add_done_callback(expire)
+            try:
+                yield scope
+            finally:
+                entered = False
+                alarm.cancel()
+
+    def _alarm(self, seconds: float) -> asyncio.Future[None]:
+        """Return a future that is done once `seconds` have passed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (self._mono + seconds, self._count, future))
-        await future
+        return future
 
     async def advance(self, seconds: float) -> None:
         """Move `seconds` ahead, waking each sleeper at its own moment."""
@@ -114,3 +146,14 @@ def local(moment: datetime, timezone: str = "") -> datetime:
 def spoken(moment: datetime) -> str:
     """A date and time as people say it: `Monday 5 January 2026, 12:00`."""
     return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M}"
+
+
+def span(seconds: float) -> str:
+    """A time that passes: `12 s`, `5 min`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{round(whole / _MINUTE_S)} min"
+    hours, minutes = divmod(round(whole / _MINUTE_S), _MINUTE_S)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

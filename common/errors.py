@@ -11,6 +11,7 @@ SoulError
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
 │   └── StorageError     the disk is full or cannot be written
 ├── PolicyBlocked        a rule forbids the act
+├── UsageError           an argument of a command is wrong
 ├── NotWaiting           no draft waits under that id: unknown, decided already, or expired
 └── BudgetExceeded       the act would cost more than allowed
 
@@ -70,6 +71,10 @@ class StorageError(Fatal):
 
 class PolicyBlocked(SoulError):
     """A rule forbids the act."""
+
+
+class UsageError(SoulError):
+    """An argument of a command is wrong."""
 
 
 class NotWaiting(SoulError):

@@ -1,9 +1,10 @@
-"""Writes that a crash cannot tear: temporary file, fsync, rename, fsync of the folder."""
+"""Reads that no file can make endless, and writes that a crash cannot tear (fsync, rename, fsync of the folder)."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,27 @@ from common.errors import StorageError
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _FILE_IN_THE_WAY = {errno.EEXIST, errno.ENOTDIR}
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """The whole of a regular file, whatever has become of it.
+
+    Raises:
+        OSError: it cannot be read; with `errno.EFBIG` if it is larger than `max_bytes`.
+
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {max_bytes // 1024} KiB", str(path))
+    return content
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # NOTE(self): without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:

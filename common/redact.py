@@ -31,7 +31,7 @@ _WORD = r"[A-Za-z0-9_-]"
 _KEY_SHAPES = tuple(
     (sign, re.compile(shape, re.DOTALL))
     for sign, shape in (
-        ("sk-", rf"\bsk-(?=[A-Za-z_-]*[0-9]){_WORD}{{16,}}"),  # model services
+        ("sk-", rf"\bsk-(?=[A-Za-z_-]{{0,100}}[0-9]){_WORD}{{16,}}"),  # model services
         *((sign, rf"\b{sign}-[A-Za-z0-9-]{{20,}}") for sign in ("xai", "pplx", "tskey")),
         *((sign, rf"\b{sign}_[A-Za-z0-9]{{24,}}") for sign in ("gsk", "vck", "r8", "hf", "lin_api", "dop_v1", "npm")),
         ("k_", r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),  # Stripe
@@ -48,12 +48,15 @@ _KEY_SHAPES = tuple(
         ("hooks.slack.com", r"\bhooks\.slack\.com/services/[A-Za-z0-9/]{20,}"),
         ("SG.", rf"\bSG\.{_WORD}{{16,}}\.{_WORD}{{16,}}"),  # SendGrid
         (":AA", rf"\b[0-9]{{8,10}}:AA{_WORD}{{32,}}"),  # Telegram
-        ("eyJ", rf"\beyJ{_WORD}{{8,}}\.{_WORD}{{8,}}\.{_WORD}*"),  # JWT
-        ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z -]*|\Z)"),
+        ("eyJ", rf"\beyJ{_WORD}{{8,600}}+\.{_WORD}{{8,6000}}+\.{_WORD}*"),  # JWT
+        ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z -]*|\Z)"),
         ("://", r"(?<=://)[^\s/:@]{1,100}:[^\s/:@]{3,100}(?=@)"),  # a password inside an address
-        ("earer ", r"(?<=earer )(?=[^\s0-9]*[0-9])[A-Za-z0-9._~+/=-]{16,}"),
+        ("earer ", r"(?<=earer )(?=[^\s0-9]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,}"),
         ("ion: Bearer ", r"(?<=ion: Bearer )[A-Za-z0-9._~+/=-]{16,}"),
-        ("-", r"\b(?=[a-z-]*[2-7])(?=[2-7-]*[a-z])[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b(?!-)(?<!-.{19})"),  # app passwords
+        (
+            "-",
+            r"\b(?=[a-z-]{0,18}[2-7])(?=[2-7-]{0,18}[a-z])[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b(?!-)(?<!-.{19})",
+        ),  # app passwords
     )
 )
 _ESCAPE = re.compile(

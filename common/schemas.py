@@ -133,6 +133,11 @@ class SpaceDecision(BaseModel):
     commitments: list[dict[str, Any]] | None = None
     adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
 
+    @field_validator("reason", mode="before")
+    @classmethod
+    def _absent_is_empty(cls, value: object) -> object:
+        return "" if value is None else value
+
 
 SPACE_DECISION_TOOL = "space_decision"
 SPACE_DECISION_SCHEMA: Mapping[str, Any] = {

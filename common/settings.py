@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from common.constants import SPACE_DEFAULT_PORT
+from common.constants import LLM_ANSWER_LONGEST_S, LLM_IDLE_TIMEOUT_S, SPACE_DEFAULT_PORT
 from common.errors import ConfigError
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_PORT = 65_535
 _ROOM_EXAMPLE = "ws://192.0.2.2:7777"
+_ORIGIN_EXAMPLE = "http://192.0.2.2:8000"
 
 
 def _http_url(value: str) -> str:
@@ -106,9 +107,26 @@ def _room_port(value: object) -> object:
     return int(text)
 
 
+def _origins(value: object) -> object:
+    """Origins as a browser sends them: scheme and host, a port only where it is not the usual one, and nothing more."""
+    if not isinstance(value, str):
+        return value
+    origins = tuple(part.strip() for part in value.split(",") if part.strip())
+    for origin in origins:
+        parsed = _url(origin, _ORIGIN_EXAMPLE)
+        if (
+            parsed.scheme not in {"http", "https"}
+            or not parsed.hostname
+            or origin != f"{parsed.scheme}://{parsed.netloc}"
+        ):
+            raise ValueError(f"must be origins such as {_ORIGIN_EXAMPLE}, separated by commas, without a path")
+    return origins
+
+
 RoomPort = Annotated[int, BeforeValidator(_room_port)]
 Languages = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_languages), Field(max_length=3)]
 Handles = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_handles)]
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)]
 Prices = Annotated[dict[str, tuple[float, float]], NoDecode, BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
 Vision = Annotated[Literal["on", "off", "auto"], BeforeValidator(_lower)]
@@ -135,6 +153,7 @@ class RoomSettings(_Given):
     space_name: str = ""
     space_port: RoomPort = SPACE_DEFAULT_PORT
     space_token: SecretStr = SecretStr("")
+    space_origins: Origins = ()
 
 
 class Settings(RoomSettings):
@@ -162,6 +181,7 @@ class Settings(RoomSettings):
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
     ai_gateway_model_cheap: str = ""
     ai_gateway_vision: Vision = "auto"
+    ai_gateway_idle_timeout_s: float = Field(default=LLM_IDLE_TIMEOUT_S, ge=1, le=LLM_ANSWER_LONGEST_S)
     context_tokens: int = Field(default=200_000, ge=2_000)
     bootstrap_max_tokens: int = Field(default=40_000, ge=500)
 
@@ -253,9 +273,11 @@ def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
     except ValidationError as error:
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
         there = env_file.exists()
-        where = f" (there is no {env_file})" if kind is Settings and not there else ""
+        nobody = kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors())
+        begins = f"There is no SOUL here: {env_file} does not exist; " if nobody else "Settings: "
+        where = f" (there is no {env_file})" if kind is Settings and not there and not nobody else ""
         remedy = "Correct .env; .env.example explains each variable." if there else remedy
-        raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
+        raise ConfigError(f"{begins}{problems}{where}", remedy=remedy) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{env_file} is not UTF-8 text", remedy="Save it as UTF-8.") from None
     except OSError as error:

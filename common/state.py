@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.files import write_atomic
+from common.constants import STATE_MAX_BYTES
+from common.files import read_bounded, write_atomic
 from common.version import __version__
 
 MEMORY_VERSION = __version__
 VERSION_KEY = "_memoryVersion"
+_SIDECAR_MAX_BYTES = 1024
 
 Json = dict[str, Any]
 
@@ -39,7 +41,13 @@ def check_version(data: Json) -> bool:
     return data.get(VERSION_KEY) == MEMORY_VERSION
 
 
-def load_state(path: Path, default: Json, migrate: Callable[[Json], Json | None] | None = None) -> Loaded:
+def load_state(
+    path: Path,
+    default: Json,
+    migrate: Callable[[Json], Json | None] | None = None,
+    *,
+    fits: Callable[[Json], bool] = lambda _: True,
+) -> Loaded:
     """Read a state file, without ever raising for what is in it.
 
     Args:
@@ -47,14 +55,17 @@ def load_state(path: Path, default: Json, migrate: Callable[[Json], Json | None]
         default: what to use when the file is absent, unreadable or given up.
         migrate: called with the data of another version; returns the data to keep, or None to start afresh.
             Without it, data of another version is given up.
+        fits: whether the values are of the kinds that the caller expects; a file that does not fit is unreadable.
 
     """
     try:
         data = _read(path)
+        if not fits(_without_stamp(data)):
+            raise _Unreadable("holds values of the wrong kind")  # noqa: TRY301 - the same path as for what is no JSON
     except FileNotFoundError:
         return Loaded(dict(default))
     except _Unreadable as problem:
-        return Loaded(dict(default), f"{path.name} {problem}; {_set_aside(path)}")
+        return Loaded(dict(default), f"{path.name} {problem}; {set_aside(path)}")
     if check_version(data):
         return Loaded(_without_stamp(data))
     kept = migrate(_without_stamp(data)) if migrate else None
@@ -84,8 +95,8 @@ def stamp_jsonl_version(path: Path) -> None:
 def check_jsonl_version(path: Path) -> bool:
     """Whether the sidecar names exactly this version; no sidecar is no."""
     try:
-        return _sidecar(path).read_text(encoding="utf-8").strip() == MEMORY_VERSION
-    except FileNotFoundError:
+        return read_bounded(_sidecar(path), _SIDECAR_MAX_BYTES).strip() == MEMORY_VERSION.encode()
+    except OSError:
         return False
 
 
@@ -104,7 +115,7 @@ class _Unreadable(Exception):
 
 def _read(path: Path) -> Json:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_bounded(path, STATE_MAX_BYTES).decode())
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError) as error:
@@ -124,7 +135,8 @@ def _without_stamp(data: Json) -> Json:
     return {key: value for key, value in data.items() if key != VERSION_KEY}
 
 
-def _set_aside(path: Path) -> str:
+def set_aside(path: Path) -> str:
+    """Rename a file that cannot be read, so that nothing overwrites it; in words, what became of it."""
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
     try:
         path.replace(aside)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +16,6 @@ from adapters.atproto.types import Actor, FeedItem, Page, StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.result import ApiResult, Err
 from common.text.graphemes import grapheme_len, leading_sentences
-from common.text.strings import normalize_post_text
 from local_tools.bluesky_inputs import (
     ActorInput,
     ActorListInput,
@@ -33,6 +31,7 @@ from local_tools.bluesky_inputs import (
 from modules.bluesky.expression_policy import check_invitation
 from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.publish import Publisher, text_problem
+from modules.bluesky.reply_check import repeats, reply_problem
 from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
 from modules.foreign_text import Framer, clean_value, one_line
 from modules.skills import Skills
@@ -70,10 +69,10 @@ class BlueskyTools:
         if isinstance(target, str):
             return ToolResult(target, is_error=True)
         thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn)
-        if thread and repeats(text, thread.notification.text):
-            return ToolResult("Error: you only repeated their words; say something of your own, or like", is_error=True)
         if f"@{self._atproto.handle}" in text.lower():
             return ToolResult(f"Error: @{self._atproto.handle} is you; speak to the person who wrote", is_error=True)
+        if thread and (problem := self._problem(text, thread)):
+            return await self._send_back(problem, thread, turn, target)
         published = await self._publisher.reply(
             text,
             target,
@@ -89,6 +88,26 @@ class BlueskyTools:
             return ToolResult(content, is_error=True, ends_turn=True, data=data)
         return _answer(published, "replied", ends=thread is not None)
 
+    def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> str:
+        """Why these words must not stand in the thread.
+
+        To the owner thanks are enough, and at the end of a talk; where we spoke before, the publisher likes instead.
+        """
+        if repeats(text, thread.notification.text):
+            return "it only repeats their words; say something of your own"
+        may_thank = closing or thread.is_owner or self._publisher.has_spoken(thread.root)
+        return reply_problem(text, thread.said, thread.scaffold, may_thank=may_thank)
+
+    async def _send_back(self, problem: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
+        """A reply that must not leave is asked for once more, then becomes a like, or silence."""
+        if not thread.sent_back:
+            thread.sent_back = True
+            return ToolResult(f"Error: this reply was not sent: {problem}, or like, or stay silent", is_error=True)
+        liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
+        act = "silent" if liked.status == "blocked" else "liked"
+        data = {"act": act, "reason": f"no reply, twice: {problem}", "intent_id": liked.intent_id or None}
+        return ToolResult("No reply was sent. Move on.", is_error=True, ends_turn=True, data=data)
+
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
         return await self._on_subject(args, turn, self._publisher.like, "liked")
 
@@ -98,7 +117,10 @@ class BlueskyTools:
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
         thread = _thread(turn)
         target = thread.notification.ref
-        if args.closing_type == "message" and not self._publisher.has_spoken(thread.root):
+        problem = self._problem(args.closing_message, thread, closing=True) if args.closing_type == "message" else ""
+        if problem and not thread.sent_back:
+            return await self._send_back(problem, thread, turn, target)
+        if args.closing_type == "message" and not problem and not self._publisher.has_spoken(thread.root):
             if not args.closing_message.strip():
                 return ToolResult("Error: closing_type message needs closing_message", is_error=True)
             said = await self._publisher.reply(
@@ -269,12 +291,6 @@ def fitted(text: str, turn: Turn) -> str:
             return leading_sentences(text) or text
         subject.told_too_long = True
     return text
-
-
-def repeats(text: str, original: str) -> bool:
-    """Whether `text` says no more than `original` does, handles, links and punctuation apart."""
-    said, heard = (re.findall(r"\w+", normalize_post_text(words)) for words in (text, original))
-    return bool(said) and " ".join(said) in " ".join(heard)
 
 
 def _urgent(turn: Turn) -> bool:

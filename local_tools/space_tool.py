@@ -16,7 +16,11 @@ _COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
 class DecisionInput(BaseModel):
     """What was decided; what a commitment holds is looked at later, one by one."""
 
-    model_config = ConfigDict(populate_by_name=True, extra="ignore")
+    model_config = ConfigDict(
+        populate_by_name=True,
+        extra="ignore",
+        json_schema_extra={"required": list(SPACE_DECISION_SCHEMA["required"])},
+    )
 
     should_speak: StrictBool = Field(alias="shouldSpeak", description="Whether you speak now.")
     reason: str = Field(default="", description="Why, in a few words.")

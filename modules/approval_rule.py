@@ -14,7 +14,7 @@ from datetime import datetime
 from common.settings import Approval
 from modules.etiquette.policy import addressee, is_ours, named_in, repository
 from modules.etiquette.types import Circle
-from modules.outbox.types import Draft, Verdict
+from modules.outbox.types import Draft, Intent, Verdict
 
 _NAME = "approval"
 
@@ -28,6 +28,15 @@ class ApprovalRule:
 
     def __call__(self, _: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
         return [judge(self._approval, draft, self._circle())]
+
+    def at_departure(self, intent: Intent) -> Verdict:
+        """The same for what was admitted already, perhaps under another choice."""
+        if self._approval == "off":
+            return Verdict(_NAME)
+        text = intent.body.get("text")
+        words = text if isinstance(text, str) else ""
+        draft = Draft(intent.kind, intent.target, intent.body, words, by_owner=intent.by_owner)
+        return judge(self._approval, draft, self._circle())
 
 
 def judge(approval: Approval, draft: Draft, circle: Circle) -> Verdict:

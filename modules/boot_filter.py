@@ -17,15 +17,15 @@ from modules.boot_state import Protocol
 Reason = Literal["", "transcript", "tool output", "resolved debugging", "repeats a protocol", "chatter"]
 
 _SPEAKER = re.compile(
-    r"^\s*(?:[-*>]\s*)?(?:user|assistant|system|tool|owner|human|you|@[\w.-]+)\s*:\s", re.IGNORECASE | re.MULTILINE
+    r"^[^\S\n]*(?:[-*>]\s*)?(?:user|assistant|system|tool|owner|human|you|@[\w.-]+)\s*:\s", re.IGNORECASE | re.MULTILINE
 )
 _TURNS = 2
 _PRINTED = re.compile(
     r"""
       ```
-    | \A\s*[\[{].*["'].*[\]}]\s*\Z                               # a JSON value
+    | \A\s*[\[{](?=[^"']*["']).*[\]}]\s*\Z                             # a JSON value
     | Traceback\ \(most\ recent\ call\ last\)
-    | ^\s*File\ "[^"]+",\ line\ \d+
+    | ^[^\S\n]*File\ "[^"]+",\ line\ \d+
     | ^(?:---|\+\+\+)\ [ab]/ | ^@@\ -\d+,\d+\ \+\d+,\d+\ @@      # a diff
     | <(tool[_-]?(?:result|call|output))\b
     | ^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b

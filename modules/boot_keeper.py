@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from common.constants import TEXT_MAX_BYTES
 from common.errors import StorageError
-from common.files import write_atomic
+from common.files import read_bounded, write_atomic
 from common.text.tokens import estimate_roughly
 from modules.boot_context import Estimate, render_boot_context
 from modules.boot_state import Gather
@@ -54,7 +55,7 @@ class BootContext:
         """Once, at start: what the life before left. A file that cannot be read is told and does without."""
         for main, path in ((True, self._path), (False, self._public)):
             try:
-                self._unread[main] = await asyncio.to_thread(path.read_text, encoding="utf-8")
+                self._unread[main] = (await asyncio.to_thread(read_bounded, path, TEXT_MAX_BYTES)).decode()
             except FileNotFoundError:
                 continue
             except (OSError, UnicodeDecodeError) as error:

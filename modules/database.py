@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 
 from common.errors import ConfigError, SoulError, StorageError, Transient
 from common.files import storage_error
-from modules.schema import MIGRATIONS
+from modules.schema import MIGRATIONS, add_functions
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class _Damaged(sqlite3.DatabaseError):
 
 
 class Database:
-    """The open file. `notice` is a line for the owner when a damaged file had to be set aside, else empty."""
+    """The open file. `notice` is a line for the owner when it was damaged or lost and had to be begun afresh."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, writer: ThreadPoolExecutor, notice: str) -> None:
         self._path = path
@@ -52,8 +52,14 @@ class Database:
         self.notice = notice
 
     @classmethod
-    async def open(cls, path: Path, migrations: Sequence[str]) -> Database:
+    async def open(cls, path: Path, migrations: Sequence[str], *, signs: Sequence[str] = ()) -> Database:
         """Open or create `path` and bring it to the shape of the last of `migrations`.
+
+        Args:
+            path: the file.
+            migrations: one script per step.
+            signs: names of what shows that there was a database here before; a missing or empty file is then told
+                as lost.
 
         Raises:
             ConfigError: a newer version wrote the file.
@@ -64,7 +70,7 @@ class Database:
         writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="soul-db")
         try:
             connection, notice = await asyncio.get_running_loop().run_in_executor(
-                writer, _open_or_set_aside, path, migrations
+                writer, _open_or_set_aside, path, migrations, signs
             )
         except BaseException:
             writer.shutdown(wait=False)
@@ -221,23 +227,37 @@ def _too_new(path: Path, version: int, known: int) -> ConfigError:
     )
 
 
-def _open_or_set_aside(path: Path, migrations: Sequence[str]) -> tuple[sqlite3.Connection, str]:
+def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[str]) -> tuple[sqlite3.Connection, str]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        notice = _notice_loss(path, signs)
         path.touch(mode=0o600)
     except OSError as error:
         raise storage_error(path, error) from error
     try:
-        return _open(path, migrations), ""
+        return _open(path, migrations), notice
     except sqlite3.Error as error:
         if _code(error) not in _DAMAGED:
             raise _explain(path, error) or error from error
-        notice = _set_aside(path, error)
+        notice = f"{path.name} is damaged ({error}); {_set_aside(path)}, starting afresh"
     try:
         path.touch(mode=0o600)
         return _open(path, migrations), notice
     except sqlite3.Error as error:
         raise _explain(path, error) or error from error
+
+
+def _notice_loss(path: Path, signs: Sequence[str]) -> str:
+    """A line for the owner if the file is missing or empty although there was one; what lies beside it is set aside."""
+    if path.exists() and (path.is_dir() or path.stat().st_size):
+        return ""
+    wal = path.with_name(f"{path.name}-wal")
+    told = [*([wal.name] if wal.exists() and wal.stat().st_size else []), *signs]
+    if not told:
+        return ""
+    state = "empty" if path.exists() else "missing"
+    # NOTE(self): SQLite deletes a log that lies beside an empty file.
+    return f"{path.name} is {state}, and {', '.join(told)} tell of an earlier one; {_set_aside(path)}, starting afresh"
 
 
 def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
@@ -262,21 +282,25 @@ def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[st
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(migrations):
         raise _too_new(path, version, len(migrations))
+    add_functions(connection)
     for number in range(version, len(migrations)):
         script = f"BEGIN IMMEDIATE;\n{migrations[number]};\nPRAGMA user_version = {number + 1};\nCOMMIT;"
         connection.executescript(script)
 
 
-def _set_aside(path: Path, error: sqlite3.Error) -> str:
+def _set_aside(path: Path) -> str:
+    """Rename what lies there; in words, what became of it."""
     aside = f"{path.name}.corrupt-{time.time_ns()}"
+    kept = False
     try:
         for suffix in ("", "-wal", "-shm"):
             part = path.with_name(path.name + suffix)
             if part.exists():
                 part.replace(path.with_name(aside + suffix))
+                kept = True
     except OSError as refused:
         raise storage_error(path, refused) from refused
-    return f"{path.name} is damaged ({error}); kept as {aside}, starting afresh"
+    return f"kept as {aside}" if kept else "nothing of it is left"
 
 
 def _code(error: sqlite3.Error) -> int:

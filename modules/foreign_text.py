@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import regex
 
 from common.text.lookalikes import shape
-from modules.skills import Skills
+
+if TYPE_CHECKING:
+    from modules.skills import Skills
 
 _JOINING = (
     r"\p{Arabic}\p{Syriac}\p{Nko}\p{Mongolian}\p{Phags_Pa}\p{Adlam}\p{Hanifi_Rohingya}\p{Devanagari}\p{Bengali}\p{Gurmukhi}"

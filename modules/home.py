@@ -5,6 +5,7 @@ The lock belongs to the operating system: a killed process loses it at once.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Self
 
 from common.clock import iso
+from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import HomeLocked, IdentityError
-from common.files import storage_error, write_atomic
+from common.files import read_bounded, storage_error, write_atomic
 
 _LOCK_TRIES = 6
 _LOCK_PAUSE_S = 0.05
@@ -69,6 +71,17 @@ class Home:
     @property
     def status(self) -> Path:
         return self.memory / "status.json"
+
+    @property
+    def usage_log(self) -> Path:
+        """What each call of the model took."""
+        return self.memory / "llm-usage.jsonl"
+
+    def signs_of_life(self) -> tuple[str, ...]:
+        """Names of what only a SOUL that has lived here leaves behind, beside its database."""
+        files = [path.name for path in (self.status, self.usage_log) if path.exists()]
+        stored = any(path.is_file() for path in self.store.rglob("*")) if self.store.is_dir() else False
+        return (*files, *([self.store.name] if stored else []))
 
     @property
     def session(self) -> Path:
@@ -167,11 +180,28 @@ class SoulDocument:
 
 
 def read_self(home: Home) -> str:
-    """SELF.md, or "" when it cannot be read: a SOUL can live a while without its own notes."""
+    """SELF.md, or "" when it cannot be read: a SOUL can live a while without its own notes. See `self_problem`."""
+    return _read_self(home)[0]
+
+
+def self_problem(home: Home) -> str:
+    """A line for the owner on why SELF.md cannot be read; "" if it can, or if there is none."""
+    return _read_self(home)[1]
+
+
+def _read_self(home: Home) -> tuple[str, str]:
     try:
-        return home.self_md.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
+        content = read_bounded(home.self_md, SELF_MAX_BYTES)
+        # NOTE(self): as when read as text: every line end is one newline.
+        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n"), ""
+    except FileNotFoundError:
+        return "", ""
+    except UnicodeDecodeError:
+        return "", "SELF.md is not UTF-8 text: living without it"
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            return "", f"SELF.md is larger than {SELF_MAX_BYTES // 1024} KiB: living without it"
+        return "", f"SELF.md cannot be read ({error.strerror}): living without it"
 
 
 def ensure_self(home: Home, *, template: str, agent_name: str, today: str) -> bool:
@@ -185,7 +215,7 @@ def ensure_self(home: Home, *, template: str, agent_name: str, today: str) -> bo
 def _read_soul(path: Path) -> tuple[str, str]:
     remedy = "Restore it from a copy, or write it anew: it says who this SOUL is, and only you may."
     try:
-        raw = path.read_bytes()
+        raw = read_bounded(path, TEXT_MAX_BYTES)
         text = raw.decode("utf-8")
     except FileNotFoundError:
         raise IdentityError(f"{path} is missing: identity undefined", remedy=remedy) from None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from modules.home import Home, read_self
+from modules.home import Home, read_self, self_problem
 from modules.self_document import SelfExtract, extract_display_name, extract_from_self
 
 
@@ -32,4 +32,6 @@ class Identity:
 
     def extract(self) -> SelfExtract:
         """What SELF.md says, by its headings."""
-        return extract_from_self(read_self(self._home))
+        extract = extract_from_self(read_self(self._home))
+        problem = self_problem(self._home)
+        return replace(extract, warnings=(problem, *extract.warnings)) if problem else extract

@@ -13,14 +13,16 @@ import io
 import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
-
-from PIL import Image, ImageOps
+from typing import TYPE_CHECKING
 
 from adapters.storage.keys import MEDIA, media_key, media_prefix
 from adapters.storage.store import Storage
 from adapters.storage.types import StoredObject
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 MEDIA_MAX_BYTES = 25 * 1024 * 1024
 MEDIA_CACHE_BYTES = 50 * 1024 * 1024
@@ -142,6 +144,8 @@ def drawn_anew(data: bytes) -> ApiResult[Picture]:
     """The first frame of a picture, at most 1024 pixels on its longer side, upright, with nothing beside it."""
     if len(data) > MEDIA_MAX_BYTES:
         return Err("The picture has too many bytes", "invalid")
+    from PIL import Image  # noqa: PLC0415 - most lives meet no picture for hours
+
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
             return _drawn(opened)
@@ -153,6 +157,8 @@ def drawn_anew(data: bytes) -> ApiResult[Picture]:
 
 
 def _drawn(opened: Image.Image) -> ApiResult[Picture]:
+    from PIL import Image, ImageOps  # noqa: PLC0415 - as above
+
     if opened.width * opened.height > _MAX_PIXELS:
         return _TOO_MANY_PIXELS
     opened.draft("RGB", (PICTURE_MAX_DIMENSION, PICTURE_MAX_DIMENSION))

@@ -1,14 +1,17 @@
 """Talking with the owner in the terminal: each line gets the whole mind and all tools, one line after another.
 
-The conversation is kept across restarts, each line before anybody thinks about it. It ends after half an hour of quiet
-(`modules/sessions/loop.py`), or when the owner says so; what is worth remembering of it is remembered then.
+Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
+(`modules/sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`modules/sessions/loop.py`), or
+when the owner says so; what is worth remembering of it is remembered then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 
 from common.clock import Clock, local, spoken
+from common.errors import BudgetExceeded, Fatal, Transient
 from modules.commissioning import Commissioning
 from modules.identity import Me
 from modules.journal.journal import Journal
@@ -19,16 +22,26 @@ from modules.scheduler.attention import Attention
 from modules.sessions.archived import Outcome
 from modules.sessions.archivist import Archivist
 from modules.sessions.conversation import conversation, fitting
+from modules.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.sessions.sessions import Sessions
 from modules.sessions.types import OWNER_SESSION
 from modules.skills import Skills
 from modules.thinker import Thinker
-from modules.thinking import Thought
+from modules.thinking import UNFINISHED, Thought
 from modules.tools.types import Provenance, Turn
 
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
 _FIRST_TOOLS = ("complete_commissioning",)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAnswer:
+    """What came of one message: the words, or what went wrong so that it will never be answered."""
+
+    message: OwnerMessage
+    text: str = ""
+    failed: Exception | None = None
 
 
 class OwnerTalk:
@@ -45,6 +58,7 @@ class OwnerTalk:
         skills: Skills,
         thinker: Thinker,
         sessions: Sessions,
+        inbox: OwnerInbox,
         archivist: Archivist,
         commissioning: Commissioning,
         attention: Attention,
@@ -57,6 +71,7 @@ class OwnerTalk:
         self._skills = skills
         self._thinker = thinker
         self._sessions = sessions
+        self._inbox = inbox
         self._archivist = archivist
         self._commissioning = commissioning
         self._attention = attention
@@ -64,15 +79,62 @@ class OwnerTalk:
         self._clock = clock
         self._situation = situation
 
+    async def hear(self, line: str) -> OwnerMessage:
+        """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
+        return await self._inbox.add(line)
+
+    async def waiting(self) -> int:
+        """How many messages have no answer yet."""
+        return await self._inbox.count()
+
     async def answer(self, line: str) -> str:
-        """The SOUL's answer to one line. Waits for whatever has its attention."""
+        """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
+        heard = await self.hear(line)
+        while answer := await self.answer_next():
+            if answer.failed:
+                raise answer.failed
+            if answer.message.id == heard.id:
+                return answer.text
+        return ""
+
+    async def answer_next(self) -> OwnerAnswer | None:
+        """Answer the oldest message that waits; None if none does. Waits for whatever has its attention.
+
+        Raises:
+            BudgetExceeded: not today; the message goes on waiting.
+            Fatal: the process must stop; the message goes on waiting.
+            Transient: the model gives no answer now; the message goes on waiting.
+
+        """
         async with self._attention.take("owner"):
-            first = self._commissioning.due()
+            message = await self._inbox.oldest()
+            if message is None:
+                return None
+            answer = await self._answer(message)
+        await self._inbox.remove(message)
+        return answer
+
+    async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
+        message = await self._inbox.put_in_session(message)
+        kept = await self._inbox.answer_in_session(message)
+        if kept is not None:
+            return OwnerAnswer(message, kept)
+        first = self._commissioning.due()
+        try:
             thought = await (
-                self._think(line, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
+                self._think(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
                 if first
-                else self._think(line, purpose=_SKILL)
+                else self._think(message.text, message.session_id, purpose=_SKILL)
             )
+        except (BudgetExceeded, Fatal, Transient):
+            raise
+        except Exception as error:
+            # NOTE(self): what fails for good, as a prompt that is too long, must not keep later messages waiting.
+            failure = f"{type(error).__name__}: {error}"
+            await self._journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
+            return OwnerAnswer(message, failed=error)
+        if thought.stopped in UNFINISHED and not thought.text.strip():
+            raise Transient(f"There is no answer yet: {UNFINISHED[thought.stopped]}")
         acts = [call.name for call, result in thought.calls if not result.is_error]
         await self._journal.record(
             Entry(
@@ -84,14 +146,15 @@ class OwnerTalk:
                 data={"act": "answered", "tools": acts, "rounds": thought.rounds},
             )
         )
-        return thought.text.strip()
+        return OwnerAnswer(message, thought.text.strip())
 
     async def open(self) -> str:
         """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
         if not self._commissioning.due():
             return ""
         async with self._attention.take("owner"):
-            thought = await self._think(self.opening, purpose=_FIRST_SKILL, only=())
+            session_id = await self._sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
+            thought = await self._think(self.opening, session_id, purpose=_FIRST_SKILL, only=())
         return thought.text.strip()
 
     @property
@@ -104,9 +167,7 @@ class OwnerTalk:
         async with self._attention.take("owner"):
             return await self._archivist.reset(OWNER_SESSION)
 
-    async def _think(self, line: str, *, purpose: str, only: Collection[str] | None = None) -> Thought:
-        session = await self._sessions.open(OWNER_SESSION)
-        session_id = await self._sessions.add(session.id, [(Message("user", line), Provenance.OWNER)])
+    async def _think(self, line: str, session_id: str, *, purpose: str, only: Collection[str] | None = None) -> Thought:
         turn = Turn(
             loop="owner",
             provenance=await self._sessions.provenance(session_id),

@@ -5,6 +5,10 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 
 from __future__ import annotations
 
+import sqlite3
+
+from common.text.unspaced import index_tokens, touching_words
+
 _FIRST = """
 CREATE TABLE intents (
     id TEXT PRIMARY KEY,
@@ -240,4 +244,52 @@ CREATE TABLE archives (
 CREATE INDEX archives_by_state ON archives (state, prepared_at);
 """
 
-MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE)
+_THINKING = """
+CREATE TABLE owner_messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    session_id TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+ALTER TABLE model_calls ADD COLUMN unanswered INTEGER NOT NULL DEFAULT 0;
+"""
+
+_RECHECKS = """
+ALTER TABLE intents ADD COLUMN looks INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX intents_to_recheck ON intents (not_before) WHERE state = 'done' AND not_before IS NOT NULL;
+"""
+
+_UNDONE = """
+ALTER TABLE intents ADD COLUMN undone INTEGER NOT NULL DEFAULT 0;
+UPDATE intents SET undone = 1 WHERE state = 'done' AND kind IN ('follow', 'like', 'repost')
+    AND result_uri IN (SELECT target FROM intents WHERE kind = 'delete' AND state = 'done');
+DROP INDEX intents_once_per_target;
+CREATE UNIQUE INDEX intents_once_per_target ON intents (kind, target)
+    WHERE target <> '' AND undone = 0 AND state IN ('held', 'pending', 'sending', 'done');
+"""
+
+# NOTE(self): the column `shelf` is indexed and never shown: tokens that are no part of the text have their place there.
+_UNSPACED = """
+UPDATE memories SET shelf = shelf || unspaced_tokens(subject || char(10) || body || char(10) || tags)
+    WHERE unspaced_tokens(subject || char(10) || body || char(10) || tags) <> '';
+"""
+
+_BY_OWNER = """
+ALTER TABLE intents ADD COLUMN by_owner INTEGER NOT NULL DEFAULT 0;
+UPDATE intents SET by_owner = 1 WHERE state IN ('pending', 'sending') AND id IN
+    (SELECT intent_id FROM journal WHERE CASE WHEN json_valid(data) THEN json_extract(data, '$.state') END = 'held');
+"""
+
+MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE, _THINKING, _RECHECKS, _UNDONE, _UNSPACED, _BY_OWNER)
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Let `connection` run the migrations, which call functions of ours."""
+    connection.create_function("unspaced_tokens", 1, unspaced_tokens, deterministic=True)
+
+
+def unspaced_tokens(text: str) -> str:
+    """What stands in `shelf` for text that is written without spaces, with a space before each token."""
+    tokens = index_tokens(text)
+    return "".join(f" {token}" for token in (*tokens, *touching_words(text))) if tokens else ""

@@ -17,6 +17,7 @@ from modules.self_mechanics import (
     parse_daily_rituals,
     parse_social_mechanics,
     parse_time_to_ms,
+    read_rituals,
 )
 
 __all__ = [
@@ -58,15 +59,16 @@ _WEIGHTS: Mapping[Part, int] = {
 }
 _FEW_VALUES = 3
 
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
-_RULE = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
-_PLACEHOLDER = re.compile(r"\s*(?:[-*]\s+)?([*_])\(.*\)\1\s*")
-_STARTS_ANEW = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|\||#|```|~~~|>)")
-_BULLET = re.compile(r"\s*[-*]\s+(.*\S)\s*")
+_HEADING = re.compile(r"(#{1,6})\s")
+_RULE = re.compile(r"([-*_])(?:\s*+\1){2,}")
+_PLACEHOLDER = re.compile(r"(?:[-*]\s++)?([*_])\(.*\)\1")
+_STARTS_ANEW = re.compile(r"\s*+(?:[-*+]\s|\d+[.)]\s|\||#|```|~~~|>)")
+_BULLET = re.compile(r"[-*]\s+(\S.*)")
 _DATE = re.compile(r"(?:\*\*)?\d{4}-\d{2}-\d{2}(?:\*\*)?(?::(?:\*\*)?)?\s*")
 _CELL_RULE = re.compile(r"[\s:|-]*")
 _TITLE_PREFIX = re.compile(r"(?:agent self document|self)\b[\s:—–|/-]*", re.IGNORECASE)  # noqa: RUF001 - dashes as written
 _WORD = r"\w+(?:[-.']\w+)*"
+_LEFT_OPEN = re.compile(r"\{\{\s{0,9}(AGENT_NAME|DATE)\s{0,9}\}\}")
 _FIRST_PERSON = re.compile(rf"\bI'm\s+[*_`\"]*({_WORD})")
 
 
@@ -102,13 +104,15 @@ class SelfRichness:
 
 def extract_from_self(content: str) -> SelfExtract:
     """Read a whole SELF.md."""
-    title, opening, sections = _split(straighten(content).lstrip("\ufeff"))
-    raw = {key: body for key, aliases in _ALIASES.items() if (body := _find(sections, aliases))}
+    title, opening, sections = _split(_filled(straighten(content)).lstrip("\ufeff"))
+    found = _first_of_each(sections)
+    raw = {key: body for key, aliases in _ALIASES.items() if (body := _find(found, aliases))}
 
     def listed(key: str, *readers: Callable[[str], Iterator[str]]) -> tuple[str, ...]:
         return tuple(item for reader in readers for item in reader(raw.get(key, "")))
 
     mechanics = parse_social_mechanics(raw.get("socialMechanics", ""))
+    rituals, unread = read_rituals(raw.get("dailyRituals", ""))
     name = re.search(_WORD, _TITLE_PREFIX.sub("", title, count=1))
     return SelfExtract(
         identity=_first_line("\n".join(opening)),
@@ -123,20 +127,25 @@ def extract_from_self(content: str) -> SelfExtract:
         relationships=listed("relationships", _bullets),
         social_mechanics=mechanics,
         voice=raw.get("voice", ""),
-        daily_rituals=parse_daily_rituals(raw.get("dailyRituals", "")),
+        daily_rituals=rituals,
         raw_sections=raw,
-        warnings=mechanics.warnings,
+        warnings=(*mechanics.warnings, *unread),
     )
 
 
 def extract_display_name(self_md: str, fallback: str = "Agent", agent_name: str = "") -> str:
     """The name to show: `agent_name` if SELF.md is titled so, else "I'm NAME", else the title, else `fallback`."""
-    text = straighten(self_md).lstrip("\ufeff")
+    text = _filled(straighten(self_md), agent_name).lstrip("\ufeff")
     title = _TITLE_PREFIX.sub("", _split(text)[0], count=1).strip()
     if agent_name and title.casefold() == agent_name.casefold():
         return agent_name
     introduction = _FIRST_PERSON.search(text)
     return introduction.group(1) if introduction else title or fallback
+
+
+def _filled(text: str, agent_name: str = "") -> str:
+    """`text` with what a template left open: the name where it is known, else nothing."""
+    return _LEFT_OPEN.sub(lambda found: agent_name if found[1] == "AGENT_NAME" else "", text)
 
 
 def assess_self_richness(extract: SelfExtract) -> SelfRichness:
@@ -152,58 +161,93 @@ def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
     sections: list[tuple[str, list[str]]] = []
     in_opening = fenced = False
     for line in content.splitlines():
+        if not line:
+            lines = sections[-1][1] if sections else opening
+            if lines and lines[-1]:
+                lines.append("")
+            continue
         if line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        heading = None if fenced else _HEADING.fullmatch(line)
+        heading = _HEADING.match(line) if line.startswith("#") and not fenced else None
         level = len(heading.group(1)) if heading else 0
         if heading and level == 1 and not title:
-            title, in_opening = heading.group(2), True
+            title, in_opening = _said(heading), True
         elif heading and level <= 2:  # noqa: PLR2004 - H1 and H2 end a section, only H2 opens one
-            sections.append((heading.group(2) if level > 1 else "", []))
+            sections.append((_said(heading) if level > 1 else "", []))
             in_opening = False
         elif sections:
-            means_nothing = _RULE.fullmatch(line) or _PLACEHOLDER.fullmatch(line)
+            bare = line.strip()
+            may = bare.startswith(("-", "*", "_"))
+            means_nothing = may and (_RULE.fullmatch(bare) or _PLACEHOLDER.fullmatch(bare))
             sections[-1][1].append("" if means_nothing else line)
         elif in_opening and not heading:
             opening.append(line.strip())
     return title, opening, [(heading, "\n".join(body).strip()) for heading, body in sections]
 
 
-def _find(sections: list[tuple[str, str]], aliases: tuple[str, ...]) -> str:
-    for alias in aliases:
-        for heading, body in sections:
-            if re.match(rf"\W*{re.escape(alias)}\b", heading, re.IGNORECASE):
-                return body
-    return ""
+def _said(heading: re.Match[str]) -> str:
+    return heading.string[heading.end() :].strip().rstrip("#").rstrip()
+
+
+def _first_of_each(sections: list[tuple[str, str]]) -> dict[str, str]:
+    """The body of the first section whose heading begins with an alias, by alias.
+
+    Each heading is compared once with all that is still sought, so a document of headings alone costs little.
+    """
+    found: dict[str, str] = {}
+    sought = {alias: _begins_with(alias) for aliases in _ALIASES.values() for alias in aliases}
+    any_of = _begins_with(*sought)
+    for heading, body in sections:
+        if not heading or not any_of.match(heading):
+            continue
+        for alias in [alias for alias, begins in sought.items() if begins.match(heading)]:
+            found[alias] = body
+            del sought[alias]
+        if not sought:
+            break
+        any_of = _begins_with(*sought)
+    return found
+
+
+def _begins_with(*aliases: str) -> re.Pattern[str]:
+    return re.compile(rf"\W{{0,40}}+(?:{'|'.join(map(re.escape, aliases))})\b", re.IGNORECASE)
+
+
+def _find(found: Mapping[str, str], aliases: tuple[str, ...]) -> str:
+    return next((found[alias] for alias in aliases if alias in found), "")
 
 
 def _first_line(section: str) -> str:
     line = next((line for line in _unwrapped(section) if line.strip()), "")
-    bullet = _BULLET.fullmatch(line)
+    bullet = _BULLET.fullmatch(line.strip())
     return bullet.group(1) if bullet else line.strip()
 
 
 def _unwrapped(section: str) -> list[str]:
     """The lines, each paragraph and each list item on one: in Markdown a line break inside them means nothing."""
-    lines: list[str] = []
+    pieces: list[list[str]] = []
+    goes_on = False
     for line in section.splitlines():
-        goes_on = lines and lines[-1].strip(" -*+") and not lines[-1].lstrip().startswith("|")
-        if goes_on and line.strip() and not _STARTS_ANEW.match(line):
-            lines[-1] = f"{lines[-1].rstrip()} {line.strip()}"
+        if not line:
+            pieces.append([""])
+            goes_on = False
+        elif goes_on and line.strip() and not _STARTS_ANEW.match(line):
+            pieces[-1].append(line)
         else:
-            lines.append(line)
-    return lines
+            pieces.append([line])
+            goes_on = bool(line.strip(" -*+")) and not line.lstrip().startswith("|")
+    return [" ".join([first.rstrip(), *map(str.strip, more)]) if more else first for first, *more in pieces]
 
 
 def _bullets(section: str) -> Iterator[str]:
     for line in _unwrapped(section):
-        if bullet := _BULLET.fullmatch(line):
+        if bullet := _BULLET.fullmatch(line.strip()):
             yield bullet.group(1)
 
 
 def _cells(section: str) -> Iterator[str]:
     """The first cell of each table row that says something; a cell that is only a date gives way to the next."""
-    rows = [line.strip() for line in section.splitlines() if line.strip().startswith("|")]
+    rows = [row for line in section.splitlines() if (row := line.strip()).startswith("|")]
     for index, row in enumerate(rows):
         following = rows[index + 1] if index + 1 < len(rows) else ""
         if _is_separator(row) or _is_separator(following):

@@ -19,7 +19,8 @@ _UNITS: Mapping[str, int] = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), c.HOUR_MS),
     **dict.fromkeys(("d", "day", "days"), c.DAY_MS),
 }
-_TIME = re.compile(r"[^\d-]*(\d{1,9}(?:\.\d{1,3})?)(?!\.?\d)\s*([^\W\d_]*)")
+_TIME = re.compile(r"[^\d-]*(\d{1,9}(?:\.\d{1,3})?)(?![.:]?\d)\s*([^\W\d_]*)")
+_MORE_TIME = re.compile(r"\s{0,9}(?:(?:,|\band\b)\s{0,9})?(\d{1,9}(?:\.\d{1,3})?)(?![.:]?\d)\s{0,9}([^\W\d_]*)")
 _COUNT = re.compile(r"[^\d-]*(\d{1,9})(?!\.?\d)")
 
 _NOT = r"(?:not|never|don't|without|avoid|skip|ignore|no)"
@@ -33,9 +34,21 @@ _REFUSES = re.compile(rf"\b{_NOT}\b")
 _NO = frozenset({"no", "off", "false", "never", "0"})
 _ANSWER = re.compile(r"(?:always\s+)?(?:answer|reply|respond|answered|yes)\b")
 
-_ENTRY = re.compile(r"[-*]\s+\*\*(?P<name>[^*]+?):?\*\*:?(?P<rest>.*)")
-_TERMS = re.compile(r"\W*\[(?P<schedule>[^\]]+)\]\W*?\((?P<workspace>[^()\s]+)\)\s*[:—–-]*\s*(?P<more>.*)")  # noqa: RUF001
+_ENTRY = re.compile(r"[-*]\s+(?P<bold>\*\*|__)(?P<name>.+?)(?P=bold)(?![*_]):?(?P<rest>.*)")
+_PLAIN_ENTRY = re.compile(r"[-*]\s{1,9}[^\[(]{1,200}\[(?P<schedule>[^\]]{1,200})\]\s{1,9}\(")
+_TERMS = re.compile(
+    r"\[(?P<schedule>[^\[\]]{1,200})\]\W{0,20}?\((?P<workspace>[^()\s]{1,300})\)\s{0,9}[:—–-]*\s*(?P<more>.*)"  # noqa: RUF001
+)
+_DAYS = re.compile(r"\W*(?:daily|every|weekdays?|weekends?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b", re.IGNORECASE)
+_LINKED = re.compile(r"\(?\s{0,9}\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)\s{0,9}\)?")
+_EMPHASIS, _AROUND = "*_`", " \t*_`:.,;–—-"  # noqa: RUF001 - the dashes as written
+_NO_EMPHASIS = str.maketrans("", "", "*`")
+_SHOWN_CHARS = 80
+_SHOWN_WARNINGS = 20
+_UNREAD = "SELF.md, Daily Rituals: “{}” is not understood; a ritual is - **Name** [schedule] (workspace)"
 _DETAIL = re.compile(r"\s*(?:[-*]\s+)?\**(participants|role):?\**:?\s*(.*)", re.IGNORECASE)
+_ROLES = re.compile(r"[,;/&+]|\band\b", re.IGNORECASE)
+_INITIATOR = re.compile(r"\W*(?:(?:the|an?)\s+)?(?:co-)?initiator\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +84,22 @@ class DailyRitual:
 
 
 def parse_time_to_ms(text: str) -> int:
-    """`30m`, `30 min`, `1.5h`, `2 days`, `45s`, or a bare number of minutes; 0 for anything else."""
+    """`30m`, `30 min`, `1.5h`, `1h30m`, `2 days`, `45s`, or a bare number of minutes; 0 for anything else."""
     match = _TIME.match(text)
     unit = _UNITS.get(match.group(2).lower()) if match else None
-    return int(Decimal(match.group(1)) * unit) if match and unit else 0
+    total = Decimal(0)
+    while match and unit:
+        total += Decimal(match.group(1)) * unit
+        match = _MORE_TIME.match(text, match.end()) if match.group(2) else None
+        smaller = _UNITS.get(match.group(2).lower()) if match else None
+        unit = smaller if smaller and smaller < unit else None
+    return int(total)
+
+
+def few(warnings: list[str]) -> tuple[str, ...]:
+    """The first of them, and how many more there are: no document fills the journal."""
+    more = len(warnings) - _SHOWN_WARNINGS
+    return (*warnings[:_SHOWN_WARNINGS], *([f"SELF.md: {more} more lines are not understood"] if more > 0 else []))
 
 
 def parse_social_mechanics(section: str) -> SocialMechanics:
@@ -82,7 +107,7 @@ def parse_social_mechanics(section: str) -> SocialMechanics:
     found: dict[_Field, int] = {}
     warnings: list[str] = []
     skip = True
-    for line in straighten(section).splitlines():
+    for line in filter(None, straighten(section).splitlines()):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.strip().startswith("|") else []
         if _answers_acknowledgments(line.lower(), [cell.lower() for cell in cells]):
             skip = False
@@ -93,37 +118,67 @@ def parse_social_mechanics(section: str) -> SocialMechanics:
         if name and value:
             found[name] = value
         elif name:
-            warnings.append(f"SELF.md, Social Mechanics: “{cells[1]}” for “{cells[0]}” is not understood")
+            shown, label = cells[1][:_SHOWN_CHARS], cells[0][:_SHOWN_CHARS]
+            warnings.append(f"SELF.md, Social Mechanics: “{shown}” for “{label}” is not understood")
     return SocialMechanics(
         max_replies_before_exit=found.get("max_replies_before_exit", c.DEFAULT_MAX_REPLIES_BEFORE_EXIT),
         max_thread_depth=found.get("max_thread_depth", c.DEFAULT_MAX_THREAD_DEPTH),
         silence_threshold_ms=found.get("silence_threshold_ms", c.DEFAULT_SILENCE_THRESHOLD_MS),
         no_response_timeout_ms=found.get("no_response_timeout_ms", c.DEFAULT_NO_RESPONSE_TIMEOUT_MS),
         skip_low_value_acknowledgments=skip,
-        warnings=tuple(warnings),
+        warnings=few(warnings),
     )
 
 
 def parse_daily_rituals(section: str) -> tuple[DailyRitual, ...]:
     """Entries `- **Name** [schedule] (workspace)`, each with the lines under it; incomplete entries are left out."""
-    rituals: list[DailyRitual] = []
+    return read_rituals(section)[0]
+
+
+def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]]:
+    """The rituals, and one line for each of the first entries that look like one and are not read as one."""
+    entries: list[tuple[DailyRitual, list[str]]] = []
+    unread: list[str] = []
     open_entry = False
-    for line in section.splitlines():
-        if entry := _ENTRY.match(line):
-            terms = _TERMS.fullmatch(entry["rest"])
-            open_entry = terms is not None
-            if terms:
-                rituals.append(
-                    DailyRitual(
-                        name=entry["name"].strip(),
-                        schedule=terms["schedule"].strip().lower(),
-                        workspace=terms["workspace"],
-                        description=terms["more"].strip(),
-                    )
-                )
+    for line in filter(None, section.splitlines()):
+        entry = None if _DETAIL.fullmatch(line) else _ENTRY.match(line)
+        if entry:
+            ritual = _ritual(entry["name"], entry["rest"])
+            open_entry = ritual is not None
+            if ritual:
+                entries.append((ritual, []))
+            elif "[" in entry["rest"] or "(" in entry["rest"]:
+                unread.append(line)
+        elif (plain := _PLAIN_ENTRY.match(line)) and _DAYS.match(plain["schedule"]):
+            open_entry = False
+            unread.append(line)
         elif open_entry and line.strip():
-            rituals[-1] = _with_line(rituals[-1], line)
-    return tuple(rituals)
+            entries[-1][1].append(line)
+    warnings = [_UNREAD.format(line.strip()[:_SHOWN_CHARS]) for line in unread]
+    return tuple(_with_lines(ritual, lines) for ritual, lines in entries), few(warnings)
+
+
+def _ritual(name: str, rest: str) -> DailyRitual | None:
+    """The ritual of an entry; None where its schedule or workspace is missing."""
+    found = (match for text in (rest, _LINKED.sub(r" (\1) ", rest)) for match in _TERMS.finditer(text))
+    terms = next(filter(_is_schedule, found), None)
+    if terms is None:
+        return None
+    bare_name = _LINKED.sub(r"\1", name).translate(_NO_EMPHASIS).strip().rstrip(":").strip()
+    workspace = terms["workspace"].strip(_EMPHASIS).rstrip("/")
+    return DailyRitual(
+        name=bare_name,
+        schedule=terms["schedule"].strip(_EMPHASIS).strip().lower(),
+        workspace=workspace.rpartition("/")[2] if "://" in workspace else workspace,
+        description=terms["more"].strip(),
+    )
+
+
+def _is_schedule(terms: re.Match[str]) -> bool:
+    """Whether brackets hold a schedule: any right after the name, only words for days behind other text."""
+    behind_text = terms.string[: terms.start()].strip(_AROUND)
+    linked = terms["workspace"].startswith(("http://", "https://")) and "](" in terms[0]
+    return not linked and (not behind_text or _DAYS.match(terms["schedule"]) is not None)
 
 
 def _row_field(label: str) -> _Field | None:
@@ -152,10 +207,16 @@ def _answers_acknowledgments(line: str, cells: list[str]) -> bool:
     return bool(_ANSWERS_ALL.search(line)) and not _REFUSES.search(line)
 
 
-def _with_line(ritual: DailyRitual, line: str) -> DailyRitual:
-    detail = _DETAIL.fullmatch(line)
-    if detail and detail.group(1).lower() == "participants":
-        return replace(ritual, participants=tuple(filter(None, (name.strip() for name in detail.group(2).split(",")))))
-    if detail:
-        return replace(ritual, role="initiator" if detail.group(2).strip().lower() == "initiator" else "participant")
-    return replace(ritual, description=f"{ritual.description}\n{line.strip()}".strip())
+def _with_lines(ritual: DailyRitual, lines: list[str]) -> DailyRitual:
+    described = [ritual.description]
+    for line in lines:
+        detail = _DETAIL.fullmatch(line)
+        if detail and detail.group(1).lower() == "participants":
+            names = filter(None, (name.strip() for name in detail.group(2).split(",")))
+            ritual = replace(ritual, participants=tuple(names))
+        elif detail:
+            initiates = any(map(_INITIATOR.match, _ROLES.split(detail.group(2))))
+            ritual = replace(ritual, role="initiator" if initiates else "participant")
+        else:
+            described.append(line.strip())
+    return replace(ritual, description="\n".join(described).strip())

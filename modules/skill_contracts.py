@@ -129,5 +129,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Confirm Examples": frozenset(),
         "Intent System Prompt": frozenset(),
         "Intent Message": frozenset({"content"}),
+        "First Look System Prompt": frozenset(),
+        "First Look Message": frozenset({"said"}),
+        "First Look Examples": frozenset(),
     },
 }

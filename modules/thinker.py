@@ -21,7 +21,8 @@ from modules.prompt.prompter import TurnPrompt
 from modules.prompt.types import PromptPart, SystemPrompt
 from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
-from modules.thinking import Stopped, Thought, think
+from modules.sessions.types import is_main
+from modules.thinking import UNFINISHED, Stopped, Thought, think
 from modules.tools.executor import Executor
 from modules.tools.policy import sunk
 from modules.tools.types import ToolResult, Turn
@@ -29,9 +30,8 @@ from modules.tools.types import ToolResult, Turn
 _CUT_OFF: dict[Stopped, str] = {
     "no_calls": "the model called no tool, even when asked again",
     "rounds": "the limit of rounds was reached",
-    "time": "the time was up",
     "repeated_error": "the model made the same mistake twice",
-    "interrupted": "the model became unavailable in the middle",
+    **UNFINISHED,
 }
 
 
@@ -95,7 +95,7 @@ class Thinker:
         """
         turn = sunk(turn, system.provenance)
         self.room(system, turn, only)
-        stable, shown = placed(system.blocks, messages)
+        stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))
         given = {
             "purpose": purpose,
             "began": iso(self.clock.now()),

@@ -2,13 +2,12 @@
 
 As soon as a tool brings in somebody's words, the turn sinks to their trust, and with it what the next call may do.
 
-It is bounded in rounds, in time, and in patience with repeated mistakes. Nothing survives a crash here; what the tools
-did lives in the outbox.
+It is bounded in rounds, in time, and in patience with repeated mistakes; an answer that still comes in is not cut off.
+Nothing survives a crash here; what the tools did lives in the outbox.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,11 +28,16 @@ Stopped = Literal[
     "ended",  # a tool settled the matter, or the model had no more calls
     "no_calls",  # a call was required, and the model made none even when nudged
     "rounds",  # the limit of rounds
-    "time",  # the wall clock
+    "time",  # the wall clock: no further round begins
     "repeated_error",  # the same call came to the same error twice
     "interrupted",  # the model service became unavailable after calls had been made
 ]
 
+UNFINISHED: dict[Stopped, str] = {
+    "time": "the time was up",
+    "interrupted": "the model became unavailable in the middle",
+}
+"""Why a turn stopped that may be gone on with later, in words."""
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 """Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
@@ -85,7 +89,7 @@ async def think(
         tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
         nudge: said once if a required call does not come.
         max_rounds: how often the model may be asked.
-        wall_clock_s: seconds in all.
+        wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
         only: narrows the tools by name.
 
     Raises:
@@ -97,7 +101,9 @@ async def think(
     session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, list(messages))
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
-        stopped = await session.round(deadline - clock.monotonic())
+        if clock.monotonic() >= deadline:
+            return session.thought("time")
+        stopped = await session.round()
         if stopped:
             return session.thought(stopped)
     return session.thought("rounds")
@@ -124,13 +130,10 @@ class _Session:
     replied: set[str] = field(default_factory=set)
     mistakes: set[tuple[str, str, str]] = field(default_factory=set)
 
-    async def round(self, seconds: float) -> Stopped | None:
-        """Ask once, within `seconds`, and run what is asked for: why to stop, if so."""
+    async def round(self) -> Stopped | None:
+        """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
         try:
-            async with asyncio.timeout(seconds):
-                result = await self._ask()
-        except TimeoutError:
-            return "time"
+            result = await self._ask()
         except Transient:
             if self.calls:
                 return "interrupted"

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from adapters.atproto.types import Actor
 from common.clock import Clock
 from common.constants import SESSION_RETRY_DELAYS_MS
 from common.errors import Auth, Fatal, SoulError, Transient
@@ -15,12 +16,13 @@ from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
 from modules.bluesky.expression import Expression
-from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, OutboxLoop, SessionLoop, warm_up
+from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, NotificationLoop, OutboxLoop, SessionLoop, warm_up
 from modules.boot_keeper import BootContext
 from modules.console import Console
 from modules.control import Control
 from modules.control_watch import ControlLoop
 from modules.home import Home, HomeLock
+from modules.home_account import settle_account
 from modules.journal.types import Entry
 from modules.owner import OwnerTalk
 from modules.prompt.prompter import Prompter
@@ -28,6 +30,7 @@ from modules.safe_start import note_start
 from modules.scheduler.scheduler import Scheduler
 from modules.sessions.archivist import Archivist
 from modules.sessions.loop import SessionLoop as TalksLoop
+from modules.sessions.owner_inbox import OwnerInbox
 from modules.space.life import SpaceLife
 from modules.status import StatusBoard
 from modules.thinker import Thinker
@@ -65,10 +68,12 @@ class App:
     space: SpaceLife
     notices: tuple[str, ...]
 
-    async def wake(self) -> None:
+    async def wake(self, *, read_first: bool = False) -> None:
         """Log in, ask whether we may act, say openly what we are, and read our own feed.
 
-        Raises `Auth` or `Fatal`; waits out what is only briefly down.
+        With `read_first`, notifications are read right after the login: each other request waits its turn.
+
+        Raises `Auth`, or `Fatal` (also where the home is another account's); waits out what is only briefly down.
         """
         rails = self.rails
         await self.control_watch.tell()
@@ -76,11 +81,23 @@ class App:
         await rails.knowledge.wake()
         await self.archivist.finish_prepared()
         await self.boot_context.read()
-        await _log_in(rails)
+        account = await _log_in(rails)
+        await settle_account(
+            rails.database, rails.journal, rails.clock, account=account, timezone=rails.settings.soul_timezone
+        )
+        if read_first:
+            await self.awareness.read_first()
         await self.scheduler.run_guarded(self.control_watch.name)
         await rails.surroundings.learn()
-        await warm_up(atproto=rails.atproto, outbox=rails.outbox, expression=self.expression, journal=rails.journal)
-        await rails.journal.record(Entry("life", "start", f"Rhythm: {self.scheduler.describe_intervals()}", line="sys"))
+        await warm_up(
+            atproto=rails.atproto,
+            outbox=rails.outbox,
+            expression=self.expression,
+            journal=rails.journal,
+            timezone=rails.settings.soul_timezone,
+        )
+        rhythm = {"rhythm": self.scheduler.describe_intervals()}
+        await rails.journal.record(Entry("life", "start", "Awake", line="sys", data=rhythm))
 
     async def run(self, ended: asyncio.Event) -> None:
         """Live until `ended` is set. Raises the `Fatal` that ended it otherwise."""
@@ -178,7 +195,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
     )
 
     async def situation() -> str:
-        return spoken_situation(await facts.gather())
+        return spoken_situation(await facts.gather(), rails.settings.soul_timezone)
 
     watch = control_watch(rails)
     scheduler = Scheduler(
@@ -190,6 +207,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
             HeartbeatLoop(rails.journal, situation, lambda: lives.tidy(rails)),
             TalksLoop(rails.knowledge.sessions, lives.archivist, rails.clock, speed=rails.settings.soul_speed),
             lives.awareness,
+            NotificationLoop(lives.awareness),
             ExpressionLoop(rails.pace, lives.expression),
             lives.promises.loop,
             lives.space.loop,
@@ -215,6 +233,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         skills=rails.skills,
         thinker=lives.thinker,
         sessions=rails.knowledge.sessions,
+        inbox=OwnerInbox(rails.database, rails.knowledge.sessions, rails.clock, rails.redactor),
         archivist=lives.archivist,
         commissioning=rails.knowledge.commissioning,
         attention=rails.attention,
@@ -243,13 +262,17 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
     )
 
 
-async def _log_in(rails: Rails) -> None:
+async def _log_in(rails: Rails) -> Actor:
     delays = iter((*SESSION_RETRY_DELAYS_MS, *SESSION_RETRY_DELAYS_MS[-1:] * _MORE_TRIES))
+    notice = ""
     while True:
         result = await rails.atproto.authenticate()
+        if rails.atproto.session_notice != notice:
+            notice = rails.atproto.session_notice
+            await rails.journal.record(Entry("error", "start", notice, line="error"))
         if not isinstance(result, Err):
             await rails.journal.record(Entry("life", "start", f"On Bluesky as @{result.data.handle}", line="done"))
-            return
+            return result.data
         if result.kind in {"auth", "invalid", "not_found"}:
             raise Auth(
                 f"Bluesky refuses the login of {rails.settings.agent_bluesky_username}: {result.error}",

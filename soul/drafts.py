@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,45 +14,76 @@ from modules.outbox.story import SHORT_ID_CHARS
 from modules.outbox.types import Intent
 
 _LIST_CHARS = 80
+_RECEIVED = """
+SELECT json_extract(payload, '$.author.handle'), json_extract(payload, '$.text') FROM pending_notifications
+WHERE uri = ? AND json_valid(payload)
+"""
 
 
-def list_lines(drafts: Sequence[Intent], now: datetime, timezone: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The post that an act answers, as it was received."""
+
+    handle: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An act that waits, and what it answers, None if that never came as a notification."""
+
+    intent: Intent
+    answers: Answered | None = None
+
+
+def with_answered(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
+    """Each act with the post that it answers or likes."""
+    return [Draft(intent, _answered(connection, intent)) for intent in intents]
+
+
+def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
     """One line for each."""
     if not drafts:
         return ["Nothing waits for your yes"]
-    return [_line(intent, now, timezone) for intent in drafts]
+    return [_line(draft, now, timezone) for draft in drafts]
 
 
-def numbered_lines(drafts: Sequence[Intent], now: datetime, timezone: str) -> list[str]:
+def numbered_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
     """The same, numbered from 1 where there are any."""
     lines = list_lines(drafts, now, timezone)
     return [f"{number:>2}  {line}" for number, line in enumerate(lines, start=1)] if drafts else lines
 
 
-def full_lines(intent: Intent, now: datetime, timezone: str) -> list[str]:
-    """All there is to know before saying yes or no."""
+def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
+    """All there is to know before saying yes or no; what it answers stands before its own words."""
+    intent = draft.intent
     until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     lines = [
         f"{intent.kind} {intent.id}",
         f"  waits because {intent.error}",
         f"  since {_time(intent.created_at, timezone)}, {until}",
     ]
+    if draft.answers:
+        lines.append(f"  to     @{draft.answers.handle}, who wrote:")
+        lines += [f"           {line}" for line in draft.answers.text.splitlines()]
     if intent.target:
-        lines.append(f"  to     {intent.target}")
-    if intent.cause_id:
+        lines.append(f"  {'post  ' if draft.answers else 'to    '} {intent.target}")
+    if intent.cause_id and intent.cause_id != intent.target:
         lines.append(f"  cause  {intent.cause_id}")
     if text := _text(intent):
         lines += ["", *(f"  {line}" for line in text.splitlines())]
     return lines
 
 
-def as_json(intent: Intent, now: datetime) -> dict[str, Any]:
+def as_json(draft: Draft, now: datetime) -> dict[str, Any]:
     """The same for programs, in the camelCase of the status file."""
+    intent = draft.intent
     return {
         "id": intent.id,
         "state": intent.state,
         "kind": intent.kind,
         "target": intent.target,
+        "answers": {"handle": draft.answers.handle, "text": draft.answers.text} if draft.answers else None,
         "cause": intent.cause_id,
         "text": _text(intent),
         "why": intent.error,
@@ -60,11 +93,21 @@ def as_json(intent: Intent, now: datetime) -> dict[str, Any]:
     }
 
 
-def _line(intent: Intent, now: datetime, timezone: str) -> str:
+def _line(draft: Draft, now: datetime, timezone: str) -> str:
+    intent = draft.intent
+    whom = f" to @{draft.answers.handle}" if draft.answers else ""
     until = "expired" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     what = " ".join(_text(intent).split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<18}  {intent.kind}: {shown}  ({intent.error})"
+    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<22}  {intent.kind}{whom}: {shown}  ({intent.error})"
+
+
+def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:
+    for uri in filter(None, (intent.target, intent.cause_id)):
+        row = connection.execute(_RECEIVED, (uri,)).fetchone()
+        if row is not None:
+            return Answered(str(row[0] or "?"), str(row[1] or ""))
+    return None
 
 
 def _text(intent: Intent) -> str:
@@ -73,4 +116,4 @@ def _text(intent: Intent) -> str:
 
 
 def _time(moment: str, timezone: str) -> str:
-    return f"{local(parse_iso(moment), timezone):%a %H:%M}"
+    return f"{local(parse_iso(moment), timezone):%Y-%m-%d %H:%M}"

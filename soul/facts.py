@@ -11,7 +11,7 @@ from typing import Any
 from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
-from common.clock import Clock, iso
+from common.clock import Clock, iso, local, parse_iso
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.expression import Expression
 from modules.bluesky.state import PendingPosts
@@ -32,7 +32,8 @@ SELECT (SELECT count(*) FROM intents WHERE kind = 'post' AND state IN {_ALIVE}),
        (SELECT count(*) FROM intents WHERE kind = 'like' AND state IN {_ALIVE}),
        (SELECT count(*) FROM journal WHERE kind = 'decision' AND loop = 'awareness'
                AND json_extract(data, '$.act') IN ('stay_silent', 'skipped', 'dropped')),
-       (SELECT count(*) FROM intents WHERE state IN ('pending', 'sending'))
+       (SELECT count(*) FROM intents WHERE state IN ('pending', 'sending')),
+       (SELECT count(*) FROM owner_messages)
 """  # noqa: S608 - only our own words are put in
 
 
@@ -84,6 +85,7 @@ class Facts:
             "counts": {"posts": counts[0], "replies": counts[1], "likes": counts[2], "silences": counts[3]},
             "pendingNotifications": await self.pending.count(),
             "pendingIntents": counts[4],
+            "ownerMessages": counts[5],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
             "modelBudget": self._spent(report),
@@ -118,21 +120,32 @@ class Facts:
         }
 
 
-def spoken_situation(facts: dict[str, Any]) -> str:
+def spoken_situation(facts: dict[str, Any], timezone: str = "") -> str:
     """The same as one line of prose, for the heartbeat and the owner's turns."""
     counts = facts["counts"]
     budget, tokens, held = facts["budget"], facts["modelBudget"]["tokens"], len(facts["drafts"])
     return (
         f"{counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
         f"{counts['silences']} silences; "
-        f"{facts['pendingNotifications']} posts waiting to be met, {facts['pendingIntents']} acts on their way out, "
+        f"{facts['pendingNotifications']} posts to answer, {facts['pendingIntents']} acts on their way out, "
         f"{held} waiting for the owner's yes; "
-        f"next thought {facts['nextExpressionAt'] or 'not planned'}; "
-        f"Bluesky budget {budget['remaining']}/{budget['limit']}; "
-        f"tokens of today {tokens['used']:.0f}/{tokens['cap']:.0f}; {_company(facts['room'])}"
+        f"next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
+        f"{_requests(budget)}; "
+        f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
         f"; {len(facts['promises'])} promises to keep"
         + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
     )
+
+
+def _planned(at: str | None, timezone: str) -> str:
+    return f"at {local(parse_iso(at), timezone):%Y-%m-%d %H:%M}" if at else "not planned"
+
+
+def _requests(budget: dict[str, Any]) -> str:
+    """How many requests Bluesky still takes; before the first answer that is not known."""
+    if budget["remaining"] is None or budget["limit"] is None:
+        return "requests to Bluesky not counted yet"
+    return f"{budget['remaining']:,} of {budget['limit']:,} requests to Bluesky left"
 
 
 def _company(room: dict[str, Any]) -> str:

@@ -224,6 +224,7 @@ def _awareness(
         owner_did=rails.me.owner_did,
         standing=rails.control.standing,
         on_replied=partial(note_promises, rails, promises),
+        attention=rails.attention,
     )
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from adapters.space.discovery import discover_space
-from adapters.space.types import Event
+from adapters.space.types import OWNS_ADDRESSED, Event
 from common.clock import Clock
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.result import ApiResult
@@ -29,8 +29,8 @@ from modules.service_health import ServiceHealth
 from modules.space.lines import SpaceLines
 from soul.way_out import way_to
 
-_CAPABILITIES = ("social", "github", "code")
-_SOCIAL = ("social",)
+_CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
+_SOCIAL = ("social", OWNS_ADDRESSED)
 _LOOP = "space"
 _DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 

@@ -16,7 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common.clock import Clock, local, spoken
+from common.constants import TEXT_MAX_BYTES
 from common.errors import PolicyBlocked, Transient
+from common.files import read_bounded
 from common.redact import Redactor
 from common.settings import Settings
 from modules import commissioning
@@ -292,7 +294,7 @@ def _fill(home: Home, scratch: Home) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_bounded(path, TEXT_MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise Transient(f"{path.name} cannot be read") from error
 

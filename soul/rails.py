@@ -11,6 +11,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.web.client import WebClient
 from common.clock import Clock, local
+from common.constants import ATPROTO_MAX_ANSWER_BYTES
 from common.pace import Pace
 from common.redact import Redactor
 from common.settings import Settings
@@ -29,6 +30,7 @@ from modules.identity import Identity, Me
 from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.usage import UsageLog
+from modules.lost_ledger import count_again
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import IntentKind, Pacing
 from modules.scheduler.attention import Attention
@@ -96,13 +98,13 @@ async def lay_rails(
     today = f"{local(clock.now(), settings.soul_timezone):%Y-%m-%d}"
     ensure_self(home, template=template("SELF.md"), agent_name=settings.agent_name, today=today)
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await Database.open(home.database, MIGRATIONS, signs=home.signs_of_life())
     stack.push_async_callback(database.close)
     redactor = Redactor(settings.secrets)
     journal = Journal(database, console, clock, redactor)
     control = Control(home.memory)
     health = ServiceHealth(clock, skills=skills, console=console, timezone=settings.soul_timezone)
-    to_bluesky = way_to(settings.atproto_service_url, settings)
+    to_bluesky = way_to(settings.atproto_service_url, settings, max_bytes=ATPROTO_MAX_ANSWER_BYTES)
     web = WebClient(to_bluesky())
     stack.push_async_callback(web.aclose)
     atproto = Atproto(
@@ -141,16 +143,20 @@ async def lay_rails(
         social_only=social_only,
     )
     etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
+    approval_rule = ApprovalRule(settings.soul_approval, world.circle)
     outbox = Outbox(
         database=database,
         journal=journal,
         clock=clock,
         couriers={**dict.fromkeys(_KINDS, BlueskyCourier(atproto)), **outside.couriers()},
         pacing=_pacing(pace),
-        rules=(SecretScan(redactor), etiquette, ApprovalRule(settings.soul_approval, world.circle)),
+        rules=(SecretScan(redactor), etiquette, approval_rule),
         gates=(control.gate, outside.to_room.gate, etiquette.gate),
+        at_departure=(approval_rule.at_departure,),
         own_did=lambda: atproto.did,
     )
+    lost = await count_again(database, home, clock, model=settings.ai_gateway_model, timezone=settings.soul_timezone)
+    database.notice = "; ".join(filter(None, (database.notice, lost)))
     budget = await open_budget(settings, database=database, journal=journal, clock=clock)
     keeping = open_keeping(settings, home, database=database, health=health, console=console, clock=clock, stack=stack)
     gateway = LLMGateway(
@@ -162,13 +168,14 @@ async def lay_rails(
         console=console,
         wall=budget,
         redactor=redactor,
-        on_usage=UsageLog(home.memory / "llm-usage.jsonl", clock).note,
+        on_usage=UsageLog(home.usage_log, clock).note,
         on_measured=keeping.estimator.learn,
         on_outcome=partial(keeping.health.note, "model"),
         cache_key=settings.agent_name,
         hydrate=keeping.hydrate,
         vision=settings.ai_gateway_vision,
         transport=way_to(settings.ai_gateway_base_url, settings),
+        idle_timeout_s=settings.ai_gateway_idle_timeout_s,
     )
     stack.push_async_callback(gateway.aclose)
     me = Me(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from modules.commitments.types import QueuedCommitment
 from modules.prompt.prompter import Prompter
 from modules.scheduler.scheduler import Scheduler
 from modules.space.experience import Experiences
+from modules.space.first_look import FirstLook
 from modules.space.intents import HostIntents
 from modules.space.judge import EchoJudge
 from modules.space.life import Services, SpaceLife, move_into_space
@@ -27,7 +29,7 @@ def build_space(
     rails: Rails, promises: Promises, *, prompter: Prompter, thinker: Thinker, social_only: bool
 ) -> SpaceLife:
     """Put it together, and let it introduce itself whenever it comes into a room."""
-    verdicts, zone = Verdicts(rails.gateway, rails.skills), rails.settings.soul_timezone
+    verdicts, zone = Verdicts(rails.gateway, rails.skills, rails.clock), rails.settings.soul_timezone
 
     def vouched() -> bool:
         return bool(rails.settings.space_url) or is_on_this_machine(rails.outside.room.url)
@@ -41,7 +43,8 @@ def build_space(
             queue=promises.queue,
             voice=promises.voice,
             intents=HostIntents(verdicts, rails.journal),
-            judge=EchoJudge(verdicts, rails.journal),
+            judge=EchoJudge(verdicts, rails.journal, rails.clock),
+            first_look=FirstLook(replace(verdicts, timeout_s=rails.settings.ai_gateway_idle_timeout_s)),
             prompter=prompter,
             thinker=thinker,
             skills=rails.skills,
@@ -71,6 +74,7 @@ def build_space(
 
     promises.loop.keeper.on_kept = kept
     promises.loop.keeper.knows_room = knows_room
+    promises.loop.keeper.was_heard = rails.outside.to_room.was_heard
     promises.queue.on_abandoned = space.participation.given_up
     rails.self_keeper.on_changed = space.presenter.introduce
     rails.outside.doorway.on_joined = space.presenter.introduce

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from adapters.atproto.public import PublicRepos
 from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.web.transport import MAX_BYTES, WebTransport
 from common.clock import Clock
 from common.constants import ATPROTO_READ_TIMEOUT_S
 from common.result import ApiResult, Err, Ok
@@ -16,9 +16,9 @@ _JSON = ("application/json", "application/did+ld+json", "application/did+json")
 _MAX_DOCUMENT_BYTES = 1_000_000
 
 
-def way_to(service_url: str, settings: Settings) -> Callable[[], WebTransport]:
-    """Makes what the requests of one client travel by; the client closes what it made."""
-    return lambda: WebTransport(allow=(service_url,), private_ok=settings.soul_allow_private_net)
+def way_to(service_url: str, settings: Settings, *, max_bytes: int = MAX_BYTES) -> Callable[[], WebTransport]:
+    """Makes what the requests of one client travel by; the client closes what it made. An answer has `max_bytes`."""
+    return lambda: WebTransport(allow=(service_url,), private_ok=settings.soul_allow_private_net, max_bytes=max_bytes)
 
 
 def public_repos(web: WebClient, settings: Settings, clock: Clock) -> PublicRepos:

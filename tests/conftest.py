@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.exploration import EXPLORE, examples
 from tests.living import World, clean_environment, open_world
 
 # NOTE(self): how fast examples come depends on what else the machine does; what they show does not.
-settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "project",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not EXPLORE,
+    database=None,
+    max_examples=examples(100),
+    print_blob=True,
+)
 settings.load_profile("project")
 
 
@@ -20,6 +30,13 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own settings must not reach the SOULs of a test."""
     for name in list(clean_environment()):
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _own_chance(request: pytest.FixtureRequest) -> None:
+    """What a test draws from the global generator is the same in every run."""
+    if not EXPLORE:
+        random.seed(request.node.nodeid)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from common.files import write_atomic
 from common.settings import Settings, load_settings
 from modules.console import SilentConsole
@@ -22,6 +22,7 @@ from modules.journal.types import StoredEntry
 from soul.app import App, open_soul
 from soul.commands.init import fill_env
 from soul.resources import template
+from tests.patience import HANG_S
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -147,7 +148,7 @@ class Life:
         await self.app.scheduler.run_guarded("awareness")
         await self.send()
 
-    async def send(self, within_s: float = 10) -> None:
+    async def send(self, within_s: float = HANG_S) -> None:
         """Let out all that waits."""
         for _ in range(round(within_s / 0.02)):
             await self.app.rails.outbox.deliver_due()
@@ -163,11 +164,11 @@ class Life:
 
 
 @asynccontextmanager
-async def awake(home: Home, **more: bool) -> AsyncIterator[Life]:
+async def awake(home: Home, *, clock: Clock | None = None, **more: bool) -> AsyncIterator[Life]:
     """The SOUL of `home`, logged in; its loops are run by the test."""
     console = SilentConsole()
     async with open_soul(
-        settings_of(home), home, console=console, clock=SystemClock(), rng=random.Random(1), **more
+        settings_of(home), home, console=console, clock=clock or SystemClock(), rng=random.Random(1), **more
     ) as app:
         await app.wake()
         yield Life(app, console)

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from tests.patience import HANG_S
+
 
 @dataclass
 class Ended:
@@ -27,7 +29,7 @@ class Ended:
         return [line for line in self.output.splitlines() if line.startswith("  →")]
 
 
-async def soul(*arguments: str, seconds: float = 30) -> Ended:
+async def soul(*arguments: str, seconds: float = HANG_S) -> Ended:
     """Run the program to its end."""
     async with started(*arguments) as process:
         output, _ = await asyncio.wait_for(process.communicate(), seconds)
@@ -58,7 +60,7 @@ async def started(
             await process.wait()
 
 
-async def until(process: Process, words: str, seconds: float = 20) -> str:
+async def until(process: Process, words: str, seconds: float = HANG_S) -> str:
     """Read the output until a line with `words`."""
     assert process.stdout is not None
     seen = ""
@@ -70,9 +72,9 @@ async def until(process: Process, words: str, seconds: float = 20) -> str:
     raise AssertionError(f"never said {words!r}:\n{seen}")
 
 
-def one_clear_line(ended: Ended, *words: str) -> None:
-    """The program ended with code 1, one complaint with these words, one remedy, and no traceback."""
-    assert ended.code == 1, ended.output
+def one_clear_line(ended: Ended, *words: str, code: int = 1) -> None:
+    """The program ended with `code`, one complaint with these words, one remedy, and no traceback."""
+    assert ended.code == code, ended.output
     assert len(ended.complaints) == 1, ended.output
     assert len(ended.remedies) == 1, ended.output
     assert "Traceback" not in ended.output

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 from common.clock import Clock, SystemClock
+from town import passing_by
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.values import Account
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
+from town.listening import Listeners
 from town.mind.gateway import GatewayMind
 from town.mind.scripted import ScriptedMind
 from town.mind.service import model_app
@@ -104,7 +106,11 @@ async def open_town(
         now = time.now()
         return [read_status(resident.handle, homes / resident.name / _STATUS_FILE, now) for resident in residents]
 
+    def ready() -> list[str]:
+        return [one.handle for one in status() if one.awake and not one.life.get("standing", {}).get("paused")]
+
     known = {resident.name: Known(resident.handle, resident.display_name) for resident in residents}
+    known[passing_by.NAME] = Known(passing_by.HANDLE, passing_by.NAME)
     github, repo, tokens = _github(residents, time)
     async with AsyncExitStack() as stack:
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
@@ -117,6 +123,7 @@ async def open_town(
             avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
             controls=controls,
             room=RoomOnPage(room.view, room.server, github_url, repo.full_name),
+            listen=Listeners(residents, ready).choose,
         )
         page_url = await stack.enter_async_context(serve(page, port=port))
         atproto_url = await stack.enter_async_context(serve(atproto_app(network)))

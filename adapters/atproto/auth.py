@@ -10,7 +10,7 @@ import asyncio
 import json
 
 from adapters.atproto.errors import CALL_ERRORS, to_err
-from adapters.atproto.sdk import AsyncClient
+from adapters.atproto.sdk import AsyncClientBase
 from adapters.atproto.session import (
     LOGINS_PER_DAY,
     Session,
@@ -38,7 +38,7 @@ class SessionKeeper:
     def __init__(
         self,
         *,
-        client: AsyncClient,
+        client: AsyncClientBase,
         file: SessionFile,
         service_url: str,
         identifier: str,
@@ -66,6 +66,11 @@ class SessionKeeper:
     def server(self) -> str:
         """Base URL of the server that answers our requests: the one that holds our data, once it is known."""
         return self.session.pds if self.session else self._service_url
+
+    @property
+    def notice(self) -> str:
+        """A line for the owner if the stored session could not be read; "" if it could."""
+        return self._file.notice
 
     def headers(self) -> dict[str, str]:
         """The authorization of a request; none before login."""

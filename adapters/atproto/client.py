@@ -74,6 +74,11 @@ class Atproto(Writer):
         ensured = await self.ensure_session_or_reauth(margin_s=SESSION_EXPIRY_MARGIN_S)
         return ensured if isinstance(ensured, Err) else Ok(Actor(self.did, self.handle))
 
+    @property
+    def session_notice(self) -> str:
+        """A line for the owner if the stored session could not be read and was set aside; "" if it could."""
+        return self._xrpc.keeper.notice
+
     async def ensure_valid_session(self) -> bool:
         """Whether there is a session that works, refreshed if need be; never logs in."""
         return await self._xrpc.keeper.refresh_if_expired()

@@ -7,7 +7,7 @@ make it what it is, is left out; neither takes the rest of the page down.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from adapters.atproto.types import (
@@ -24,20 +24,34 @@ from adapters.atproto.types import (
     ThreadNode,
 )
 from common.clock import parse_iso
+from common.constants import POST_MAX_BYTES, PROFILE_BIO_MAX_BYTES
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 BOT_LABEL = "bot"
 MOST_PICTURES = 4
+MAX_DISPLAY_NAME_CHARS = 640
+MAX_ALT_CHARS = 2_000
+_MAX_NAME_CHARS = 8_192
+_MAX_LINK_CHARS = 2_048
+_MAX_LINKS = 32
+_MAX_LABELS = 64
+_MAX_COUNT = 2**53
 _IMAGES = "app.bsky.embed.images"
 _MEDIA = (_IMAGES, "app.bsky.embed.video", "app.bsky.embed.gallery")
 
 
 def text_of(source: Json, key: str) -> str:
-    """A string field; "" if it is none."""
+    """A string field; "" if it is none, or longer than any name, address or token is."""
     value = source.get(key)
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value, str) and len(value) <= _MAX_NAME_CHARS else ""
+
+
+def prose_of(source: Json, key: str, most_chars: int) -> str:
+    """A string field that somebody wrote, cut where it is longer than the network's own programs let it be."""
+    value = source.get(key)
+    return value[:most_chars] if isinstance(value, str) else ""
 
 
 def object_of(source: Json, key: str) -> Json:
@@ -48,7 +62,12 @@ def object_of(source: Json, key: str) -> Json:
 
 def items_of(source: Json, key: str, convert: Callable[[Json], T | None]) -> tuple[T, ...]:
     """A list field, item by item; what is no object or cannot be converted is left out."""
-    converted = (convert(item) for item in _objects(source, key))
+    return each(_objects(source, key), convert)
+
+
+def each(items: Iterable[object], convert: Callable[[Json], T | None]) -> tuple[T, ...]:
+    """Items of a list; what is no object or cannot be converted is left out."""
+    converted = (convert(item) for item in items if isinstance(item, dict))
     return tuple(item for item in converted if item is not None)
 
 
@@ -60,7 +79,7 @@ def actor(view: Json) -> Actor | None:
     return Actor(
         did=did,
         handle=text_of(view, "handle"),
-        display_name=text_of(view, "displayName"),
+        display_name=prose_of(view, "displayName", MAX_DISPLAY_NAME_CHARS),
         avatar=text_of(view, "avatar") or None,
         is_bot=any(_calls_itself_a_bot(label, did) for label in _objects(view, "labels")),
     )
@@ -75,12 +94,12 @@ def profile(view: Json) -> Profile | None:
         did=who.did,
         handle=who.handle,
         display_name=who.display_name,
-        description=text_of(view, "description"),
+        description=prose_of(view, "description", PROFILE_BIO_MAX_BYTES),
         avatar=who.avatar,
         followers_count=_count(view, "followersCount"),
         follows_count=_count(view, "followsCount"),
         posts_count=_count(view, "postsCount"),
-        labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val"))),
+        labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val")))[:_MAX_LABELS],
         created_at=text_of(view, "createdAt"),
     )
 
@@ -101,7 +120,7 @@ def post(view: Json) -> Post | None:
         uri=ref.uri,
         cid=ref.cid,
         author=author,
-        text=text_of(record, "text"),
+        text=prose_of(record, "text", POST_MAX_BYTES),
         created_at=text_of(record, "createdAt"),
         indexed_at=text_of(view, "indexedAt"),
         reply=_reply(record),
@@ -133,7 +152,7 @@ def notification(item: Json) -> Notification | None:
         cid=ref.cid,
         author=author,
         reason=reason,
-        text=text_of(record, "text"),
+        text=prose_of(record, "text", POST_MAX_BYTES),
         created_at=text_of(record, "createdAt"),
         indexed_at=text_of(item, "indexedAt"),
         is_read=item.get("isRead") is True,
@@ -200,7 +219,7 @@ def _links(record: Json) -> tuple[str, ...]:
     features = (feature for facet in _objects(record, "facets") for feature in _objects(facet, "features"))
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
-    return tuple(dict.fromkeys(uri for uri in uris if uri))
+    return tuple(dict.fromkeys(uri for uri in uris if 0 < len(uri) <= _MAX_LINK_CHARS))[:_MAX_LINKS]
 
 
 def _pictures(record: Json, view: Json) -> tuple[Picture, ...]:
@@ -214,7 +233,7 @@ def _pictures(record: Json, view: Json) -> tuple[Picture, ...]:
 
 def _picture(uploaded: Json, shown: Json) -> Picture:
     file = blob(object_of(uploaded, "image")) or Blob("", "", 0)
-    alt = text_of(shown, "alt") or text_of(uploaded, "alt")
+    alt = prose_of(shown, "alt", MAX_ALT_CHARS) or prose_of(uploaded, "alt", MAX_ALT_CHARS)
     return Picture(alt, text_of(shown, "fullsize"), file.cid, file.mime_type, file.size)
 
 
@@ -235,4 +254,4 @@ def _objects(source: Json, key: str) -> list[Json]:
 
 def _count(source: Json, key: str) -> int:
     value = source.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_COUNT else 0

@@ -14,7 +14,8 @@ import httpx
 
 from adapters.atproto.rate_limit import retry_after_s
 from adapters.atproto.sdk import AtProtocolError, InvokeTimeoutError, RequestErrorBase
-from adapters.atproto.types import ServiceErr
+from adapters.atproto.types import ServiceErr, UnreadableErr
+from adapters.web.transport import TooLarge
 from common.result import Err, ErrKind
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
@@ -57,6 +58,14 @@ class Failure(Exception):
         self.err = err
 
 
+class Unreadable(ValueError):
+    """An answer that is no JSON; `cursor` of the next page, as far as it could be found."""
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__("the answer is no JSON")
+        self.cursor = cursor
+
+
 # What a call raises for what the world did: the SDK, its HTTP client, its JSON parser, and our own chokepoint.
 CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, ValueError, Failure)
 
@@ -94,10 +103,12 @@ def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
         if isinstance(cause, httpx.UnsupportedProtocol):
             return Err(f"{what}: {cause}"[:_MAX_MESSAGE_CHARS], kind="invalid")
         return Err(f"{what}: no connection to the service", kind="transient")
-    if isinstance(error, InvokeTimeoutError):
-        return Err(f"{what}: no answer in time", kind=unanswered)
-    lost = isinstance(error, RequestErrorBase | httpx.HTTPError)
-    return Err(f"{what}: {'the connection was lost' if lost else 'the answer could not be read'}", kind=unanswered)
+    if isinstance(error, RequestErrorBase | httpx.HTTPError) and not isinstance(error, TooLarge):
+        late = isinstance(error, InvokeTimeoutError)
+        return Err(f"{what}: {'no answer in time' if late else 'the connection was lost'}", kind=unanswered)
+    told = "the answer is too large" if isinstance(error, TooLarge) else "the answer could not be read"
+    cursor = error.cursor if isinstance(error, Unreadable) else ""
+    return UnreadableErr(f"{what}: {told}", kind=unanswered, cursor=cursor)
 
 
 def _answered(error: RequestErrorBase, *, what: str, unanswered: ErrKind, now: datetime) -> Err:

@@ -6,7 +6,6 @@ account's document says which server it is, and that one is asked. Lives in memo
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode, urlparse
@@ -15,6 +14,7 @@ from adapters.atproto import convert
 from adapters.atproto.convert import Json
 from adapters.atproto.types import Record
 from common.clock import Clock
+from common.lenient_json import parse
 from common.result import ApiResult, Err, Ok
 
 Fetch = Callable[[str], Awaitable[ApiResult[bytes]]]
@@ -106,8 +106,8 @@ class PublicRepos:
         if isinstance(fetched, Err):
             return fetched
         try:
-            data = json.loads(fetched.data)
-        except (ValueError, RecursionError):
+            data = parse(fetched.data)
+        except ValueError:
             data = None
         return Ok(data) if isinstance(data, dict) else Err("the answer is no JSON object", kind="transient")
 

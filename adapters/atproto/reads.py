@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
 from adapters.atproto.handles import HandleCache
+from adapters.atproto.paging import RawPage, read_page
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.thread import resolve_reply_refs
 from adapters.atproto.types import (
@@ -22,6 +24,7 @@ from adapters.atproto.types import (
     ServiceErr,
     StrongRef,
     ThreadNode,
+    UnreadableErr,
 )
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
@@ -35,6 +38,8 @@ _MAX_LIMIT = 100
 # NOTE(self): deeper answers exceed the nesting that the JSON parser accepts (200; a reply costs two levels).
 _MAX_DEPTH = 80
 _MAX_PARENTS = 150
+_FEW_PARENTS = 8
+_GONE = frozenset({"app.bsky.feed.defs#notFoundPost", "app.bsky.feed.defs#blockedPost"})
 
 
 class Reader:
@@ -64,7 +69,7 @@ class Reader:
 
     async def get_timeline(self, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
         """What the accounts we follow posted, newest first."""
-        return _feed(await self._xrpc.query("app.bsky.feed.getTimeline", limit=_limit(limit), cursor=cursor))
+        return _feed(await self._page("app.bsky.feed.getTimeline", "feed", limit, cursor))
 
     async def get_author_feed(
         self,
@@ -75,17 +80,17 @@ class Reader:
     ) -> ApiResult[FeedPage]:
         """What an account posted, newest first. `filter` is for example `posts_no_replies`."""
         method = "app.bsky.feed.getAuthorFeed"
-        return _feed(await self._xrpc.query(method, actor=actor, limit=_limit(limit), cursor=cursor, filter=filter))
+        return _feed(await self._page(method, "feed", limit, cursor, actor=actor, filter=filter))
 
     async def get_followers(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[Page]:
         """Who follows an account."""
         method = "app.bsky.graph.getFollowers"
-        return _actors(await self._xrpc.query(method, actor=actor, limit=_limit(limit), cursor=cursor), "followers")
+        return _actors(await self._page(method, "followers", limit, cursor, actor=actor))
 
     async def get_follows(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[Page]:
         """Whom an account follows."""
         method = "app.bsky.graph.getFollows"
-        return _actors(await self._xrpc.query(method, actor=actor, limit=_limit(limit), cursor=cursor), "follows")
+        return _actors(await self._page(method, "follows", limit, cursor, actor=actor))
 
     async def get_notifications(
         self,
@@ -95,27 +100,31 @@ class Reader:
     ) -> ApiResult[NotificationPage]:
         """What happened to us, newest first; with `reasons`, only that."""
         method, wanted = "app.bsky.notification.listNotifications", list(reasons) or None
-        answer = await self._xrpc.query(method, limit=_limit(limit), cursor=cursor, reasons=wanted)
-        if isinstance(answer, Err):
-            return answer
-        found = convert.items_of(answer.data, "notifications", convert.notification)
-        return Ok(NotificationPage(found, _cursor(answer.data), convert.text_of(answer.data, "seenAt") or None))
+        page = await self._page(method, "notifications", limit, cursor, reasons=wanted)
+        if isinstance(page, Err):
+            return page
+        raw = page.data
+        found = convert.each(raw.items, convert.notification)
+        left_out = raw.unreadable + len(raw.items) - len(found)
+        return Ok(NotificationPage(found, raw.cursor, convert.text_of(raw.rest, "seenAt") or None, left_out))
 
     async def get_post_thread(self, uri: str, depth: int = 0, parent_height: int = 100) -> ApiResult[ThreadNode]:
         """A post with `depth` levels of replies and `parent_height` ancestors.
 
-        A post that is gone or blocked is an `Err` of kind `not_found`.
+        A post of which the service says that it is gone or blocked is an `Err` of kind `not_found`; an answer without a
+        thread is `transient`, for it says nothing.
         """
-        answer = await self._xrpc.query(
-            "app.bsky.feed.getPostThread",
-            uri=uri,
-            depth=min(max(depth, 0), _MAX_DEPTH),
-            parentHeight=min(max(parent_height, 0), _MAX_PARENTS),
-        )
+        answer = await self._thread(uri, min(max(depth, 0), _MAX_DEPTH), min(max(parent_height, 0), _MAX_PARENTS))
+        if isinstance(answer, ServiceErr) and not answer.name and answer.kind in {"not_found", "invalid"}:
+            return replace(answer, kind="transient")  # whoever said so, it was not the network
         if isinstance(answer, Err):
             return answer
-        node = convert.thread(convert.object_of(answer.data, "thread"))
-        return Ok(node) if node else Err(f"the post is gone or blocked: {uri}", kind="not_found")
+        view = convert.object_of(answer.data, "thread")
+        if node := convert.thread(view):
+            return Ok(node)
+        if convert.text_of(view, "$type") in _GONE:
+            return Err(f"the post is gone or blocked: {uri}", kind="not_found")
+        return Err(f"the answer holds no thread: {uri}", kind="transient")
 
     async def get_reply_refs(
         self,
@@ -167,12 +176,10 @@ class Reader:
         if not self.did:
             return Err("listing our own records: not logged in", kind="auth")
         method = "com.atproto.repo.listRecords"
-        answer = await self._xrpc.query(
-            method, repo=self.did, collection=collection, limit=_limit(limit), cursor=cursor
-        )
-        if isinstance(answer, Err):
-            return answer
-        return Ok(RecordPage(convert.items_of(answer.data, "records", convert.record), _cursor(answer.data)))
+        page = await self._page(method, "records", limit, cursor, repo=self.did, collection=collection)
+        if isinstance(page, Err):
+            return page
+        return Ok(RecordPage(convert.each(page.data.items, convert.record), page.data.cursor))
 
     async def resolve_handle(self, handle: str) -> ApiResult[str]:
         """The DID of a handle; remembered for a day."""
@@ -182,7 +189,7 @@ class Reader:
         if isinstance(answer, Err):
             return answer
         if not (did := convert.text_of(answer.data, "did")):
-            return Err(f"no DID for {handle}", kind="not_found")
+            return Err(f"the answer holds no DID for {handle}", kind="transient")
         self._handles.remember(handle, did)
         return Ok(did)
 
@@ -195,6 +202,23 @@ class Reader:
             return profile
         self._handles.remember(profile.data.handle, did)
         return Ok(profile.data.handle)
+
+    async def _thread(self, uri: str, depth: int, parents: int) -> ApiResult[Json]:
+        """A thread, or as much of it as can be read: without its replies, then the post alone."""
+        answer: ApiResult[Json] = Ok({})
+        for below, above in dict.fromkeys([(depth, parents), (0, min(parents, _FEW_PARENTS)), (0, 0)]):
+            answer = await self._xrpc.query("app.bsky.feed.getPostThread", uri=uri, depth=below, parentHeight=above)
+            if not isinstance(answer, UnreadableErr):
+                break
+        return answer
+
+    async def _page(
+        self, method: str, key: str, limit: int, cursor: str | None, **params: str | list[str] | None
+    ) -> ApiResult[RawPage]:
+        async def ask(limit: int, cursor: str | None) -> ApiResult[Json]:
+            return await self._xrpc.query(method, limit=limit, cursor=cursor, **params)
+
+        return await read_page(ask, key, min(max(limit, 1), _MAX_LIMIT), cursor)
 
     def rate_limit_status(self) -> RateLimitStatus:
         """The request budget as the last answer told it."""
@@ -212,21 +236,13 @@ def _whole(answer: ApiResult[Json], made: Callable[[Json], T | None], problem: s
     return Err(problem, kind="transient") if value is None else Ok(value)
 
 
-def _feed(answer: ApiResult[Json]) -> ApiResult[FeedPage]:
-    if isinstance(answer, Err):
-        return answer
-    return Ok(FeedPage(convert.items_of(answer.data, "feed", convert.feed_item), _cursor(answer.data)))
+def _feed(page: ApiResult[RawPage]) -> ApiResult[FeedPage]:
+    if isinstance(page, Err):
+        return page
+    return Ok(FeedPage(convert.each(page.data.items, convert.feed_item), page.data.cursor))
 
 
-def _actors(answer: ApiResult[Json], key: str) -> ApiResult[Page]:
-    if isinstance(answer, Err):
-        return answer
-    return Ok(Page(convert.items_of(answer.data, key, convert.actor), _cursor(answer.data)))
-
-
-def _cursor(answer: Json) -> str | None:
-    return convert.text_of(answer, "cursor") or None
-
-
-def _limit(limit: int) -> int:
-    return min(max(limit, 1), _MAX_LIMIT)
+def _actors(page: ApiResult[RawPage]) -> ApiResult[Page]:
+    if isinstance(page, Err):
+        return page
+    return Ok(Page(convert.each(page.data.items, convert.actor), page.data.cursor))

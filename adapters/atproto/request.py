@@ -14,21 +14,26 @@ from typing import Protocol
 
 import httpx
 
-from adapters.atproto.errors import Failure, response_headers, token_refused
+from adapters.atproto.errors import Failure, Unreadable, response_headers, token_refused
 from adapters.atproto.rate_limit import RateBudget, retry_after_s
-from adapters.atproto.sdk import AsyncRequest, InvokeTimeoutError, RequestErrorBase
+from adapters.atproto.sdk import AsyncRequest, InvokeTimeoutError, RequestErrorBase, Response
 from common.clock import Clock
 from common.constants import (
     ATPROTO_CONNECT_TIMEOUT_S,
     ATPROTO_DEFAULT_RETRY_AFTER_S,
     ATPROTO_MAX_RETRY_AFTER_S,
 )
+from common.lenient_json import MOST_NESTING, parse, top_level_text
 from common.result import Err
 
 logger = logging.getLogger(__name__)
 
 _WRITES = "/com.atproto.repo."
 _SERVER_ERROR = 500
+# NOTE(self): a thread is nested by itself: a reply costs two levels, an ancestor one. The SDK's parser bears 200.
+_THREAD = "/app.bsky.feed.getPostThread"
+_MOST_NESTING_OF_THREADS = 190
+_PARSED_HERE_BYTES = 256 * 1024
 
 
 class Renewal(Protocol):
@@ -56,6 +61,12 @@ class TimedRequest(AsyncRequest):
         super().__init__(timeout=timeout, **httpx_options)
         self._client.follow_redirects = False
         self._deadline_s = connect_timeout_s + read_timeout_s
+
+    async def get(self, url: str, *args: object, **kwargs: object) -> Response:
+        return await _read(await self._send_request("GET", url, *args, **kwargs), url)
+
+    async def post(self, url: str, *args: object, **kwargs: object) -> Response:
+        return await _read(await self._send_request("POST", url, *args, **kwargs), url)
 
     async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:
         try:
@@ -147,3 +158,18 @@ class SpacedRequest(TimedRequest):
             self._budget.hold(pause)
             return None
         return pause
+
+
+async def _read(answer: httpx.Response, url: str) -> Response:
+    """The answer with its JSON read, large ones in a thread. Raises `Unreadable`."""
+    content: object = answer.content
+    if "application/json" in answer.headers.get("content-type", "").lower():
+        most = _MOST_NESTING_OF_THREADS if url.endswith(_THREAD) else MOST_NESTING
+        large = len(answer.content) > _PARSED_HERE_BYTES
+        try:
+            read = asyncio.to_thread(parse, answer.content, most_nesting=most) if large else None
+            content = await read if read else parse(answer.content, most_nesting=most)
+        except ValueError as error:
+            raise Unreadable(top_level_text(answer.content, "cursor")) from error
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return Response(success=True, status_code=answer.status_code, content=content, headers=headers)

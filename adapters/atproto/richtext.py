@@ -121,9 +121,11 @@ def _link(match: regex.Match[str], scheme: str) -> Span | None:
 
 def _without_trailing(url: str) -> str:
     """Without the punctuation that belongs to the sentence, a closing bracket only if none opened it."""
-    while url and (url[-1] in _TRAILING or (url[-1] == ")" and url.count(")") > url.count("("))):
-        url = url[:-1]
-    return url
+    end, unopened = len(url), url.count(")") - url.count("(")
+    while end and (url[end - 1] in _TRAILING or (url[end - 1] == ")" and unopened > 0)):
+        end -= 1
+        unopened -= url[end] == ")"
+    return url[:end]
 
 
 def _overlaps(span: Span, others: list[Span]) -> bool:

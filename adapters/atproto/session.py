@@ -1,7 +1,7 @@
 """The session: its tokens, how long they last, and the file (0600) that lets the next process go on with them.
 
 After a crash the file holds the last session stored and the times of the last day's logins, so that a program that
-keeps dying cannot log in without end. A file that cannot be read costs one login, nothing else.
+keeps dying cannot log in without end. A file that cannot be read is set aside and costs one login.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from adapters.atproto.convert import Json, object_of, text_of
-from common.constants import SESSION_EXPIRY_MARGIN_S
-from common.files import write_atomic
+from common.constants import SESSION_EXPIRY_MARGIN_S, TEXT_MAX_BYTES
+from common.files import read_bounded, write_atomic
+from common.state import set_aside
 
 LOGINS_PER_DAY = 20
 _DAY_S = 24 * 3600
@@ -33,6 +36,10 @@ class Session:
     pds: str
 
 
+_TEXTS = TypeAdapter(dict[str, str])
+_SESSION: TypeAdapter[Session | None] = TypeAdapter(Session | None)
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What the file says: a session, if it was for this account, and epoch seconds of the last day's logins."""
@@ -47,7 +54,7 @@ def is_token_expired(jwt: str | None, now: datetime, margin_s: float = SESSION_E
         payload = (jwt or "").split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return now + timedelta(seconds=margin_s) >= datetime.fromtimestamp(claims["exp"], now.tzinfo)
-    except (ValueError, LookupError, TypeError, OverflowError, OSError):
+    except (ValueError, LookupError, TypeError, OverflowError, OSError, RecursionError):
         return True
 
 
@@ -75,22 +82,34 @@ def recent_logins(logins: tuple[float, ...], now: datetime) -> tuple[float, ...]
 
 
 class SessionFile:
-    """The stored session of one account at one service."""
+    """The stored session of one account at one service.
+
+    Attributes:
+        notice: a line for the owner if the file could not be read and was set aside.
+
+    """
 
     def __init__(self, path: Path, *, service_url: str, identifier: str) -> None:
         self._path = path
+        self.notice = ""
         self._owner = {"service": service_url, "identifier": identifier}
 
     def load(self) -> Stored:
-        """What is stored for this account; nothing if the file is absent, unreadable or another account's."""
+        """What is stored for this account; nothing if the file is absent or another account's.
+
+        One that cannot be read is set aside.
+        """
         try:
-            data: Any = json.loads(self._path.read_text(encoding="utf-8"))
-            if {key: data[key] for key in self._owner} != self._owner:
-                return Stored()
-            session = Session(**data["session"]) if data["session"] else None
-            return Stored(session, tuple(float(login) for login in data["logins"]))
-        except (OSError, ValueError, LookupError, TypeError):
+            data: Any = json.loads(read_bounded(self._path, TEXT_MAX_BYTES).decode())
+            owner = _TEXTS.validate_python({key: data[key] for key in self._owner})
+            session = _SESSION.validate_python(data["session"])
+            stored = Stored(session, tuple(float(login) for login in data["logins"]))
+        except FileNotFoundError:
             return Stored()
+        except (OSError, ValueError, LookupError, TypeError, RecursionError, OverflowError):
+            self.notice = f"{self._path.name} cannot be read, so this costs a login; {set_aside(self._path)}"
+            return Stored()
+        return stored if owner == self._owner else Stored()
 
     def save(self, stored: Stored) -> None:
         """Write it, readable by this user only. Raises `StorageError`."""

@@ -158,11 +158,12 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class NotificationPage:
-    """One page of notifications, newest first."""
+    """One page of notifications, newest first; `unreadable` items of it were passed over."""
 
     notifications: tuple[Notification, ...]
     cursor: str | None = None
     seen_at: str | None = None
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +216,10 @@ class ServiceErr(Err):
     """An `Err` with the service's own word for it, for example `RecordNotFound`."""
 
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableErr(Err):
+    """An answer came, but it is no JSON or too large. `cursor` of the next page, as far as it could be found."""
+
+    cursor: str = ""

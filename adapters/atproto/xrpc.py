@@ -14,7 +14,7 @@ from adapters.atproto.convert import Json
 from adapters.atproto.errors import CALL_ERRORS, to_err
 from adapters.atproto.rate_limit import RateBudget
 from adapters.atproto.request import SpacedRequest, TimedRequest
-from adapters.atproto.sdk import AsyncClient, DotDict, Response
+from adapters.atproto.sdk import AsyncClientBase, DotDict, Response
 from adapters.atproto.session import SessionFile
 from common.clock import Clock
 from common.result import ApiResult, Err, ErrKind, Ok
@@ -47,7 +47,7 @@ class Xrpc:
             transport=transport(),
             event_hooks={"response": [self._see_date]},
         )
-        self._auth_client = AsyncClient(service_url, request=auth_request)
+        self._auth_client = AsyncClientBase(service_url, request=auth_request)
         self.keeper = SessionKeeper(
             client=self._auth_client,
             file=SessionFile(session_path, service_url=service_url, identifier=identifier),
@@ -68,7 +68,7 @@ class Xrpc:
             event_hooks={"response": [self._see_date, self._see_budget]},
         )
         request.add_additional_headers_source(self.keeper.headers)
-        self._client = AsyncClient(service_url, request=request)
+        self._client = AsyncClientBase(service_url, request=request)
 
     async def query(self, method: str, **params: str | int | list[str] | None) -> ApiResult[Json]:
         """Ask. Parameters that are None stay out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,8 +18,8 @@ Kind = Literal["issue", "pull", "discussion"]
 HOSTS = ("github.com", "www.github.com")
 _KINDS: dict[str, Kind] = {"issues": "issue", "pull": "pull", "discussions": "discussion"}
 _URL = re.compile(
-    r"(?:(?P<scheme>https?)://)?(?P<host>[\w.-]+(?::\d{1,5})?)/(?P<owner>[\w-]+)/(?P<name>[\w.-]+)"
-    r"/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})(?![\w-])",
+    r"(?:(?P<scheme>https?)://)?(?P<host>(?<![\w.-])[\w.-]{1,253}(?::\d{1,5})?)/(?P<owner>[\w-]{1,100})"
+    r"/(?P<name>[\w.-]{1,100})/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})(?!(?!https?://)[\w-])",
     re.ASCII | re.IGNORECASE,
 )
 _API_NUMBER = re.compile(r"/(?:issues|pulls)/(\d+)/?(?:[?#].*)?")
@@ -63,11 +63,12 @@ def parse_github_url(url: str, *, hosts: Sequence[str] = HOSTS) -> GitHubUrl | N
 
 def extract_github_urls(text: str, *, hosts: Sequence[str] = HOSTS) -> list[GitHubUrl]:
     """All that are named in a text, each thing once, in order."""
-    found = (
-        _from_match(match, hosts)
-        for match in _URL.finditer(text)
-        if not (match.start() and _BEFORE.match(text[match.start() - 1]))
-    )
+    found, end = [], 0
+    for match in _URL.finditer(text):
+        glued = end == match.start() and match["scheme"] is not None
+        if not match.start() or glued or not _BEFORE.match(text[match.start() - 1]):
+            found.append(_from_match(match, hosts))
+        end = match.end()
     return _once(found)
 
 
@@ -96,7 +97,7 @@ def _from_match(found: re.Match[str], hosts: Sequence[str]) -> GitHubUrl | None:
     return GitHubUrl(owner, name, _KINDS[found["kind"].lower()], int(found["number"]), url)
 
 
-def _once(found: Iterator[GitHubUrl | None]) -> list[GitHubUrl]:
+def _once(found: Iterable[GitHubUrl | None]) -> list[GitHubUrl]:
     once: dict[tuple[str, str, Kind, int], GitHubUrl] = {}
     for one in found:
         if one:

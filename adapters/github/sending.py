@@ -20,6 +20,7 @@ from adapters.github.turns import Turn
 from adapters.web.transport import origin_of
 from common.clock import Clock
 from common.constants import GITHUB_RETRY_CEILING_S
+from common.lenient_json import cut_nesting
 from common.result import Err
 
 CONNECT_TIMEOUT_S = 10.0
@@ -146,7 +147,7 @@ class Sender:
             self._tell_health(None)
             raise Failure(error_from_transport(error, what=outgoing.what, write=outgoing.is_write)) from error
         self._tell_health(response.status_code)
-        return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.text)
+        return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, _text_of(response))
 
     def _pause_after(self, answer: Answer) -> float | None:
         """Seconds to wait before a read is repeated; None if it needs no second try. Holds the rest if asked to."""
@@ -161,6 +162,12 @@ class Sender:
         if self._heard:
             ill = status is None or status >= _SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS
             self._heard(not ill, "" if not ill else "no answer" if status is None else f"HTTP {status}")
+
+
+def _text_of(response: httpx.Response) -> str:
+    """The body; what is nested too deep in JSON for a parser is null."""
+    content = cut_nesting(response.content) if "json" in response.headers.get("content-type", "") else response.content
+    return content.decode(response.charset_encoding or "utf-8", errors="replace")
 
 
 def _message(answer: Answer) -> str:

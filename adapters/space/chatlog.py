@@ -7,6 +7,8 @@ cut short at any step is finished by the next start; a torn last line is closed 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -19,10 +21,13 @@ from adapters.space.wire_json import BadJson, parse_json
 from adapters.space.wire_room import encode_entry
 from common.clock import parse_iso_or_none
 from common.constants import SPACE_LOG_ROTATION_MAX_BYTES
-from common.files import storage_error
+from common.errors import StorageError
+from common.files import storage_error, write_atomic
 
 KEPT_PARTS = 5
 _CHUNK_BYTES = 64 * 1024
+_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_ID_BYTES = 16
 
 
 def _to_stderr(message: str) -> None:
@@ -69,6 +74,28 @@ class ChatLog:
         except OSError as error:
             raise storage_error(self.path, error) from error
 
+    def room_id(self) -> str:
+        """The id of the room, made the first time it is asked for and kept beside the record; "" if the disk refuses.
+
+        It stays the same wherever the room listens. An id that cannot be kept would be another one next time, so it is
+        none.
+        """
+        path = self._folder / "room-id"
+        try:
+            kept = path.read_bytes().decode(errors="replace").strip() if path.exists() else ""
+            if _ID.fullmatch(kept):
+                return kept
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = secrets.token_urlsafe(_ID_BYTES)
+            write_atomic(path, f"{made}\n", mode=0o600)
+        except OSError as error:
+            self._complain(error)
+            return ""
+        except StorageError as error:
+            self._report(f"[space log] {error}")
+            return ""
+        return made
+
     def append(self, entry: LogEntry) -> None:
         """Keep one entry. Never raises for what the disk does."""
         line = encode_entry(entry).encode() + b"\n"
@@ -97,10 +124,15 @@ class ChatLog:
 
     # NOTE(self): kept for who is to read on from a time it knows; a joiner gets the recent history instead.
     def get_since(self, timestamp: str, limit: int = 200) -> list[LogEntry]:
-        """Of the last `2 * limit` entries those strictly later than an ISO-8601 time, at most the last `limit`."""
+        """Of the last `2 * limit` entries those strictly later than an ISO-8601 time, at most the last `limit`.
+
+        Nothing is later than a time that cannot be read.
+        """
         since = parse_iso_or_none(timestamp)
+        if since is None:
+            return []
         recent = ((parse_iso_or_none(entry.timestamp), entry) for entry in self.get_recent_history(2 * limit))
-        later = [entry for at, entry in recent if since is None or (at is not None and at > since)]
+        later = [entry for at, entry in recent if at is not None and at > since]
         return later[-limit:] if limit > 0 else []
 
     def close(self) -> None:
@@ -148,7 +180,7 @@ class ChatLog:
 
 def _entry(line: bytes) -> LogEntry | None:
     try:
-        return decode_entry(parse_json(line))
+        return decode_entry(parse_json(line, cut=True))
     except BadJson:
         return None
 

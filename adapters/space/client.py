@@ -115,13 +115,21 @@ class SpaceClient:
         return without_secrets(self._line.url)
 
     @property
+    def room_id(self) -> str:
+        """The id of the room that we are in, or were in last; it moves with the room. "" where the room tells none."""
+        return self._member.room_id
+
+    @property
     def joins(self) -> int:
         """How often we joined a room in this process."""
         return self._member.joins
 
     @property
     def fresh_room(self) -> bool:
-        """Whether the record that came with the latest join held not one word that we knew."""
+        """Whether the latest join led into another room, or one that we do not know again.
+
+        By the room's id, else by its record: not one word in it was known to us.
+        """
         return self._member.heard.fresh_room
 
     async def run(self) -> None:

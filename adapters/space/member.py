@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from adapters.space.member_cycle import Cycle, Step
@@ -23,6 +23,9 @@ from common.clock import Clock
 
 CLOSE_REPLACED: Final = 4002
 CLOSE_INVALID_JOIN: Final = 4003
+CLOSE_NAME_TAKEN: Final = 4004
+UNHEARD_BORNE: Final = 2
+"""So many messages of ours without an echo, one after the other, and the room does not hear us: we come in anew."""
 
 NoticeKind = Literal["info", "warn"]
 
@@ -69,11 +72,14 @@ class Member:
         self._time = RoomTime(agent_id)
         self.outgoing = Outgoing()
         self.joins = 0
+        self.room_id = ""
         self._cycle = Cycle(rng=rng, interval_s=interval_s)
         self._version = version
         self._capabilities = capabilities
         self._shown: tuple[str, ...] | None = None
         self._renewing = False
+        self._unheard = 0
+        self._resume = self._resume_at = ""
         self._clock = clock
         self._notices: list[Notice] = []
         self._refusal = ""
@@ -112,7 +118,11 @@ class Member:
         self._told_errors.clear()
         self._cycle.opened(self._clock.monotonic())
         self._shown = self._able()
-        return [self.frames.join(iso_now(self._clock), version=self._version, capabilities=self._shown)]
+        self._unheard = 0
+        # NOTE(self): a token is for the room that gave it; another one could take our place with it.
+        resume = self._resume if self._resume_at == self._cycle.url else ""
+        at = iso_now(self._clock)
+        return [self.frames.join(at, version=self._version, capabilities=self._shown, resume=resume)]
 
     def renew(self) -> bool:
         """Whether we leave and come in anew: what we can do is no longer what the room was told.
@@ -128,6 +138,9 @@ class Member:
         now = self._clock.monotonic()
         if isinstance(told, PresenceList) and self.status == "connecting":
             self._time.came_in(told, self._clock.now())
+        if isinstance(told, PresenceList) and told.resume:
+            self._resume, self._resume_at = told.resume, self._cycle.url
+            told = replace(told, resume="")
         event = self._time.by_ours(told, self._clock.now())
         self.view.apply(event, now)
         if isinstance(told, History) and isinstance(event, History):
@@ -135,6 +148,7 @@ class Member:
             return event
         self.heard.note(event, getattr(told, "timestamp", ""))
         if isinstance(event, Said) and event.name == self.name:
+            self._unheard = 0
             self.outgoing.heard(event.content)
         elif isinstance(event, Refused):
             self._refused(event, now)
@@ -156,13 +170,19 @@ class Member:
 
     def next_at(self) -> float | None:
         """When `due`, `overdue` or `settle` has something to say, in monotonic seconds; None: not by itself."""
+        if self.is_active and self._is_unheard:
+            return self._clock.monotonic()
         words = self.outgoing.next_at(speaking=self.is_active)
         moments = [moment for moment in (words, self._cycle.deadline) if moment is not None]
         return min(moments, default=None)
 
     def overdue(self) -> bool:
         """Whether to close the connection: the room keeps us waiting for too long, or we come in anew."""
-        return self._renewing or self._cycle.overdue(self._clock.monotonic())
+        return self._renewing or self._is_unheard or self._cycle.overdue(self._clock.monotonic())
+
+    @property
+    def _is_unheard(self) -> bool:
+        return self._unheard >= UNHEARD_BORNE
 
     def ended(self, code: int | None = None, why: str = "", *, refused: bool = False) -> None:
         """The connection is gone, or could not be made.
@@ -175,24 +195,29 @@ class Member:
         """
         was_active = self.is_active
         renewing, self._renewing = self._renewing, False
-        unwanted = refused or code in (CLOSE_REPLACED, CLOSE_INVALID_JOIN)
+        unwanted = refused or code in _UNWANTED
+        now = self._clock.monotonic()
         if renewing and not unwanted:
-            self._cycle.parted(self._clock.monotonic())
+            self._cycle.parted(now)
+        elif code in (CLOSE_REPLACED, CLOSE_NAME_TAKEN):
+            self._cycle.displaced(now)
         else:
-            self._cycle.ended(self._clock.monotonic(), refused=unwanted)
+            self._cycle.ended(now, refused=unwanted)
         self.view.cut_off()
         self.outgoing.cut_off()
         if unwanted:
-            self._unwanted(_refusal(code, self._refusal or why))
+            self._unwanted(code, _refusal(code, self._refusal or why))
         elif was_active:
             self._told_refusal = ""
-            left = Notice("info", "Disconnected from agent space", why)
+            lost = "it did not hear us" if self._is_unheard else why
+            left = Notice("info", "Disconnected from agent space", lost)
             self._notices.append(Notice("info", "Joining anew", "what we can do has changed") if renewing else left)
 
     def settle(self) -> list[Delivery]:
         """What became of our words since the last call; the owner is told of those that were never said."""
         deliveries = self.outgoing.settle(self._clock.monotonic())
         for delivery in deliveries:
+            self._unheard = self._unheard + 1 if delivery.state == "unheard" else 0
             if delivery.state == "dropped":
                 self._notices.append(Notice("warn", "A message was not said in the agent space", delivery.reason))
         return deliveries
@@ -207,6 +232,7 @@ class Member:
         return None if able is None else tuple(able)
 
     def _replayed(self, told: History, history: History) -> None:
+        self.room_id = told.room_id
         for said in self.heard.replay(told, history):
             if said.name == self.name:
                 self.outgoing.heard(said.content)
@@ -231,15 +257,21 @@ class Member:
             self._told_errors.add(message)
             self._notices.append(Notice("warn", message, detail))
 
-    def _unwanted(self, why: str) -> None:
+    def _unwanted(self, code: int | None, why: str) -> None:
         if why != self._told_refusal:
             self._told_refusal = why
-            self._notices.append(Notice("warn", "The agent space will not have us; trying again in 5 minutes", why))
+            again = "as long as it takes" if code in (CLOSE_REPLACED, CLOSE_NAME_TAKEN) else "in 5 minutes"
+            self._notices.append(Notice("warn", f"The agent space will not have us; trying again {again}", why))
+
+
+_UNWANTED = (CLOSE_REPLACED, CLOSE_INVALID_JOIN, CLOSE_NAME_TAKEN)
 
 
 def _refusal(code: int | None, why: str) -> str:
     if code == CLOSE_REPLACED:
         return "another program joined under our name; give each agent a name of its own (AGENT_NAME)"
+    if code == CLOSE_NAME_TAKEN:
+        return "another is there under our name, or one that looks like it; give each a name of its own (AGENT_NAME)"
     if code == CLOSE_INVALID_JOIN:
         return f"our name or version is not accepted: {why}"
     return why

@@ -1,8 +1,9 @@
 """When a member looks for its room, and when it knocks: one life cycle, one connection at a time, never given up.
 
 A room that vanished is sought sooner, one that closed in order later, and one that refuses us is left in peace for a
-while: two programs of one name that throw each other out would never end. Nothing survives a crash. Pure; times are
-monotonic seconds.
+while. Where somebody else is there under our name we come again within a minute at most, so that nobody can silence us
+by taking it; the more often that happens, the longer we wait, as it may be another program of our owner's. Nothing
+survives a crash. Pure; times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ RETRY_DELAYS_S: Final = (5.0, 10.0, 20.0, 60.0)
 SPREAD: Final = 0.2
 LOOK_AGAIN_AFTER: Final = 4
 REFUSED_DELAY_S: Final = 300.0
+DISPLACED_FORGOTTEN_S: Final = 600.0
 FIRST_LOOK_S: Final = 30.0
 JOIN_WITHIN_S: Final = 15.0
 DRAIN_WITHIN_S: Final = 60.0
@@ -64,6 +66,8 @@ class Cycle:
         self._deadline: float | None = None
         self._failures = 0
         self._looks = 0
+        self._displacements = 0
+        self._displaced_at = float("-inf")
         self._closed_in_order = False
 
     def step(self, now: float) -> Step:
@@ -130,6 +134,15 @@ class Cycle:
             self._next_at = now + self._spread(self._interval_s())
         else:
             self._retry(now)
+
+    def displaced(self, now: float) -> None:
+        """Somebody else is there under our name."""
+        self.ended(now)
+        if now - self._displaced_at >= DISPLACED_FORGOTTEN_S:
+            self._displacements = 0
+        delay = RETRY_DELAYS_S[min(self._displacements, len(RETRY_DELAYS_S) - 1)]
+        self._displacements, self._displaced_at = self._displacements + 1, now
+        self._next_at = max(self._next_at, now + self._spread(delay))
 
     def parted(self, now: float) -> None:
         """We left the room to come in anew, at once."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from adapters.space.types import Event, History, LogEntry, Said
+from adapters.space.types import Event, History, Joined, LogEntry, PresenceList, Said
 
 MESSAGES_KEPT: Final = 500
 EVENTS_KEPT: Final = 1_000
@@ -24,10 +24,11 @@ class Heard:
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._known: dict[int, None] = {}
         self._fresh = True
+        self._room_id = ""
 
     @property
     def fresh_room(self) -> bool:
-        """Whether the record of the latest join shared not one word with what we had heard before."""
+        """Whether the latest record is another room's by the ids; without ids, whether it holds no word we knew."""
         return self._fresh
 
     def take_messages(self) -> list[Said]:
@@ -58,12 +59,17 @@ class Heard:
             ours: the same with the times of our own clock, if they are others.
 
         """
+        told_ids = bool(told.room_id and self._room_id)
+        moved = told_ids and told.room_id != self._room_id
+        self._room_id = told.room_id
+        if moved:
+            self._forget()
         self._events = deque((event for event in self._events if not isinstance(event, History)), maxlen=EVENTS_KEPT)
         history = ours or told
         self._events.append(history)
         both = zip(told.entries, history.entries, strict=True)
         chats = [(_of(raw), entry) for raw, entry in both if entry.type == "chat" and entry.content]
-        self._fresh = not any(words in self._known for words, _ in chats)
+        self._fresh = moved if told_ids else not any(words in self._known for words, _ in chats)
         new = [
             Said(entry.agent_name, entry.agent_id, entry.content, entry.timestamp, replayed=True)
             for words, entry in chats
@@ -71,6 +77,14 @@ class Heard:
         ]
         self._messages.extend(new)
         return new
+
+    def _forget(self) -> None:
+        """Drop what was heard in the room before; who is in the new one is told before its record is."""
+        self._messages.clear()
+        self._known.clear()
+        self._events = deque(
+            (event for event in self._events if isinstance(event, Joined | PresenceList)), maxlen=EVENTS_KEPT
+        )
 
     def _know(self, words: int) -> bool:
         """Remember; whether it is new."""

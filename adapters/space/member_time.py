@@ -32,7 +32,8 @@ class RoomTime:
         """The event with our times in place of the room's, as far as they differ by more than a second."""
         match event:
             case History():
-                return History(tuple(replace(entry, timestamp=self._told(entry.timestamp)) for entry in event.entries))
+                told = (replace(entry, timestamp=self._told(entry.timestamp)) for entry in event.entries)
+                return replace(event, entries=tuple(told))
             case Said() | Claimed() | ActionDone():
                 at = parse_iso_or_none(event.timestamp)
                 return event if at is not None and abs(at - now) <= _SAME else replace(event, timestamp=iso(now))

@@ -7,26 +7,27 @@ and never judges words. All that it knows ends with the process, but for the rec
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
+
 from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
-from adapters.space.room_effects import Abort, Effect, Log, Ping, Tell
+from adapters.space.room_effects import Abort, Effect, Log, Ping
 from adapters.space.room_floor import Floor
-from adapters.space.room_members import Link, Member, presence_text
+from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, leave_if_silent
+from adapters.space.room_members import Link, Member
 from adapters.space.room_replay import Replay, dynamic_history_limit
 from adapters.space.types import (
     HOST,
     HOST_ID_PREFIX,
     Claimed,
-    Joined,
     LogEntry,
     Presence,
     Said,
     ShuttingDown,
     Typing,
 )
-from adapters.space.wire_json import encode_message
 from adapters.space.wire_requests import ChatRequest, JoinRequest, Rejected, Request, TypingRequest, decode_request
-from adapters.space.wire_room import Told, event_frame, history_text
 from common.clock import Clock
 from common.constants import (
     SPACE_CLAIM_CLEANUP_INTERVAL_MS,
@@ -41,20 +42,24 @@ __all__ = ["Room", "dynamic_history_limit", "parse_addressed"]
 GOING_AWAY = 1001
 POLICY_VIOLATION = 1008
 JOIN_TIMEOUT = 4001
-REPLACED = 4002
-INVALID_JOIN = 4003
-MAX_DETACHED = 5
+MAX_UNJOINED = 16 * 1024
 _JOIN_TIMEOUT_S = SPACE_JOIN_TIMEOUT_MS / 1000
 _PING_INTERVAL_S = SPACE_PING_INTERVAL_MS / 1000
 _CLEANUP_INTERVAL_S = SPACE_CLAIM_CLEANUP_INTERVAL_MS / 1000
 
 
 class Room:
-    """One room. The host speaks under `host_name`, and under an id that is made anew each time."""
+    """One room. The host speaks under `host_name`, and under an id that is made anew each time.
 
-    def __init__(self, clock: Clock, *, host_name: str = HOST) -> None:
+    `new_token` makes what nobody can guess: each member gets its own, to take its place over after a lost connection.
+    """
+
+    def __init__(
+        self, clock: Clock, *, host_name: str = HOST, new_token: Callable[[], str] = secrets.token_urlsafe
+    ) -> None:
         self._floor = Floor(clock)
         self._host_name = host_name
+        self._new_token = new_token
         self.host_id = f"{HOST_ID_PREFIX}{base36(int(clock.now().timestamp() * 1000))}"
         self._draining = False
         self._ping_at = clock.monotonic() + _PING_INTERVAL_S
@@ -70,13 +75,14 @@ class Room:
         """What is being worked at."""
         return self._floor.claims.live(self._floor.now)
 
-    def remember(self, replay: Replay) -> None:
-        """What the record holds from before; to be told before anybody comes."""
-        self._floor.replay = replay
+    def remember(self, replay: Replay, room_id: str = "") -> None:
+        """What the record holds from before, and the room's id, if it has one; to be told before anybody comes."""
+        self._floor.replay, self._floor.room_id = replay, room_id
 
-    def opened(self, number: int) -> list[Effect]:
-        """A connection stands; `number` has never been used before."""
-        self._floor.links[number] = Link(number, self._floor.now)
+    def opened(self, number: int, address: str = "") -> list[Effect]:
+        """A connection from `address` stands; `number` has never been used before."""
+        now = self._floor.now
+        self._floor.links[number] = Link(number, now, address, self._floor.addresses.take(address, now))
         return self._floor.taken()
 
     def closed(self, number: int) -> list[Effect]:
@@ -85,13 +91,15 @@ class Room:
         member = None if link is None else self._floor.member_of(link)
         if member is not None:
             self._floor.leave(member)
+        if link is not None:
+            self._floor.addresses.give_back(link.address, link.allowance, self._floor.now)
         return self._floor.taken()
 
     def ponged(self, number: int) -> list[Effect]:
         """Somebody answered a ping."""
         link = self._floor.links.get(number)
         if link is not None:
-            link.alive = True
+            link.lives()
             member = self._floor.member_of(link)
             if member is not None:
                 member.last_seen = self._floor.at
@@ -100,21 +108,14 @@ class Room:
     def received(self, number: int, raw: str | bytes) -> list[Effect]:
         """A frame came in."""
         link = self._floor.links.get(number)
-        if link is not None and link.standing in {"waiting", "joined"}:
-            match link.flood.judge(self._floor.now):
-                case "hear":
-                    self._hear(link, decode_request(raw))
-                case "refuse":
-                    self._floor.refuse(link, "Rate limited: too many messages")
-                case "close":
-                    self._floor.out.append(Log("warn", "Cut off: it sends without end", link.name))
-                    self._floor.close(link, POLICY_VIOLATION, "Too many messages")
-                case "ignore":
-                    pass
+        if link is not None and link.standing == "detached":
+            self._floor.close(link, REPLACED, "Replaced by new connection")
+        elif link is not None and link.standing != "closing":
+            self._judge(link, raw)
         return self._floor.taken()
 
     def tick(self) -> list[Effect]:
-        """Time has passed; call this at least once a second."""
+        """Time has passed; call this four times a second."""
         now = self._floor.now
         for link in list(self._floor.links.values()):
             if link.standing == "waiting" and now - link.opened_at >= _JOIN_TIMEOUT_S:
@@ -127,8 +128,8 @@ class Room:
             self._cleanup_at = now + _CLEANUP_INTERVAL_S
             self._floor.claims.drop_expired(now)
             self._floor.workspaces.drop_stale(now)
-        if self._floor.presence_due:
-            self._floor.tell_presence()
+        leave_if_silent(self._floor)
+        self._floor.tell_presence()
         return self._floor.taken()
 
     def say(self, text: str) -> list[Effect]:
@@ -159,6 +160,25 @@ class Room:
                 self._floor.close(link, GOING_AWAY, "Server shutting down")
         return self._floor.taken()
 
+    def _judge(self, link: Link, raw: str | bytes) -> None:
+        """Hear a frame, if its connection and its address may say so much."""
+        floor, size = self._floor, len(raw)
+        verdict = link.allowance.judge(size, floor.now)
+        if verdict == "hear" and not floor.addresses.bears(link.address, size, floor.now):
+            verdict = link.allowance.dropped(size)
+        match verdict:
+            case "hear" if link.standing == "waiting" and size > MAX_UNJOINED:
+                floor.refuse(link, "Must join first: nothing so long is heard before")
+            case "hear":
+                self._hear(link, decode_request(raw))
+            case "refuse":
+                floor.refuse(link, "Rate limited: too many messages, or too long ones")
+            case "close":
+                floor.out.append(Log("warn", "Cut off: it sends without end", link.name or link.address))
+                floor.close(link, POLICY_VIOLATION, "Too many messages")
+            case "ignore":
+                pass
+
     def _hear(self, link: Link, request: Request | Rejected | None) -> None:
         member = self._floor.member_of(link)
         if isinstance(request, Rejected):
@@ -186,48 +206,10 @@ class Room:
         self._floor.refuse(link, "Must join before chatting")
 
     def _join(self, link: Link, request: JoinRequest) -> None:
-        if request.name.casefold() == self._host_name.casefold():
-            self._reject(link, None, Rejected("join", "Invalid join: this name is the host's"))
-            return
         if self._draining:
             self._floor.close(link, GOING_AWAY, "Server shutting down")
-            return
-        floor = self._floor
-        incumbent = floor.members.get(request.name)
-        if incumbent is not None:
-            self._supersede(incumbent, request.id)
-        at = floor.at
-        link.standing, link.name, link.id = "joined", request.name, request.id
-        newcomer = Member(request.name, request.id, request.version, request.capabilities, at, at, link)
-        floor.members[request.name] = newcomer
-        floor.record(LogEntry(at, request.name, request.id, "join", ""))
-        joined = Joined(request.name, request.id, request.version, request.capabilities)
-        floor.deliver(encode_message(event_frame(joined)))
-        self._welcome(link)
-        floor.out.append(Tell(joined))
-        floor.tell_presence()
-
-    def _welcome(self, link: Link) -> None:
-        """What only the newcomer gets: who is here, what was said, and what is going on."""
-        floor, alone = self._floor, (link.number,)
-        floor.deliver(presence_text(floor.members.values()), alone)
-        floor.deliver(history_text(floor.replay.select(dynamic_history_limit(len(floor.members)))), alone)
-        states = (member.state for member in floor.members.values() if member.state is not None)
-        going_on: tuple[Told, ...] = (*floor.workspaces.all(), *floor.claims.live(floor.now), *states)
-        for event in going_on:
-            floor.deliver(encode_message(event_frame(event)), alone)
-
-    def _supersede(self, incumbent: Member, newcomer_id: str) -> None:
-        old = incumbent.link
-        self._floor.leave(incumbent)
-        if incumbent.id != newcomer_id:
-            self._floor.close(old, REPLACED, "Replaced by new connection")
-            return
-        # NOTE(self): a member of the reference make that is told 4002 joins again for ever, every five seconds.
-        old.standing = "detached"
-        detached = [link for link in self._floor.links.values() if link.standing == "detached" and link.id == old.id]
-        for link in detached[:-MAX_DETACHED]:
-            self._floor.close(link, REPLACED, "Replaced by new connection")
+        else:
+            join(self._floor, link, request, self._host_name, self._new_token())
 
     def _ping(self) -> None:
         listening = [link for link in self._floor.links.values() if link.standing in {"joined", "detached"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from adapters.space.room_effects import Tell
-from adapters.space.room_floor import Floor
+from adapters.space.room_floor import CHAT_GAP_S, Floor
 from adapters.space.room_members import Member
 from adapters.space.types import (
     ActionDone,
@@ -28,10 +28,6 @@ from adapters.space.wire_requests import (
     WorkspaceRequest,
 )
 from adapters.space.wire_room import identity_entry, identity_frame
-from common.constants import SPACE_CHAT_MIN_GAP_MS
-
-IDENTITY_GAP_S = 1.0
-_CHAT_GAP_S = SPACE_CHAT_MIN_GAP_MS / 1000
 
 Act: TypeAlias = (
     ChatRequest | IdentityRequest | ClaimRequest | StateRequest | ResultRequest | ReflectionRequest | WorkspaceRequest
@@ -41,7 +37,8 @@ Act: TypeAlias = (
 def act(floor: Floor, member: Member, request: Act) -> None:
     """Carry out one request of `member`: its effects are then on the floor."""
     name, agent_id, at = member.name, member.id, floor.at
-    member.last_seen, member.link.alive = at, True
+    member.last_seen = at
+    member.link.lives()
     match request:
         case ChatRequest():
             _chat(floor, member, Said(name, agent_id, request.content, at, request.thread_id))
@@ -65,26 +62,24 @@ def act(floor: Floor, member: Member, request: Act) -> None:
 
 
 def _chat(floor: Floor, member: Member, said: Said) -> None:
-    now = floor.now
-    if member.spoke_at is not None and now - member.spoke_at < _CHAT_GAP_S:
+    now, allowance = floor.now, member.link.allowance
+    if allowance.spoke_at is not None and now - allowance.spoke_at < CHAT_GAP_S:
         floor.refuse(member.link, "Rate limited: one message every 3 seconds")
         return
-    member.spoke_at = now
+    allowance.spoke_at = now
     floor.share(said)
 
 
 def _identify(floor: Floor, member: Member, request: IdentityRequest, at: str) -> None:
-    """Tell who a member is, then who is present; that list is long, so a member has it sent once a second at most."""
-    name, agent_id, now = member.name, member.id, floor.now
+    """Tell who a member is, then who is present; what was told already is not told again."""
+    name, agent_id = member.name, member.id
+    is_new = member.identity != request.summary
     member.identity = request.summary
     floor.record(identity_entry(name, agent_id, request.summary, at))
     floor.deliver(encode_message(identity_frame(name, agent_id, request.summary, at)))
     floor.out.append(Tell(Identified(name, agent_id, decode_summary(request.summary), at)))
-    if member.identity_told_at is None or now - member.identity_told_at >= IDENTITY_GAP_S:
-        member.identity_told_at = now
-        floor.tell_presence()
-    else:
-        floor.presence_due = True
+    if is_new:
+        floor.presence_changed()
 
 
 def _claim(floor: Floor, member: Member, wanted: Claimed) -> None:

@@ -12,28 +12,35 @@ _JOINT = re.compile(r"[.-]")
 def parse_addressed(content: str, names: Sequence[str]) -> list[str]:
     """The names of `names` (in the order of joining) that `content` addresses, each once, in any case of letters.
 
-    A name that is only part of a longer one which was meant (`marvin` in `sh-marvin`) is not meant itself.
+    A name that is only part of a longer one which was meant (`marvin` in `sh-marvin`) is not meant itself. Of names
+    that differ only in case the one spelled so is meant; all of them where none is.
     """
-    by_fold: dict[str, str] = {}
-    for name in names:
-        by_fold.setdefault(name.casefold(), name)
+    by_fold: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        by_fold.setdefault(name.casefold(), []).append(name)
     meant: list[str] = []
+
+    def spelled(word: str) -> list[str]:
+        alike = by_fold.get(word.casefold(), [])
+        return [word] if word in alike else alike
 
     def mentioned(found: re.Match[str]) -> str:
         run = found[1]
         for end in (len(run), *(joint.start() for joint in reversed(list(_JOINT.finditer(run))))):
-            name = by_fold.get(run[:end].casefold())
-            if name is not None:
-                meant.append(name)
+            if called := spelled(run[:end]):
+                meant.extend(called)
                 return f"\0{run[end:]}"
         return found[0]
 
     rest = _MENTION.sub(mentioned, content)
-    spoken = set()
+    spoken: set[str] = set()
+
+    def named(found: re.Match[str]) -> str:
+        spoken.update(spelled(found[0]))
+        return "\0"
+
     folded = content.casefold()
-    possible = (name for name in names if name.casefold() in folded)
+    possible = (alike[0] for fold, alike in by_fold.items() if fold in folded)
     for name in sorted(possible, key=len, reverse=True):
-        rest, count = re.subn(rf"(?<!\w){re.escape(name)}(?!\w)", "\0", rest, flags=re.IGNORECASE)
-        if count:
-            spoken.add(name)
+        rest = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", named, rest, flags=re.IGNORECASE)
     return list(dict.fromkeys([*meant, *(name for name in names if name in spoken)]))

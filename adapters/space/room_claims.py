@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,8 +11,11 @@ from adapters.space.types import Claimed
 from common.constants import SPACE_CLAIM_TTL_MS
 
 RETELL_AFTER_S = 45.0
+MOST_OF_A_MEMBER = 20
+MOST_CLAIMS = 500
 _TTL_S = SPACE_CLAIM_TTL_MS / 1000
 
+Key = tuple[str, str]
 Verdict = Literal["new", "renewed", "retold", "conflict"]
 
 
@@ -23,10 +27,10 @@ class _Held:
 
 
 class Claims:
-    """The live claims; key is `action:target`, as on the wire."""
+    """The live claims by action and target; as one word, "a:b" on "c" would be "a" on "b:c"."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _Held] = {}
+        self._held: dict[Key, _Held] = {}
 
     def ask(self, wanted: Claimed, now: float) -> tuple[Verdict, Claimed]:
         """Claim something.
@@ -36,7 +40,7 @@ class Claims:
             claim as it stands; `conflict` with the claim of who was first.
 
         """
-        key = _key(wanted.action, wanted.target)
+        key = (wanted.action, wanted.target)
         held = self._held.get(key)
         if held is not None and held.claim.name == wanted.name:
             retell = now - held.told_at > RETELL_AFTER_S
@@ -47,11 +51,12 @@ class Claims:
             return "conflict", held.claim
         self._held.pop(key, None)
         self._held[key] = _Held(wanted, now, now)
+        self._keep_few(wanted.name)
         return "new", wanted
 
     def done(self, name: str, action: str, target: str, now: float) -> Claimed | None:
         """`name` reports a result: its own claim ends. Somebody else's live one stays and is returned."""
-        key = _key(action, target)
+        key = (action, target)
         held = self._held.get(key)
         if held is not None and held.claim.name != name and now - held.renewed_at < _TTL_S:
             return held.claim
@@ -69,9 +74,14 @@ class Claims:
         """Claims that still hold, oldest first."""
         return tuple(held.claim for held in self._held.values() if now - held.renewed_at < _TTL_S)
 
+    def _keep_few(self, name: str) -> None:
+        """The oldest claim of `name` gives way where it has too many; where all have, the oldest of who has most."""
+        of_name = sum(held.claim.name == name for held in self._held.values())
+        if len(self._held) > MOST_CLAIMS and of_name <= MOST_OF_A_MEMBER:
+            name = Counter(held.claim.name for held in self._held.values()).most_common(1)[0][0]
+        elif of_name <= MOST_OF_A_MEMBER:
+            return
+        del self._held[next(key for key, held in self._held.items() if held.claim.name == name)]
+
     def _keep(self, held: Iterable[_Held]) -> None:
-        self._held = {_key(each.claim.action, each.claim.target): each for each in held}
-
-
-def _key(action: str, target: str) -> str:
-    return f"{action}:{target}"
+        self._held = {(each.claim.action, each.claim.target): each for each in held}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from adapters.space.room_allowance import Addresses
 from adapters.space.room_claims import Claims
 from adapters.space.room_effects import Close, Deliver, Effect, Record, Tell
 from adapters.space.room_members import Link, Member, presence_text
@@ -29,21 +30,35 @@ from adapters.space.types import (
 from adapters.space.wire_json import encode_message, iso_now
 from adapters.space.wire_room import entry_of, event_frame
 from common.clock import Clock
+from common.constants import SPACE_CHAT_MIN_GAP_MS
+
+PRESENCE_GAP_S = 0.25
+PRESENCE_BYTES_A_SECOND = 32 * 1024 * 1024
+"""For all members together: in a room of a hundred with long identities the list comes less often."""
+CHAT_GAP_S = SPACE_CHAT_MIN_GAP_MS / 1000
 
 _Kept: TypeAlias = StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
 class Floor:
-    """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet."""
+    """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet.
+
+    `spoken` is when names that have left spoke last, as far as that still counts (monotonic s).
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.replay = Replay()
+        self.room_id = ""
         self.links: dict[int, Link] = {}
         self.members: dict[str, Member] = {}
         self.claims = Claims()
         self.workspaces = Workspaces()
+        self.addresses = Addresses()
+        self.spoken: dict[str, float] = {}
         self.presence_due = False
+        self.presence_number = 0
+        self._presence_at = float("-inf")
         self.out: list[Effect] = []
 
     @property
@@ -85,9 +100,27 @@ class Floor:
         self.record(entry_of(event))
         self.broadcast(event)
 
+    def presence_changed(self, told: Member | None = None) -> None:
+        """Who is here, or what they are, is new: all but `told` are told, four times a second at most."""
+        self.presence_number += 1
+        if told is not None:
+            told.presence_told = self.presence_number
+        self.presence_due = True
+        self.tell_presence()
+
     def tell_presence(self) -> None:
+        """Tell who is here to all who do not know yet, if that is due."""
+        if not self.presence_due or self.now < self._presence_at:
+            return
         self.presence_due = False
-        self.deliver(presence_text(self.members.values()))
+        self._presence_at = self.now + PRESENCE_GAP_S
+        behind = [member for member in self.members.values() if member.presence_told < self.presence_number]
+        if behind:
+            text = presence_text(self.members.values())
+            self._presence_at = max(self._presence_at, self.now + len(text) * len(behind) / PRESENCE_BYTES_A_SECOND)
+            self.deliver(text, tuple(member.link.number for member in behind))
+        for member in behind:
+            member.presence_told = self.presence_number
         self.out.append(Tell(PresenceList(tuple(member.presence() for member in self.members.values()))))
 
     def refuse(self, link: Link, message: str) -> None:
@@ -107,8 +140,15 @@ class Floor:
         left = Left(member.name, member.id, self.at)
         self.record(entry_of(left))
         del self.members[member.name]
+        self._remember_words(member)
         member.link.standing = "closing"
         self.broadcast(left)
         self.workspaces.drop_all_of(member.name)
         self.claims.drop_all_of(member.name)
-        self.tell_presence()
+        self.presence_changed()
+
+    def _remember_words(self, member: Member) -> None:
+        """When a member last spoke counts for its name, wherever it comes from the next time."""
+        self.spoken = {name: at for name, at in self.spoken.items() if self.now - at < CHAT_GAP_S}
+        if member.link.allowance.spoke_at is not None:
+            self.spoken[member.name] = member.link.allowance.spoke_at

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from adapters.space.room_allowance import Allowance
 from adapters.space.types import Frame, Presence, StateChanged
 from adapters.space.wire_events import decode_summary
-from adapters.space.wire_json import encode_message
+from adapters.space.wire_json import encode_message, encode_value
 from common.constants import SPACE_MAX_PAYLOAD_BYTES
 
-FLOOD_FRAMES = 20
-FLOOD_WINDOW_S = 5.0
-FLOOD_ANSWERED = 100
-FLOOD_ENDURED = 1_000
-_FRAME_BYTES = 64
+_FRAME_BYTES = 256
 
 Standing = Literal["waiting", "joined", "detached", "closing"]
-
-
-@dataclass(slots=True)
-class Flood:
-    """Counts the frames of one connection: 20 in 5 s are heard, what is more is dropped."""
-
-    _heard: deque[float] = field(default_factory=lambda: deque(maxlen=FLOOD_FRAMES))
-    _dropped: int = 0
-
-    def judge(self, now: float) -> Literal["hear", "refuse", "ignore", "close"]:
-        """What to do with a frame that came `now` (monotonic s)."""
-        if len(self._heard) < FLOOD_FRAMES or now - self._heard[0] >= FLOOD_WINDOW_S:
-            self._heard.append(now)
-            self._dropped = 0
-            return "hear"
-        self._dropped += 1
-        if self._dropped > FLOOD_ENDURED:
-            return "close"
-        return "refuse" if self._dropped <= FLOOD_ANSWERED else "ignore"
 
 
 @dataclass(slots=True)
@@ -47,27 +24,42 @@ class Link:
     Attributes:
         number: what the shell calls it.
         opened_at: monotonic s.
+        address: where it comes from; "" if unknown.
+        allowance: what it may still say.
         standing: `waiting` to join; `joined`; `detached`: the same member has come anew and this one is only kept
             open; `closing`: nothing it says counts any more.
         name: of the member it is or was, "" before.
         id: likewise.
         alive: whether it was heard since the last ping.
-        flood: its frames.
+        asked_at: when it was asked whether it still lives, as somebody wants its name; None once it was heard.
 
     """
 
     number: int
     opened_at: float
+    address: str = ""
+    allowance: Allowance = field(default_factory=Allowance)
     standing: Standing = "waiting"
     name: str = ""
     id: str = ""
     alive: bool = True
-    flood: Flood = field(default_factory=Flood)
+    asked_at: float | None = None
+
+    def lives(self) -> None:
+        """It was heard."""
+        self.alive, self.asked_at = True, None
 
 
 @dataclass(slots=True)
 class Member:
-    """An agent in the room. Times are ISO-8601 UTC, or monotonic s where they are numbers."""
+    """An agent in the room. Times are ISO-8601 UTC, or monotonic s where they are numbers.
+
+    Attributes:
+        resume: what its process must show to take its own place over from another connection; "" if it knows no such
+            thing.
+        presence_told: the number of the last list of members that it has.
+
+    """
 
     name: str
     id: str
@@ -77,9 +69,9 @@ class Member:
     last_seen: str
     link: Link
     identity: Frame | None = None
-    identity_told_at: float | None = None
     state: StateChanged | None = None
-    spoke_at: float | None = None
+    resume: str = field(default="", repr=False)
+    presence_told: int = 0
 
     def presence(self) -> Presence:
         return Presence(
@@ -107,8 +99,11 @@ class Member:
         )
 
 
-def presence_text(members: Iterable[Member]) -> str:
-    """The frame that lists all members; where it would pass 1 MiB, the longest identities are left out."""
+def presence_text(members: Iterable[Member], resume: str = "") -> str:
+    """The frame that lists all members; where it would pass 1 MiB, the longest identities are left out.
+
+    `resume` goes to one member only, which asked for it.
+    """
     listed = list(members)
     texts = [member.presence_text() for member in listed]
     sizes = [len(text.encode()) + 1 for text in texts]
@@ -118,4 +113,5 @@ def presence_text(members: Iterable[Member]) -> str:
             break
         texts[place] = listed[place].presence_text(with_identity=False)
         total += len(texts[place].encode()) + 1 - sizes[place]
-    return f'{{"type":"presence","agents":[{",".join(texts)}]}}'
+    end = f',"resume":{encode_value(resume)}' if resume else ""
+    return f'{{"type":"presence","agents":[{",".join(texts)}]{end}}}'

@@ -26,7 +26,7 @@ from adapters.space.hosting import LogLevel, RoomHost, SilentHost
 from adapters.space.room import Room
 from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Ping, Record, Tell
 from adapters.space.room_replay import Replay
-from adapters.space.server_doors import Crowd, refused_origin, refused_token
+from adapters.space.server_doors import Crowd, Repeated, refused_origin, refused_token
 from adapters.space.server_line import Line, RoomConnection, frame_bytes
 from adapters.space.types import HOST, Claimed, Event, Presence
 from common.clock import Clock, SystemClock
@@ -38,7 +38,7 @@ MAX_CONNECTIONS_PER_ADDRESS = 128
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 OPEN_TIMEOUT_S = 5.0
 _CLOSE_TIMEOUT_S = 2.0
-_TICK_S = 0.5
+_TICK_S = 0.25
 _READ_AHEAD = 8
 _REMEMBERED_ENTRIES = 10_000
 
@@ -52,7 +52,8 @@ class SpaceServer:
         host_name: under which the host speaks.
         clock: time.
         token: what a URL must carry as `?token=`; "" asks for none.
-        origins: web pages that may connect although they are of another host, such as `http://127.0.0.1:8000`.
+        origins: web pages that may connect, each exactly as its browser names it, such as `http://127.0.0.1:8000`.
+            A request without an `Origin` comes from no browser, and may.
         max_connections: in all.
         max_per_address: from one address.
         max_waiting_bytes: how much may wait for a member that does not read before it is cut off.
@@ -80,6 +81,7 @@ class SpaceServer:
         self._token = token
         self._origins = frozenset(origins)
         self._crowd = Crowd(most=max_connections, most_per_address=max_per_address)
+        self._repeated = Repeated()
         self._open_timeout_s = open_timeout_s
         self.most_waiting = max_waiting_bytes
         self._room = Room(self._clock, host_name=host_name)
@@ -87,6 +89,8 @@ class SpaceServer:
         self._sockets: set[RoomConnection] = set()
         self._lines: dict[int, Line] = {}
         self._unflushed: set[Line] = set()
+        self._untold: deque[Event] = deque()
+        self._turn_ending = False
         self._numbers = itertools.count(1)
         self._to_do: deque[Effect] = deque()
         self._doing = False
@@ -123,7 +127,7 @@ class SpaceServer:
         `conflict`: it is in use. `not_found`: this machine has no such address. `invalid`: it may not listen there.
         """
         if self._log is not None:
-            self._room.remember(await asyncio.to_thread(_past, self._log))
+            self._room.remember(*await asyncio.to_thread(_past, self._log))
         for bind in binds:
             wanted = self.port or port
             try:
@@ -141,7 +145,7 @@ class SpaceServer:
             await asyncio.wait([self._ticking])
             self._ticking = None
         self._do(self._room.finish())
-        self._flush()
+        self._end_turn()
         servers, self._servers = self._servers, []
         for server in servers:
             server.close(close_connections=False)
@@ -191,14 +195,14 @@ class SpaceServer:
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         headers, address = request.headers, cast("RoomConnection", connection).address
-        refusal = self._crowd.refusal(address)
-        if refusal is None and refused_origin(headers.get_all("Origin"), headers.get_all("Host"), self._origins):
-            refusal = HTTPStatus.FORBIDDEN, "Web pages of other sites may not join.\n"
+        refusal = self._crowd.refusal(address, self._clock.monotonic())
+        if refusal is None and refused_origin(headers.get_all("Origin"), self._origins):
+            refusal = HTTPStatus.FORBIDDEN, "Web pages may join only from an origin in SPACE_ORIGINS.\n"
         if refusal is None and refused_token(request.path, self._token):
             refusal = HTTPStatus.UNAUTHORIZED, "This room asks for a token: add ?token=... to its URL.\n"
         if refusal is None:
             return None
-        self._note("warn", f"Connection refused: {refusal[1].strip()}", address)
+        self._note_counted(f"Connection refused: {refusal[1].strip()}", address)
         return connection.respond(*refusal)
 
     async def _serve(self, connection: ServerConnection) -> None:
@@ -206,7 +210,7 @@ class SpaceServer:
         socket = cast("RoomConnection", connection)
         line = self._lines[number] = Line(socket, self.most_waiting)
         socket.on_pong = lambda: self._do(self._room.ponged(number))
-        self._do(self._room.opened(number))
+        self._do(self._room.opened(number, socket.address))
         try:
             while (raw := await line.receive()) is not None:
                 self._do(self._room.received(number, raw))
@@ -224,6 +228,8 @@ class SpaceServer:
                 self._do(self._room.tick())
                 for line in list(self._lines.values()):
                     line.tidy()
+                for message, count in self._repeated.due(self._clock.monotonic()):
+                    self._note("warn", message, f"{count:,} more times within a minute")
             except Exception as error:
                 self._note("error", "The room's clockwork failed", repr(error))
 
@@ -247,7 +253,10 @@ class SpaceServer:
                 if self._log is not None:
                     self._log.append(effect.entry)
             case Tell():
-                self._tell(effect.event)
+                self._untold.append(effect.event)
+                self._end_turn_soon()
+            case Log(level="warn"):
+                self._note_counted(effect.message, effect.detail)
             case Log():
                 self._note(effect.level, effect.message, effect.detail)
             case Close() | Abort() | Ping():
@@ -266,26 +275,42 @@ class SpaceServer:
                 line.abort()
 
     def _deliver(self, frame: bytes, to: tuple[int, ...]) -> None:
-        if not self._unflushed:
-            asyncio.get_running_loop().call_soon(self._flush)
+        self._end_turn_soon()
         for number in to:
             line = self._lines.get(number)
             if line is not None:
                 self._unflushed.add(line)
                 if not line.push(frame):
-                    self._note("warn", "Cut off: it does not read", line.connection.address)
+                    self._note_counted("Cut off: it does not read", line.connection.address)
+
+    def _end_turn_soon(self) -> None:
+        if not self._turn_ending:
+            self._turn_ending = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        """What was pushed goes out, and only then the host is told: no view delays a member."""
+        self._turn_ending = False
+        self._flush()
+        while self._untold:
+            self._tell(self._untold.popleft())
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, set()
         for line in unflushed:
             if not line.flush():
-                self._note("warn", "Cut off: it does not read", line.connection.address)
+                self._note_counted("Cut off: it does not read", line.connection.address)
 
     def _tell(self, event: Event) -> None:
         try:
             self._host.happened(event)
         except Exception as error:
             self._note("error", "The host's view failed", repr(error))
+
+    def _note_counted(self, message: str, detail: str) -> None:
+        """A warning that members or strangers can cause again and again."""
+        if self._repeated.is_told(message, self._clock.monotonic()):
+            self._note("warn", message, detail)
 
     def _note(self, level: LogLevel, message: str, detail: str = "") -> None:
         self._host.log(level, message, detail)
@@ -301,8 +326,8 @@ def _no_ear(error: OSError, bind: str, port: int) -> Err:
     )
 
 
-def _past(log: ChatLog) -> Replay:
-    return Replay(log.get_recent_history(_REMEMBERED_ENTRIES))
+def _past(log: ChatLog) -> tuple[Replay, str]:
+    return Replay(log.get_recent_history(_REMEMBERED_ENTRIES)), log.room_id()
 
 
 async def _within(seconds: float, waits: Iterable[Awaitable[None]]) -> bool:

@@ -1,25 +1,32 @@
 """Who may open a connection to a room's server: foreign web pages may not, nor anybody without the token.
 
-Pure, but for the counts of connections that `Crowd` keeps.
+Pure, but for the counts that `Crowd` and `Repeated` keep.
 """
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from collections import Counter
 from collections.abc import Collection
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
+from adapters.space.room_allowance import Bucket
+
+TOLD_EVERY_S = 60.0
+MOST_KNOCKS = 256
+KNOCKS_A_SECOND = 4.0
+_MOST_ADDRESSES = 4_096
+
 
 class Crowd:
-    """How many connections there are, in all and for each address."""
+    """How many connections there are, in all and for each address, and how fast they come from each."""
 
     def __init__(self, *, most: int, most_per_address: int) -> None:
         self._most = most
         self._most_per_address = most_per_address
         self._by_address: Counter[str] = Counter()
+        self._knocks: dict[str, Bucket] = {}
 
     def enter(self, address: str) -> None:
         self._by_address[address] += 1
@@ -28,13 +35,20 @@ class Crowd:
         self._by_address[address] -= 1
         self._by_address += Counter()
 
-    def refusal(self, address: str) -> tuple[HTTPStatus, str] | None:
-        """Why one who has entered must go again."""
+    def refusal(self, address: str, now: float) -> tuple[HTTPStatus, str] | None:
+        """Why one who has entered `now` (monotonic s) must go again."""
         if self._by_address.total() > self._most:
             return HTTPStatus.SERVICE_UNAVAILABLE, "The room is full.\n"
         if self._by_address[address] > self._most_per_address:
             return HTTPStatus.TOO_MANY_REQUESTS, "Too many connections from your address.\n"
+        if not self._may_knock(address, now):
+            return HTTPStatus.TOO_MANY_REQUESTS, "Your address connects too often.\n"
         return None
+
+    def _may_knock(self, address: str, now: float) -> bool:
+        if address not in self._knocks and len(self._knocks) >= _MOST_ADDRESSES:
+            self._knocks.clear()
+        return self._knocks.setdefault(address, Bucket(MOST_KNOCKS, KNOCKS_A_SECOND)).take(1, now)
 
     @property
     def crushed(self) -> bool:
@@ -42,21 +56,32 @@ class Crowd:
         return self._by_address.total() > 2 * self._most
 
 
-def refused_origin(origins: Collection[str], hosts: Collection[str], allowed: Collection[str]) -> bool:
-    """Whether the `Origin` headers of a request show a web page that has no business here.
+class Repeated:
+    """Lines that others can cause as often as they like: each kind is told at once, and then counted for a minute."""
 
-    No header: no browser. A page of the same host is welcome where that host is an address or a name of this network,
-    for any other name may have been pointed here by whoever owns it.
-    """
-    if not origins:
-        return False
-    if len(origins) > 1 or len(hosts) != 1:
-        return True
-    (origin,), (host,) = origins, hosts
-    if origin in allowed:
-        return False
-    theirs, ours = _hostname(origin), _hostname(f"//{host}")
-    return not theirs or theirs != ours or not _is_local_name(ours)
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[float, int]] = {}
+
+    def is_told(self, kind: str, now: float) -> bool:
+        """Whether to tell a line of this kind now; else it is counted. Times are monotonic s."""
+        since, count = self._counted.get(kind, (now, -1))
+        self._counted[kind] = since, count + 1
+        return count < 0
+
+    def due(self, now: float) -> list[tuple[str, int]]:
+        """Kinds whose minute is over, with how often they came again in it."""
+        over = [(kind, count) for kind, (since, count) in self._counted.items() if now - since >= TOLD_EVERY_S]
+        for kind, count in over:
+            if count:
+                self._counted[kind] = now, 0
+            else:
+                del self._counted[kind]
+        return [(kind, count) for kind, count in over if count]
+
+
+def refused_origin(origins: Collection[str], allowed: Collection[str]) -> bool:
+    """Whether the `Origin` headers of a request show a web page that may not join. No header: no browser."""
+    return bool(origins) and (len(origins) > 1 or not set(origins) <= set(allowed))
 
 
 def refused_token(path: str, token: str) -> bool:
@@ -65,20 +90,3 @@ def refused_token(path: str, token: str) -> bool:
         return False
     given = parse_qs(urlsplit(path).query).get("token", [])
     return len(given) != 1 or not hmac.compare_digest(given[0].encode(), token.encode())
-
-
-def _hostname(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def _is_local_name(host: str) -> bool:
-    if "." not in host or host.endswith(".local"):
-        return True
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

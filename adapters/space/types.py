@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 HOST = "host"
@@ -30,6 +30,10 @@ class IdentitySummary:
     expertise: tuple[str, ...] = ()
     recent_work: str = ""
     soul_essence: str = ""
+
+
+OWNS_ADDRESSED = "owns-addressed"
+"""Among the capabilities of an agent: it knows that whom the host addresses alone owns the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +107,24 @@ class Typing:
 
 @dataclass(frozen=True, slots=True)
 class PresenceList:
-    """All who are in the room, in the order in which they joined, the receiver among them."""
+    """All who are in the room, in the order in which they joined, the receiver among them.
+
+    `resume` is what the receiver shows to take its own place over after a lost connection; "" where none is told.
+    """
 
     agents: tuple[Presence, ...]
+    resume: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The room's record, oldest first, as replayed to who joins."""
+    """The room's record, oldest first, as replayed to who joins.
+
+    `room_id` stays the same wherever the room listens; "" where none is told.
+    """
 
     entries: tuple[LogEntry, ...]
+    room_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

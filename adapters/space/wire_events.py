@@ -53,6 +53,7 @@ ERROR_PREFIXES: Final = (
 
 _NAME_CHARS = 200
 _LINE_CHARS = 2_000
+_WORK_CHARS = 5_000
 _SUMMARY_CHARS = 5_000
 _LIST_ITEMS = 200
 _AGENTS = 1_000
@@ -72,7 +73,7 @@ class Unreadable:
 def decode_event(raw: str | bytes) -> Event | Unreadable:
     """A server's frame as an event; `Unreadable` where it is malformed, incomplete or of an unknown type."""
     try:
-        frame = parse_json(raw, max_bytes=_SERVER_FRAME_BYTES)
+        frame = parse_json(raw, max_bytes=_SERVER_FRAME_BYTES, cut=True)
     except BadJson as error:
         return Unreadable(f"no JSON: {error}")
     if not isinstance(frame, dict):
@@ -149,13 +150,16 @@ def _presence(value: object) -> Presence | None:
 def _presence_list(frame: Mapping[str, Any]) -> Event:
     agents = frame.get("agents")
     listed = [_presence(agent) for agent in agents[:_AGENTS]] if isinstance(agents, list) else []
-    return PresenceList(tuple(agent for agent in listed if agent is not None))
+    return PresenceList(
+        tuple(agent for agent in listed if agent is not None), resume=text(frame, "resume", _NAME_CHARS)
+    )
 
 
 def _history(frame: Mapping[str, Any]) -> Event:
     entries = frame.get("entries")
     read = [decode_entry(entry) for entry in entries[-_ENTRIES:]] if isinstance(entries, list) else []
-    return History(tuple(entry for entry in read if entry is not None))
+    known = tuple(entry for entry in read if entry is not None)
+    return History(known, text(frame, "roomId", _NAME_CHARS))
 
 
 def _error(frame: Mapping[str, Any]) -> Event:
@@ -180,7 +184,7 @@ def _said(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) -> Event 
 
 
 def _claimed(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) -> Event | None:
-    action, target = text(frame, "action", _LINE_CHARS), text(frame, "target", _LINE_CHARS)
+    action, target = text(frame, "action", _WORK_CHARS), text(frame, "target", _WORK_CHARS)
     return Claimed(name, agent_id, action, target, at) if action and target else None
 
 
@@ -190,11 +194,11 @@ def _state(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) -> Event
 
 
 def _action_done(name: str, agent_id: str, at: str, frame: Mapping[str, Any]) -> Event | None:
-    action, target = text(frame, "action", _LINE_CHARS), text(frame, "target", _LINE_CHARS)
+    action, target = text(frame, "action", _WORK_CHARS), text(frame, "target", _WORK_CHARS)
     success = frame.get("success")
     if not action or not target or not isinstance(success, bool):
         return None
-    link, error = text(frame, "link", _LINE_CHARS), text(frame, "error", _LINE_CHARS)
+    link, error = text(frame, "link", _WORK_CHARS), text(frame, "error", _WORK_CHARS)
     return ActionDone(name, agent_id, action, target, success, at, link, error)
 
 

@@ -18,9 +18,11 @@ class MemberFrames:
     name: str
     id: str
 
-    def join(self, at: str, *, version: str, capabilities: Sequence[str] | None = None) -> Frame:
+    def join(
+        self, at: str, *, version: str, capabilities: Sequence[str] | None = None, resume: str | None = None
+    ) -> Frame:
         listed = None if capabilities is None else list(capabilities)
-        return self._frame("join", at, version=version, capabilities=listed)
+        return self._frame("join", at, version=version, capabilities=listed, resume=resume)
 
     def chat(self, at: str, content: str, *, thread_id: str = "") -> Frame:
         return self._frame("chat", at, content=content, threadId=thread_id or None)

@@ -6,14 +6,14 @@ wire says so and refused otherwise. Pure.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, get_args
 
 from adapters.space.types import HOST, HOST_ID_PREFIX, AgentState, Frame
-from adapters.space.wire_json import BadJson, encode_value, parse_json
+from adapters.space.wire_json import MEMBER_DEPTH, MEMBER_VALUES, BadJson, encode_value, parse_json
 from common.constants import SPACE_MAX_CHAT_U16
+from common.text.lookalikes import shape, skeleton
 from common.text.utf16 import u16_len, u16_slice
 
 MAX_NAME_U16 = 100
@@ -23,22 +23,26 @@ MAX_SUMMARY_U16 = 5_000
 MAX_IDENTITY_BYTES = 16 * 1024
 MAX_CAPABILITIES = 16
 MAX_CAPABILITY_U16 = 50
-MAX_CLAIM_U16 = 300
+MAX_CLAIM_U16 = 5_000
 MAX_WORKSPACE_U16 = 200
 MAX_THREAD_ID_U16 = 200
-MAX_LINK_U16 = 2_000
+MAX_LINK_U16 = 5_000
 _SHOWN_CHARS = 100
 _STATES: tuple[AgentState, ...] = get_args(AgentState)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """Somebody wants in. `capabilities` None: not told."""
+    """Somebody wants in. `capabilities` None: not told.
+
+    `resume` is the token that it got as it joined before, "" if it knows of tokens and has none, None if it knows none.
+    """
 
     name: str
     id: str
     version: str
     capabilities: tuple[str, ...] | None
+    resume: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ Request: TypeAlias = (
 def decode_request(raw: str | bytes) -> Request | Rejected | None:
     """A member's frame; None for what is to be passed over in silence (no object, an unknown type)."""
     try:
-        frame = parse_json(raw)
+        frame = parse_json(raw, max_values=MEMBER_VALUES, max_depth=MEMBER_DEPTH)
     except BadJson as error:
         return Rejected("", f"Invalid JSON: {str(error)[:_SHOWN_CHARS]}")
     if frame is None:
@@ -143,9 +147,7 @@ def decode_request(raw: str | bytes) -> Request | Rejected | None:
 
 def is_reserved(name: str, agent_id: str) -> bool:
     """Whether somebody who joins so could be taken for the host: its name in any spelling, or its kind of id."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
-    visible = "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ")
-    return visible == HOST or agent_id.casefold().startswith(HOST_ID_PREFIX)
+    return skeleton(name) == skeleton(HOST) or shape(agent_id).startswith(HOST_ID_PREFIX)
 
 
 def _join(frame: Mapping[str, Any]) -> Request | Rejected:
@@ -157,7 +159,9 @@ def _join(frame: Mapping[str, Any]) -> Request | Rejected:
         return Rejected("join", "Invalid join: this name or id is the host's")
     listed = frame.get("capabilities")
     capabilities = None if not isinstance(listed, list) else _capabilities(listed)
-    return JoinRequest(name, agent_id, version, capabilities)
+    resume = frame.get("resume")
+    token = resume if isinstance(resume, str) and len(resume) <= MAX_NAME_U16 else None
+    return JoinRequest(name, agent_id, version, capabilities, token)
 
 
 def _capabilities(listed: list[object]) -> tuple[str, ...]:

@@ -50,9 +50,10 @@ def identity_frame(name: str, agent_id: str, summary: Frame, at: str) -> Frame:
     return {"type": "identity", "name": name, "id": agent_id, "summary": summary, "timestamp": at}
 
 
-def history_text(entries: Iterable[str]) -> str:
-    """The frame that replays the record, of entries that are JSON already."""
-    return f'{{"type":"history_response","entries":[{",".join(entries)}]}}'
+def history_text(entries: Iterable[str], room_id: str = "") -> str:
+    """The frame that replays the record, of entries that are JSON already; with the room's id, if it has one."""
+    end = f',"roomId":{encode_value(room_id)}' if room_id else ""
+    return f'{{"type":"history_response","entries":[{",".join(entries)}]{end}}}'
 
 
 def encode_entry(entry: LogEntry) -> str:

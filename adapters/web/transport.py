@@ -22,7 +22,7 @@ MAX_BYTES = 64 * 1024 * 1024
 FOREIGN = "foreign"
 """True among a request's extensions, it says that somebody else chose the URL: no exception holds for it."""
 _PIECE_BYTES = 64 * 1024
-_KEEPALIVE_S = 5.0
+_KEEPALIVE_S = 4.0
 _MAX_CONNECTIONS = 20
 _PLAIN = {"", "identity"}
 _GZIP = {"gzip", "x-gzip"}

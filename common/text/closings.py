@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import regex
 
+from common.text.graphemes import CLUSTER
 from common.text.strings import straighten
 
 _STARTER_MAX_CHARS = 200
 _SUBSTANCE_WORDS = 14
+_ENDING_MAX_CHARS = 200
+_ENDING_WORDS = 3
 
 _FENCE = "```"
-_LINK = regex.compile(r"https?://\S+|\b[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}/\S*")
+_LINK = regex.compile(r"https?://\S+|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.\p{L}{2,24}/\S*")
 _HANDLE = regex.compile(r"@[\w.-]+")
 # NOTE(self): scripts written without spaces count two signs as one word.
 _WORD = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
@@ -38,6 +41,19 @@ _STARTER = regex.compile(
     )(?![\w'-])""",
     regex.VERBOSE | regex.IGNORECASE,
 )
+_ENDING = regex.compile(
+    r"""\b(?:
+        (?:enough|all|it|done|finished|over|stop(?:\ (?:here|it))?)(?:,?\ (?:folks|everyone|all))?
+            \ for\ (?:today|now|tonight|the\ day)
+      | (?:that'?s|that\ is|that\ was|that'?ll\ be|that\ will\ be)\ (?:all|enough)
+            (?=\W{0,9}(?:$|thank|folks|everyone|for\ me))
+      | call\ it\ a\ (?:day|night) | good\ ?night | good\ ?bye | bye(?:\ for\ now)?(?=\W{0,9}(?:$|all|everyone|folks))
+      | see\ you\ (?:all\ )?(?:tomorrow|later|soon|next\ \w{1,9}) | until\ tomorrow | talk\ (?:to\ you\ )?tomorrow
+      | (?:let'?s|we\ can|please|ok(?:ay)?,?)\ (?:stop|leave\ it|end)\ (?:here|there|it\ here)
+    )\b|\b(?:that'?s|that\ is)\ (?:all|enough)\W{0,9}$""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_GOES_ON = regex.compile(r"\b(?:please|but|then|first|before|until|now|also|next)\b", regex.IGNORECASE)
 _DETAIL = regex.compile(
     r"""
         ^[ \t]*(?:[-*•]|\d+[.)])[ \t]+\S                # a list
@@ -69,6 +85,9 @@ _CLOSING_VOCABULARY = _words("""
 """)
 
 
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u2e2e")
+
+
 def is_low_value_closing(text: str) -> bool:
     """Whether `text` merely thanks, agrees or takes leave, so that a like answers it best. A question never does."""
     plain = straighten(text).strip()
@@ -80,9 +99,23 @@ def is_low_value_closing(text: str) -> bool:
     return not _DETAIL.search(plain) and len(content_words(plain)) < _SUBSTANCE_WORDS
 
 
+def ends_talk(text: str) -> bool:
+    """Whether `text` says that the talk is over for now: "thanks, that is enough for today". A question never does."""
+    plain = straighten(text[:_ENDING_MAX_CHARS]).strip()
+    if len(text) >= _ENDING_MAX_CHARS or "?" in plain or not _ENDING.search(plain):
+        return False
+    rest = _ENDING.sub(" ", plain)
+    return _GOES_ON.search(rest) is None and len(content_words(rest)) < _ENDING_WORDS
+
+
+def asks(text: str) -> bool:
+    """Whether `text` holds a question, links apart."""
+    return any(mark in _LINK.sub(" ", text) for mark in _QUESTION_MARKS)
+
+
 def is_emoji_only(text: str) -> bool:
     """Whether a reader sees only emoji and space, at least one emoji. Digits are no emoji; keycaps and flags are."""
-    clusters = [cluster for cluster in regex.findall(r"\X", text) if not cluster.isspace()]
+    clusters = [cluster for cluster in CLUSTER.findall(text) if not cluster.isspace()]
     return bool(clusters) and all(_EMOJI.fullmatch(cluster) for cluster in clusters)
 
 

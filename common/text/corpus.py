@@ -20,8 +20,9 @@ _POOLS_REMEMBERED = 32
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A message as it is compared: its stems in order, each of them once, and how many are there again."""
+    """A message as it is compared: as written, its stems in order, each of them once, how many are there again."""
 
+    text: str
     stems: tuple[str, ...]
     kinds: frozenset[str]
     repeats: int
@@ -56,7 +57,7 @@ def read(text: str, names: frozenset[str]) -> Read:
     """`text` without `names`, cut to stems."""
     stems = tokenize_with_stemming(text, names)
     kinds = frozenset(stems)
-    return Read(tuple(stems), kinds, len(stems) - len(kinds))
+    return Read(text, tuple(stems), kinds, len(stems) - len(kinds))
 
 
 @lru_cache(maxsize=_POOLS_REMEMBERED)

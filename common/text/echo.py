@@ -16,15 +16,18 @@ from common.constants import (
     CONCEPT_NOVELTY_THRESHOLD_LONG,
     ECHO_JUDGE_BORDERLINE_LOW,
     ECHO_SHORT_STEMS,
+    ECHO_SHORT_THRESHOLD,
     ENSEMBLE_ECHO_THRESHOLD,
     SEMANTIC_ECHO_THRESHOLD,
 )
 from common.text.corpus import Pool, Read, pool_of, read
 from common.text.measures import lcs_dice, lcs_length
+from common.text.polarity import contradicts
 from common.text.stems import plain_words, tokenize_for_comparison
 
 _FEWEST_STEMS = _FEWEST_WORDS = 3
 _LCS_SHARE, _COSINE_SHARE = 0.4, 0.6
+_CONTRADICTED_FROM = 0.8
 _NOTHING = "none"
 
 
@@ -111,7 +114,8 @@ def find_semantic_echo_ensemble(
         names: who speaks in the room; names are not compared.
 
     A candidate of less than six stems uses the room's words by nature: it is an echo only if they hold nothing new
-    *and* it comes near to one peer.
+    *and* it comes near to one peer, or if it comes very near to one and does not replace its last word or a figure.
+    Who denies a message in its own words is no echo of it.
 
     """
     known = frozenset(names)
@@ -122,12 +126,36 @@ def find_semantic_echo_ensemble(
     pool = pool_of(tuple(all_peers), known)
     novelty = sum([stem not in pool.held for stem in candidate.stems]) / size
     stale, short = novelty < novelty_threshold, size < ECHO_SHORT_STEMS
-    if stale and not short:
+    denied = _denied(candidate, peers, known) if stale else ()
+    if stale and not (short or denied):
         return _stale(novelty, None)
-    score, nearest, strategy = _nearest(candidate, peers, pool, math.inf if short else pairwise_threshold, known)
-    if stale and score >= ECHO_JUDGE_BORDERLINE_LOW:
-        return _stale(novelty, nearest)
+    threshold = max(pairwise_threshold, ECHO_SHORT_THRESHOLD) if short else pairwise_threshold
+    score, nearest, strategy = _nearest(candidate, peers, pool, threshold, known)
+    if stale and (strategy != _NOTHING or (score >= ECHO_JUDGE_BORDERLINE_LOW and nearest not in denied)):
+        return _stale(novelty, nearest if short else None)
     return EnsembleEchoResult(strategy != _NOTHING, score, novelty, nearest, strategy)
+
+
+def _denied(candidate: Read, peers: Sequence[str], names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(peer for peer in peers if _denies(candidate, read(peer, names)))
+
+
+def _denies(candidate: Read, other: Read) -> bool:
+    """Whether `candidate` says the opposite of `other` in its words and their order."""
+    if len(candidate.kinds & other.kinds) < _CONTRADICTED_FROM * min(len(candidate.kinds), len(other.kinds)):
+        return False
+    both = len(candidate.stems) + len(other.stems)
+    return (
+        contradicts(candidate.text, other.text)
+        and 2 * lcs_length(candidate.stems, other.stems) >= _CONTRADICTED_FROM * both
+    )
+
+
+def _replaces(candidate: Read, other: Read) -> bool:
+    """Whether a short message puts another word in the last place, where the point is, or another figure anywhere."""
+    new, gone = candidate.kinds - other.kinds, other.kinds - candidate.kinds
+    last = candidate.stems[-1] in new and other.stems[-1] in gone
+    return last or any(stem[0].isdigit() for stem in new)
 
 
 def _nearest(
@@ -156,12 +184,14 @@ def _nearest(
         cosine = dot / math.sqrt(length * (pool.length(peer, other) + across))
         both = len(candidate.stems) + len(other.stems)
         most = len(shared) + min(candidate.repeats, other.repeats)
-        if _LCS_SHARE * 2 * most / both + _COSINE_SHARE * cosine <= score:
+        bound = _LCS_SHARE * 2 * most / both + _COSINE_SHARE * cosine
+        if bound <= score and bound < threshold:
             continue
         ours, theirs = ([stem for stem in one.stems if stem in shared] for one in (candidate, other))
         dice = 2 * lcs_length(ours, theirs) / both
         reached = _LCS_SHARE * dice + _COSINE_SHARE * cosine
-        if reached >= threshold:
+        short = len(candidate.stems) < ECHO_SHORT_STEMS
+        if reached >= threshold and not ((short and _replaces(candidate, other)) or _denies(candidate, other)):
             return reached, peer, f"ensemble(lcs={dice:.2f},tfidf={cosine:.2f})"
         if reached > score:
             score, nearest = reached, peer

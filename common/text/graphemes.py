@@ -7,19 +7,20 @@ import regex
 from common.constants import PORTABLE_MAX_GRAPHEMES
 
 _SENTENCE_END = regex.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)")
-_CLUSTER = regex.compile(r"\X")
+CLUSTER = regex.compile(r"\p{RI}{2}[\p{GCB=Extend}\p{GCB=SpacingMark}\u200d]*+|\X")
+"""One character as readers see it. Flags are named first: at each, `\\X` alone looks back to the first of their row."""
 
 
 def grapheme_len(text: str) -> int:
     """How many characters a reader sees."""
-    return sum(1 for _ in _CLUSTER.finditer(text))
+    return sum(1 for _ in CLUSTER.finditer(text))
 
 
 def truncate_graphemes(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
     """The longest prefix of at most `max_graphemes`, never splitting a cluster."""
     if max_graphemes <= 0:
         return ""
-    for count, match in enumerate(_CLUSTER.finditer(text), start=1):
+    for count, match in enumerate(CLUSTER.finditer(text), start=1):
         if count > max_graphemes:
             return text[: match.start()]
     return text

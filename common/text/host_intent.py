@@ -102,7 +102,11 @@ def _request(text: str) -> _Request | None:
     if found or rules.SURE_OF_US.match(text):
         return found
     polite = rules.POLITE.match(text)
-    found = _found(rules.URGED.match(text) or rules.IMPERATIVE.match(text[polite.end() :] if polite else text))
+    urged = rules.URGED.match(text)
+    if urged:
+        found = _found(urged, bare=rules.BY_ITSELF.match(text) is not None)
+    else:
+        found = _found(rules.IMPERATIVE.match(text[polite.end() :] if polite else text), bare=polite is None)
     return found or next(filter(None, map(_asked_later, _SENTENCE.split(text)[1:])), None)
 
 
@@ -120,9 +124,12 @@ def _asked(text: str) -> _Request | None:
     return _found(match)
 
 
-def _found(match: re.Match[str] | None) -> _Request | None:
-    """The request of which a rule found the verb, unless that word is none there."""
-    if match is None or rules.NOUN_INSTEAD.match(match.string[match.start("verb") :]):
+def _found(match: re.Match[str] | None, *, bare: bool = False) -> _Request | None:
+    """The request of which a rule found the verb. Only a `bare` first word may be a noun instead."""
+    if match is None:
+        return None
+    words = match.string[match.start("verb") :]
+    if rules.NO_WORK.match(words) or (bare and rules.NOUN_INSTEAD.match(words)):
         return None
     return _Request(match["verb"], match.string[match.end() :])
 
@@ -130,6 +137,6 @@ def _found(match: re.Match[str] | None) -> _Request | None:
 def _is_talk(text: str, *, asks: bool) -> bool:
     if rules.holds(rules.TALK, text) or (asks and rules.holds(rules.QUESTIONS, text)):
         return True
-    if rules.IMPERATIVE.match(text) and not rules.NOUN_INSTEAD.match(text):
+    if rules.IMPERATIVE.match(text) and not (rules.NOUN_INSTEAD.match(text) or rules.NO_WORK.match(text)):
         return False
     return text.rstrip("!)\"' ").endswith("?") or rules.LINK.search(text) is not None

@@ -89,13 +89,20 @@ URGED = _rule(rf"""{_any("please|kindly|go ahead and|go ahead|just|let's|okay,|o
 IMPERATIVE = _rule(rf"(?P<verb>{_any(VERBS_PLUS)})\b")
 """A1."""
 SURE_OF_US = _rule(r"let's\ make\ sure\b")
-NOUN_INSTEAD = _rule(
-    rf"""{_any(VERBS)}\s*
-    (?: [:?]
-      | \s{_any("is|are|was|were|has|looks?|seems?|failed|fails|passed|passes|broke|breaks|went|ran")}\b
-      | \s{_any("conflicts?|results?|sense|questions?|to|of|mortem|coverage|source|minded")}\b )"""
+_FINITE = (
+    "is|are|was|were|has|have|looks?|seems?|failed|fails?|passed|passes|broke|breaks|went|ran|came|comes?|takes?|took"
 )
-"""A sentence whose first word is no verb in it: "Build failed again", "Open question: …", "Make sense?"."""
+_COMPOUND_TAILS = "results?|coverage|questions?|conflicts?|logs?|notes?|times?|scripts?|pipelines?|comments?|requests?"
+NOUN_INSTEAD = _rule(
+    rf"""{_any(VERBS)}\s*(?:[:?]|\s{_any(f"{_FINITE}|of")}\b|\s{_any(_COMPOUND_TAILS)}\s+{_any(_FINITE)}\b)
+       | open\s+{_any("questions?|source|minded|to")}\b | post[\s-]+mortem\b | merge\s+conflicts?\b
+       | {_any("test|build|run|review|deploy")}\s+(?:results?|failures?)\b | test\s+coverage\b | build\s+coverage\W*$"""
+)
+"""A bare first word that is no verb: "Build failed again", "Open question: …".."""
+NO_WORK = _rule(r"make\s+sense\b")
+"""What is no work in any form: "Can you make sense of this?"."""
+BY_ITSELF = _rule(r"(?:just|okay)\b")
+"""Words before a verb that leave open whether it is one: "Just build failures again"."""
 MAKING_GERUND = _rule(
     r"(?:creat|open|mak|post|fil|writ|build|draft|submitt|giv|provid|show|send|shar|fix|handl|deploy|updat|add|remov|delet"
     r"|clos|merg|push|implement|configur|install|runn|start|launch|check|review|test|investigat|resolv|sett|work|look)ing$"
@@ -137,7 +144,7 @@ FOLLOW_UPS = tuple(
         rf"\bI\ {_ASKED}(?:\ (?:for\ )?(?:it|this|that))?\ (?:earlier|before|already|previously)\b",
         rf"\bI\ already\ {_ASKED}\b",
         rf"\bgive\ me\ the\ (?:[\w-]+\ )?{_any(_ARTEFACTS)}s?\b",
-        rf"\bprovide\b.*\b{_any(_ARTEFACTS)}s?\b",
+        rf"\bprovide\b.{{0,200}}\b{_any(_ARTEFACTS)}s?\b",
         r"\bwhat\ happened\ (?:to|with)\b",
         r"\bis\ (?:it|that)\ done\b",
         rf"\bhave\ you\ (?:(?:all|already|ever)\ )?(?:{_FINISHED})\b",

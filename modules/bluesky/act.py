@@ -23,12 +23,13 @@ from modules.bluesky.pictures import Pictures
 from modules.bluesky.policy import should_respond_to
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
+from modules.bluesky.reply_check import Runs, word_runs
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.etiquette.etiquette import Etiquette
 from modules.foreign_text import Framer, clean, one_line
 from modules.identity import Identity, Me
-from modules.llm_gateway.types import Image, Message, Text
+from modules.llm_gateway.types import Image, Importance, Message, Text
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import ALIVE
 from modules.prompt.prompter import Prompter
@@ -41,6 +42,7 @@ from modules.tools.types import Provenance, Turn
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _SKILL = "bluesky-response"
+_OWN_SECTIONS = ("System Prompt", "User Message Template", "Relationship", "Notes")
 _DEEP_THREAD = 10
 _MANY_REPLIES = 3
 _ACTS = {"reply": "replied", "like": "liked"}
@@ -89,6 +91,12 @@ class Responder:
     @property
     def own_did(self) -> str:
         return self._atproto.did
+
+    def importance_of(self, notification: Notification) -> Importance:
+        """How much its author matters, among those for whom the day's budget is kept."""
+        if notification.author.did == self._me.owner_did:
+            return "owner"
+        return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
 
     async def respond(self, item: Pending) -> Handled:
         """Meet it. Raises `Transient` when the world is briefly unable; the post then simply waits."""
@@ -150,6 +158,7 @@ class Responder:
             mechanics=self._identity.extract().social_mechanics,
             thread=thread,
             is_owner=is_owner,
+            is_automated=self._etiquette.is_automated(notification.author),
         )
         circling = thread.circular.suggestion_to_exit and not is_owner
         outlook = await self._etiquette.before_reply(notification, thread.posts)
@@ -186,8 +195,10 @@ class Responder:
                 is_owner=is_owner,
                 seen={post.uri: StrongRef(post.uri, post.cid) for post in thread.posts}
                 | {notification.uri: notification.ref},
+                said=tuple(post.text for post in thread.posts),
+                scaffold=self._scaffold(item, thread, is_owner=is_owner),
             ),
-            importance="owner" if is_owner else "mention",
+            importance=self.importance_of(notification),
         )
         said = f"{_signature(notification)}: {clean(notification.text)}"
         session_id = await self._sessions.add_once(key, _with(pictures, said), turn.provenance)
@@ -210,6 +221,13 @@ class Responder:
         )
         met = handled(thought)
         return met if met.reason else replace(met, reason=should_respond_to(notification, self._me.owner_did).reason)
+
+    def _scaffold(self, item: Pending, thread: ThreadAnalysis, *, is_owner: bool) -> Runs:
+        """Runs of words that stand in what the model is told beside the posts, but not in the posts themselves."""
+        texts = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
+        texts += [self._skills.section("core", "Ground Rules")]
+        texts += [self._relationship(item.notification, is_owner=is_owner), self._notes(item.notification, thread)]
+        return word_runs(texts) - word_runs(post.text for post in thread.posts)
 
     def _provenance(self, thread: ThreadAnalysis, *, is_owner: bool) -> Provenance:
         """The owner's trust only where nobody else's words are in the thread."""

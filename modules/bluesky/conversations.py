@@ -81,6 +81,7 @@ class Conversations:
         thread: ThreadAnalysis | None = None,
         has_workspace_context: bool = False,
         is_owner: bool = False,
+        is_automated: bool = False,
     ) -> ConversationDecision:
         """Whether to answer a post, which then counts as part of the conversation.
 
@@ -88,7 +89,7 @@ class Conversations:
         """
         decision, after = policy.judge_incoming(
             self._tracked(root_uri),
-            _incoming(incoming, thread),
+            _incoming(incoming, thread, is_automated=is_automated),
             mechanics or SocialMechanics(),
             agent_did=agent_did,
             is_owner=is_owner,
@@ -145,7 +146,7 @@ class Conversations:
         return conversation
 
 
-def _incoming(notification: Notification, thread: ThreadAnalysis | None) -> Incoming:
+def _incoming(notification: Notification, thread: ThreadAnalysis | None, *, is_automated: bool) -> Incoming:
     author = notification.author
     before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
     return Incoming(
@@ -156,4 +157,5 @@ def _incoming(notification: Notification, thread: ThreadAnalysis | None) -> Inco
         at=parse_iso(notification.indexed_at),
         depth=thread.depth if thread else 0,
         recent_texts=tuple(before),
+        is_automated=is_automated or author.is_bot,
     )

@@ -17,7 +17,7 @@ from common.constants import (
     RAPID_REPLY_WINDOW_MS,
 )
 from common.result import Decision
-from common.text.closings import content_words, is_low_value_closing
+from common.text.closings import asks, content_words, is_low_value_closing
 from modules.bluesky.records import Moment, Record
 from modules.self_mechanics import SocialMechanics
 
@@ -86,6 +86,7 @@ class Incoming:
     depth: int = 0
     display_name: str = ""
     recent_texts: Sequence[str] = ()
+    is_automated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +257,8 @@ def _enough(
     fresh = now - incoming.at <= timedelta(milliseconds=mechanics.silence_threshold_ms)
     if not fresh and others and all(_is_disengaged(one, mechanics, now) for one in others):
         return "Everyone else has fallen silent"
-    if mechanics.skip_low_value_acknowledgments and _is_rapid(conversation, now) and not _adds_much(incoming):
+    rapid = mechanics.skip_low_value_acknowledgments and _is_rapid(conversation, now)
+    if rapid and not _person_asks(incoming) and not _adds_much(incoming):
         return f"{RAPID_REPLY_COUNT} quick replies already, and little new was said"
     return ""
 
@@ -297,6 +299,11 @@ def _is_disengaged(one: Participant, mechanics: SocialMechanics, now: datetime) 
 def _is_rapid(conversation: Conversation, now: datetime) -> bool:
     window = timedelta(milliseconds=RAPID_REPLY_WINDOW_MS)
     return sum(now - reply.at < window for reply in conversation.our_replies) >= RAPID_REPLY_COUNT
+
+
+def _person_asks(incoming: Incoming) -> bool:
+    """Who asks waits for an answer, however quick the talk is. Programs may ask each other without end."""
+    return not incoming.is_automated and asks(incoming.text)
 
 
 def _adds_much(incoming: Incoming) -> bool:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from common import constants as c
-from common.clock import Clock, iso, local, parse_iso, spoken
+from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
 from common.errors import BudgetExceeded
 from common.pace import Pace
 from common.result import Err
-from common.state import keep, load_state, save_state
+from common.state import Json, keep, load_state, save_state
 from modules.bluesky.act import handled
 from modules.bluesky.expression_policy import can_post_original, generate_expression_prompt, next_expression_time
 from modules.bluesky.expression_prompts import Prompts
@@ -83,7 +83,7 @@ class Expression:
         self._keep_hours = keep_hours
         self._standing = standing
         self._failures = 0
-        loaded = load_state(path, {}, migrate=keep)
+        loaded = load_state(path, {}, migrate=keep, fits=_fits)
         self.notice = loaded.notice
         self._state = loaded.data
 
@@ -167,7 +167,7 @@ class Expression:
         result = handled(thought)
         if result.act != "posted":
             delay = self._postpone()
-            summary = f"No post: {result.reason}; next try in {delay:.0f} s"
+            summary = f"No post: {result.reason}; next try in {span(delay)}"
             await self._journal.record(
                 Entry("decision", _CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
             )
@@ -254,3 +254,16 @@ class Expression:
             prompt=prompt,
             recent_posts="\n".join(f"- {' '.join(text.split())}" for text in own[:_RECENT_SHOWN]) or "(none yet)",
         )
+
+
+def _fits(state: Json) -> bool:
+    """Whether a stored plan holds what `Expression` writes: moments, words, and a list of words."""
+    moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
+    words = (state.get(name) for name in ("source", "prompt"))
+    recent = state.get("recentSources", [])
+    return (
+        all(moment is None or parse_iso_or_none(moment) is not None for moment in moments)
+        and all(word is None or isinstance(word, str) for word in words)
+        and isinstance(recent, list)
+        and all(isinstance(source, str) for source in recent)
+    )

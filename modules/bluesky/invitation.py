@@ -19,7 +19,7 @@ _KINDS: tuple[InvitationKind, ...] = ("choice", "bounded", "direct")
 _KIND_WEIGHTS = (50, 30, 20)
 
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
-_QUESTION = re.compile(r"[^.!?\n]*\?")
+_QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]*\?")
 _CHOICE = re.compile(
     r"\b(?:prefer|choose|pick|rather|which|between|option [ab12]|or\b(?= *\w)|more or less|would you want)\b",
     re.IGNORECASE,

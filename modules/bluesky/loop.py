@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
-from common.clock import Clock, parse_iso
+from adapters.atproto.types import Notification
+from common.clock import Clock, local, parse_iso
 from common.constants import (
+    AWARENESS_INTERVAL_MS,
     FEED_FETCH_LIMIT,
     NOTIFICATION_MAX_AGE_MS,
     PENDING_MAX_ATTEMPTS,
@@ -20,44 +23,37 @@ from common.constants import (
 )
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.pace import Pace
-from common.result import Err
+from common.result import ApiResult, Err, Ok
 from modules.bluesky.act import Responder
 from modules.bluesky.expression import Expression
-from modules.bluesky.perceive import Perceiver
+from modules.bluesky.lines import COUNTED_AS, LINES, LINES_OF_HELD, WHO_WAITS
+from modules.bluesky.perceive import Perceived, Perceiver
 from modules.bluesky.policy import triage
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.state import PendingPosts
+from modules.bluesky.turns import PersonTurns
 from modules.bluesky.types import Handled, Pending
 from modules.control import Standing
+from modules.etiquette.rules import TURNS_PER_PERSON
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
+from modules.llm_gateway.types import Importance
 from modules.outbox.outbox import Outbox
+from modules.scheduler.attention import Attention
 from modules.scheduler.policy import awareness_skip_probability
 from modules.scheduler.types import Outcome
 
 _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
-_LINES = {
-    "replied": "Replying to @{}",
-    "liked": "Liking instead of replying to @{}",
-    "left": "Leaving the talk with @{}",
-    "silent": "Staying silent with @{}",
-    "concluded": "No reply to @{}",
-    "skipped": "No reply to @{}",
-    "dropped": "Giving up on @{}",
-    "undecided": "Undecided about @{}",
-    "later": "@{} has to wait",
-}
-_LINES_OF_HELD = {
-    "replied": "A reply to @{} waits for your yes",
-    "liked": "A like for @{} waits for your yes",
-}
 
 
 @dataclass(slots=True)
 class AwarenessLoop:
     """Looks at notifications and meets what waits. Uses no model unless a post needs judgement.
+
+    Reading takes no attention; each post that is met does, one after the other. What arrives while one is being met
+    is read by `NotificationLoop`.
 
     While the SOUL may not act in public, or may not think for want of budget, what is new is taken in, and waits.
     `on_replied` hears of each post that was answered, with the intent of the answer.
@@ -75,16 +71,25 @@ class AwarenessLoop:
     owner_did: str
     standing: Callable[[], Standing] = Standing
     on_replied: Callable[[Pending, str], Awaitable[object]] | None = None
+    attention: Attention = field(default_factory=Attention)
     name: str = "awareness"
     jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = True
+    needs_idle: bool = False
     social_only: bool = True
     at_start: bool = True
     _errors: int = field(default=0, init=False)
     _put_offs: dict[str, int] = field(default_factory=dict, init=False)
     _later: dict[str, float] = field(default_factory=dict, init=False)
     _told_to_wait: set[str] = field(default_factory=set, init=False)
-    _economy: dict[bool, float] = field(default_factory=dict, init=False)
+    _economy: dict[Importance, float] = field(default_factory=dict, init=False)
+    _turns: PersonTurns = field(init=False)
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _meeting: bool = field(default=False, init=False)
+    _first: ApiResult[Perceived] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        speed = AWARENESS_INTERVAL_MS / self.pace.awareness_ms
+        self._turns = PersonTurns(TURNS_PER_PERSON, self.clock, speed)
 
     @property
     def interval_ms(self) -> float:
@@ -93,24 +98,50 @@ class AwarenessLoop:
     async def run(self) -> Outcome:
         if self.rng.random() < awareness_skip_probability(self._errors):
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
-        self._errors += 1  # an exception counts as a failure too
-        perceived = await self.perceiver.look()
-        if isinstance(perceived, Err):
-            summary = f"Notifications could not be read: {perceived.error}"
-            await self.journal.record(Entry("error", self.name, summary, line="warn"))
-        else:
-            self._errors = 0
+        first, self._first = self._first, None
+        perceived = first if isinstance(first, Ok) else await self._read()
         waiting = triage(
             await self.pending.waiting(),
             owner_did=self.owner_did,
             relationships=self.relationships,
             agent_did=self.responder.own_did,
+            turns=self._turns.counts(),
         )
-        met = await self._meet_batch(waiting)
+        self._meeting = True
+        try:
+            met = await self._meet_batch(waiting)
+        finally:
+            self._meeting = False
         if isinstance(perceived, Err):
             return Outcome(ran=False, reason=perceived.error)
         still = "" if (standing := self.standing()).may_act else f", {len(waiting) - met} wait: {standing}"
-        return Outcome(ran=True, reason=f"{perceived.data.new} new, {met} met{still}")
+        return Outcome(ran=True, reason=f"{_read_words(perceived.data.new)}, {met} dealt with{still}")
+
+    async def read_first(self) -> None:
+        """Read notifications before all else that a start asks of the network; the first `run` meets what is new."""
+        self._first = await self._read()
+
+    async def read_meanwhile(self) -> Outcome:
+        """Read notifications while posts are being met; otherwise `run` reads them itself."""
+        if not self._meeting:
+            return Outcome(ran=False, reason=f"{self.name} reads them itself")
+        if self.rng.random() < awareness_skip_probability(self._errors):
+            return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
+        perceived = await self._read()
+        if isinstance(perceived, Err):
+            return Outcome(ran=False, reason=perceived.error)
+        return Outcome(ran=True, reason=_read_words(perceived.data.new))
+
+    async def _read(self) -> ApiResult[Perceived]:
+        async with self._reading:
+            self._errors += 1  # an exception counts as a failure too
+            perceived = await self.perceiver.look()
+            if isinstance(perceived, Err):
+                summary = f"Notifications could not be read: {perceived.error}"
+                await self.journal.record(Entry("error", self.name, summary, line="warn"))
+            else:
+                self._errors = 0
+            return perceived
 
     async def _meet_batch(self, waiting: list[Pending]) -> int:
         """The next few of those whose time has come; returns how many were met."""
@@ -121,7 +152,10 @@ class AwarenessLoop:
             if not self._due(item):
                 continue
             try:
-                met += await self._meet(item)
+                async with self.attention.take(self.name):
+                    if not self.standing().may_act:
+                        break
+                    met += await self._meet(item)
             except BudgetExceeded as error:
                 await self._economize(item, error)
             except Transient as error:
@@ -130,11 +164,9 @@ class AwarenessLoop:
         return met
 
     def _due(self, item: Pending) -> bool:
-        not_before = max(self._later.get(item.notification.uri, 0), self._economy.get(self._is_owner(item), 0))
+        importance = self.responder.importance_of(item.notification)
+        not_before = max(self._later.get(item.notification.uri, 0), self._economy.get(importance, 0))
         return not_before <= self.clock.monotonic()
-
-    def _is_owner(self, item: Pending) -> bool:
-        return item.notification.author.did == self.owner_did
 
     async def _meet(self, item: Pending) -> bool:
         notification = item.notification
@@ -142,7 +174,7 @@ class AwarenessLoop:
         if age_s * 1000 > NOTIFICATION_MAX_AGE_MS:
             handled = Handled("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
         else:
-            handled = await self._respond(item)
+            handled = self._turn_to_come(notification) or await self._respond(item)
         if handled.act == "later":
             await self._let_wait(item, handled)
             return False
@@ -152,8 +184,9 @@ class AwarenessLoop:
                 await self._tell(item, handled)
                 return False
             left = await self.publisher.like(notification.ref, cause_id=notification.uri)
+            act, reason = ("silent", f"; {left.reason}") if left.status == "blocked" else ("liked", "")
             handled = Handled(
-                "liked", f"{handled.reason}, {tries} times", left.intent_id or None, held=left.status == "held"
+                act, f"{handled.reason}, {tries} times{reason}", left.intent_id or None, held=left.status == "held"
             )
         uris = [notification.uri, *(earlier.uri for earlier in item.earlier)]
         for met in uris:
@@ -165,6 +198,17 @@ class AwarenessLoop:
         if self.on_replied and handled.act == "replied" and handled.intent_id:
             await self.on_replied(item, handled.intent_id)
         return True
+
+    def _turn_to_come(self, notification: Notification) -> Handled | None:
+        """A stranger who had enough turns for now waits; else this is their next one."""
+        did = notification.author.did
+        if self.responder.importance_of(notification) != "stranger":
+            return None
+        if wait_s := self._turns.wait_s(did):
+            reason = f"{TURNS_PER_PERSON.name}: {TURNS_PER_PERSON.limit:g} turns are enough for now"
+            return Handled("later", reason, retry_in_s=wait_s)
+        self._turns.note(did)
+        return None
 
     async def _respond(self, item: Pending) -> Handled:
         """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
@@ -186,11 +230,10 @@ class AwarenessLoop:
 
     async def _economize(self, item: Pending, error: BudgetExceeded) -> None:
         """No more thinking for anybody like them, for a good while; the wall itself tells the rest."""
-        is_owner = self._is_owner(item)
+        importance = self.responder.importance_of(item.notification)
         pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
-        self._economy[is_owner] = self.clock.monotonic() + pause_s
-        who = "The owner has" if is_owner else "Everybody but the owner has"
-        summary = f"{who} to wait, for at least {max(1, round(pause_s / 60))} min: {error}"
+        self._economy[importance] = self.clock.monotonic() + pause_s
+        summary = f"{WHO_WAITS[importance]} to wait, for at least {max(1, round(pause_s / 60))} min: {error}"
         uri, handle = item.notification.uri, item.notification.author.handle
         await self.journal.record(
             Entry("error", self.name, summary, line="warn", reason="budget", trigger_uri=uri, author=handle)
@@ -220,7 +263,7 @@ class AwarenessLoop:
 
     async def _tell(self, item: Pending, handled: Handled) -> None:
         author = item.notification.author.handle
-        lines = _LINES | _LINES_OF_HELD if handled.held else _LINES
+        lines = LINES | LINES_OF_HELD if handled.held else LINES
         await self.journal.record(
             Entry(
                 "decision",
@@ -231,13 +274,28 @@ class AwarenessLoop:
                 trigger_uri=item.notification.uri,
                 author=author,
                 intent_id=handled.intent_id,
-                data={"act": _COUNTED_AS.get(handled.act, handled.act)},
+                data={"act": COUNTED_AS.get(handled.act, handled.act)},
             )
         )
 
 
-# NOTE(self): whoever reads the journal must not take a post that waits its turn for one that is decided.
-_COUNTED_AS = {"silent": "stay_silent", "later": "undecided"}
+@dataclass(slots=True)
+class NotificationLoop:
+    """Reads notifications while a slow model keeps `AwarenessLoop` busy: reading never waits for thinking."""
+
+    awareness: AwarenessLoop
+    name: str = "notifications"
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = False
+
+    @property
+    def interval_ms(self) -> float:
+        return self.awareness.interval_ms
+
+    async def run(self) -> Outcome:
+        return await self.awareness.read_meanwhile()
 
 
 @dataclass(slots=True)
@@ -307,7 +365,9 @@ class OutboxLoop:
         return Outcome(ran=True, reason=reason, next_in_s=report.next_in_s)
 
 
-async def warm_up(*, atproto: Atproto, outbox: Outbox, expression: Expression, journal: Journal) -> None:
+async def warm_up(
+    *, atproto: Atproto, outbox: Outbox, expression: Expression, journal: Journal, timezone: str = ""
+) -> None:
     """One look at our own feed before anything starts: what we already said, and when we last spoke."""
     feed = await atproto.get_author_feed(atproto.did, limit=FEED_FETCH_LIMIT)
     if isinstance(feed, Err):
@@ -315,8 +375,14 @@ async def warm_up(*, atproto: Atproto, outbox: Outbox, expression: Expression, j
         await expression.schedule()
         return
     own = [item.post for item in feed.data.items if item.reposted_by is None and item.post.author.did == atproto.did]
-    known = await outbox.warm_up_from_feed((post.uri, post.text) for post in own)
+    await outbox.warm_up_from_feed((post.uri, post.text) for post in own)
     top_level = [post.created_at for post in own if post.reply is None]
     due = await expression.schedule(max(top_level, default=None))
-    summary = f"Read {len(own)} of our own posts ({known} new to me); next thought at {due:%H:%M:%S} UTC"
+    summary = (
+        f"Read the {len(own)} newest posts of its own; it thinks of a next one at {local(due, timezone):%Y-%m-%d %H:%M}"
+    )
     await journal.record(Entry("life", "start", summary, line="mem"))
+
+
+def _read_words(new: int) -> str:
+    return f"{new} new notification{'' if new == 1 else 's'} read"

@@ -67,6 +67,7 @@ class Perceiver:
         self._journal = journal
         self._clock = clock
         self._owner_did = owner_did
+        self._unreadable = 0
 
     async def look(self) -> ApiResult[Perceived]:
         """Take in what is new. What is stored already is not new, however often the network shows it."""
@@ -134,19 +135,29 @@ class Perceiver:
         forgotten = self._clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
         seen_at = self._relationships.seen_at
         found: list[Notification] = []
+        unreadable = 0
         cursor: str | None = None
         for number in range(1, NOTIFICATION_MAX_BURST_PAGES + 1):
             page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)
             if isinstance(page, Err):
                 return page
             items, cursor = page.data.notifications, page.data.cursor
+            unreadable += page.data.unreadable
             found += [item for item in items if item.reason in _WORDS and _indexed(item) > forgotten]
-            if not cursor or not items or _indexed(items[-1]) <= floor:
+            if not cursor or not (items or page.data.unreadable) or (items and _indexed(items[-1]) <= floor):
                 break
-            caught_up = seen_at is not None and _indexed(items[-1]) <= parse_iso(seen_at)
+            caught_up = seen_at is not None and bool(items) and _indexed(items[-1]) <= parse_iso(seen_at)
             if number >= NOTIFICATION_MAX_PAGES and caught_up:
                 break
+        await self._tell_unreadable(unreadable)
         return Ok(found)
+
+    async def _tell_unreadable(self, count: int) -> None:
+        """Told once for as many as there are, for each look finds them again."""
+        if count > self._unreadable:
+            summary = f"{count} notification{'s' if count > 1 else ''} could not be read and will get no answer"
+            await self._journal.record(Entry("error", "awareness", summary, line="warn", reason="unreadable"))
+        self._unreadable = count
 
     async def _fetch_warmth(self) -> ApiResult[list[Notification]]:
         """The latest likes, reposts and follows, for the memory of relationships; a burst may lose some."""
@@ -160,20 +171,22 @@ class Perceiver:
 
     async def _let_go(self, notification: Notification, decision: Decision) -> None:
         """Small words get a like, and end the talk; the rest is simply noted."""
-        act, intent_id = "skipped", None
+        act, intent_id, reason = "skipped", None, decision.reason
         if decision.reason in LIKED_WHEN_LET_GO:
             published = await self._publisher.conclude(
                 notification.root, decision.reason, like=notification.ref, cause_id=notification.uri
             )
             act = "liked" if published.status == "accepted" else "skipped"
             intent_id = published.intent_id or None
+            if published.status == "blocked":
+                reason = f"{decision.reason}; no like: {published.reason}"
         await self._journal.record(
             Entry(
                 "decision",
                 "awareness",
                 f"{'Liked, no reply' if act == 'liked' else 'No reply'} to @{notification.author.handle}",
                 line="social",
-                reason=decision.reason,
+                reason=reason,
                 trigger_uri=notification.uri,
                 author=notification.author.handle,
                 intent_id=intent_id,

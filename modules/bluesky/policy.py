@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -79,27 +80,39 @@ def prioritize_notifications(
 
 
 def triage(
-    waiting: Iterable[Pending], owner_did: str, relationships: Acquaintances, agent_did: str = ""
+    waiting: Iterable[Pending],
+    owner_did: str,
+    relationships: Acquaintances,
+    agent_did: str = "",
+    turns: Mapping[str, int] | None = None,
 ) -> list[Pending]:
     """One item per person and thread: their newest post there; their older ones become `earlier`.
 
     Everybody who waits in a thread is met, each after reading what was answered before. Threads of the owner come
-    first, then those of people who come often, then by priority, then the oldest.
+    first. The others take turns: nobody's second item comes before somebody else's first, counting from the `turns`
+    that each did had of late. Among equals come those who come often, then by priority, then the oldest.
     """
     threads: dict[tuple[str, str], list[Pending]] = {}
     for item in sorted(waiting, key=_age):
         threads.setdefault((item.notification.root.uri, item.notification.author.did), []).append(item)
 
-    def urgency(item: Pending) -> tuple[bool, bool, int, str]:
+    had = Counter(turns or {})
+
+    def urgency(item: Pending) -> tuple[bool, int, str]:
         ranked = [
             _prioritize(one, owner_did, agent_did, relationships.get(one.author.handle))
             for one in (item.notification, *item.earlier)
         ]
         recurring = any(one.relationship is not None and one.relationship.is_recurring for one in ranked)
-        by_owner = item.notification.author.did == owner_did
-        return not by_owner, not recurring, -max(one.priority for one in ranked), _age(item)
+        return not recurring, -max(one.priority for one in ranked), _age(item)
 
-    return sorted(map(_one_of, threads.values()), key=urgency)
+    rounds: list[tuple[bool, int, Pending]] = []
+    for item in sorted(map(_one_of, threads.values()), key=urgency):
+        did = item.notification.author.did
+        by_owner = did == owner_did
+        rounds.append((not by_owner, 0 if by_owner else had[did], item))
+        had[did] += 1
+    return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:2])]
 
 
 def _why_silent(reason: str, text: str, *, skip_acknowledgments: bool) -> str:

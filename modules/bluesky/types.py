@@ -39,15 +39,19 @@ class Published:
 class ThreadTurn:
     """One turn about one post.
 
-    `seen` holds every post shown to the model: the only ones its tools may touch. `told_too_long` remembers that a
-    shorter text was asked for.
+    `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
+    `scaffold` the runs of words that only our own prompt has. `told_too_long` remembers that a shorter text was asked
+    for, `sent_back` that a better one was.
     """
 
     notification: Notification
     root: StrongRef
     is_owner: bool
     seen: dict[str, StrongRef] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+    scaffold: frozenset[tuple[str, ...]] = frozenset()
     told_too_long: bool = False
+    sent_back: bool = False
 
 
 @dataclass(slots=True)

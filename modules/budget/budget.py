@@ -18,10 +18,11 @@ from typing import TypeVar
 from common.clock import Clock, iso
 from common.errors import BudgetExceeded, ConfigError
 from modules.budget import ledger
-from modules.budget.measure import input_bound, output_limit, sent_as
+from modules.budget.measure import input_bound, input_floor, output_limit, sent_as
 from modules.budget.policy import (
     ROOMS,
     ROOMS_PERCENT,
+    STRANGERS_PERCENT,
     Leave,
     day_of,
     fraction,
@@ -32,6 +33,7 @@ from modules.budget.policy import (
     seconds_left,
     settled,
     step_at,
+    strangers_have_share_left,
     surely_kept,
     takes_cheaper,
     weigh,
@@ -121,6 +123,8 @@ class Budget:
             leave, model = self._weigh(spent, request, input_tokens, importance)
             if not has_share_left(purpose, importance, ledger.spent(connection, day, ROOMS), self._caps):
                 leave = Leave(leave.step, 0)
+            if not strangers_have_share_left(importance, ledger.spent_on(connection, day, "stranger"), self._caps):
+                leave = Leave(leave.step, 0)
             reservation = None
             if leave.limit:
                 outgoing = sent_as(request, model=model, limit=leave.limit)
@@ -138,7 +142,11 @@ class Budget:
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
         """Put what an answered call really took in place of its worst case. Returns millionths of a dollar."""
         sent, answered = settled(
-            usage, weight=weight, input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens
+            usage,
+            weight=weight,
+            input_tokens=reservation.input_tokens,
+            output_tokens=reservation.output_tokens,
+            input_least=input_floor(reservation.request),
         )
         micro_usd = self._cost(str(reservation.request["model"]), sent, answered, surely_kept(usage))
 
@@ -155,6 +163,10 @@ class Budget:
             ledger.settle(connection, reservation.id, input_tokens=0, output_tokens=0, micro_usd=0)
 
         await self._after(work)
+
+    async def unanswered(self, reservation: Reservation) -> None:
+        """No whole answer came: it goes on counting in full, as one that may have been billed."""
+        await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
     async def report(self) -> Report:
         """How today stands."""
@@ -248,6 +260,8 @@ class Budget:
         used, why = amounts_in_words(standing.spent, self._caps), reason_to_refuse(standing.step, importance)
         if purpose.startswith(ROOMS) and may_ask(standing.step, importance) and standing.step != "listen":
             why = f"talk in rooms may use {ROOMS_PERCENT} % of it, wishes first, and has"
+        if importance == "stranger" and may_ask(standing.step, importance):
+            why = f"strangers may use {STRANGERS_PERCENT} % of it, and have"
         return BudgetExceeded(
             f"The day's budget does not allow it ({used}): {why}",
             remedy=f"The next day begins in {self._wait_in_words()}; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY in"

@@ -1,7 +1,7 @@
 """Every request to the model, one row each in `model_calls`; and which step was told on which day.
 
-A row is there before its request leaves. One that is still `reserved` is on its way, or was lost with its process: it
-counts in full, like any other.
+A row is there before its request leaves. One that is still `reserved` is on its way, was lost with its process, or is
+`unanswered`: no whole answer came, and it may have been billed. It counts in full, like any other.
 """
 
 from __future__ import annotations
@@ -30,6 +30,16 @@ def spent(connection: sqlite3.Connection, day: str, purpose: str = "") -> Spent:
     return Spent(row["tokens"], row["micro_usd"])
 
 
+def spent_on(connection: sqlite3.Connection, day: str, importance: Importance) -> Spent:
+    """All of the day that was of this importance, reserved or settled."""
+    row = connection.execute(
+        "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
+        " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls WHERE day = ? AND importance = ?",
+        (day, importance),
+    ).fetchone()
+    return Spent(row["tokens"], row["micro_usd"])
+
+
 def reserve(
     connection: sqlite3.Connection,
     reservation: Reservation,
@@ -41,7 +51,8 @@ def reserve(
 ) -> None:
     """Count it at its worst case."""
     connection.execute(
-        "INSERT INTO model_calls VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
+        "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+        " cost_micro_usd) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
         (
             reservation.id,
             day,
@@ -65,6 +76,11 @@ def settle(
         " WHERE id = ? AND state = 'reserved'",
         (input_tokens, output_tokens, UNKNOWN if micro_usd is None else micro_usd, call_id),
     )
+
+
+def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
+    """It counts in full, for it may have been billed, and is no longer on its way."""
+    connection.execute("UPDATE model_calls SET unanswered = 1 WHERE id = ? AND state = 'reserved'", (call_id,))
 
 
 def price_unpriced(connection: sqlite3.Connection, day: str, cost: Callable[[str, int, int], int]) -> None:
@@ -114,16 +130,21 @@ def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[int, 
         "SELECT count(*) AS calls, coalesce(min(cost_micro_usd), 0) AS least,"
         " coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
         " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE state = 'reserved'), 0) AS tokens_reserved,"
+        " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE unanswered), 0) AS tokens_unanswered,"
         " coalesce(sum(cost_micro_usd), 0) AS micro,"
-        " coalesce(sum(cost_micro_usd) FILTER (WHERE state = 'reserved'), 0) AS micro_reserved"
+        " coalesce(sum(cost_micro_usd) FILTER (WHERE state = 'reserved'), 0) AS micro_reserved,"
+        " coalesce(sum(cost_micro_usd) FILTER (WHERE unanswered), 0) AS micro_unanswered"
         " FROM model_calls WHERE day = ?",
         (day,),
     ).fetchone()
-    tokens = Amount(row["tokens"] - row["tokens_reserved"], row["tokens_reserved"], caps.tokens)
+    tokens = Amount(
+        row["tokens"] - row["tokens_reserved"], row["tokens_reserved"], caps.tokens, row["tokens_unanswered"]
+    )
     if row["least"] == UNKNOWN:
         return row["calls"], tokens, None
     cap = None if caps.micro_usd is None else caps.micro_usd / MICRO
-    usd = Amount((row["micro"] - row["micro_reserved"]) / MICRO, row["micro_reserved"] / MICRO, cap)
+    settled, reserved = row["micro"] - row["micro_reserved"], row["micro_reserved"]
+    usd = Amount(settled / MICRO, reserved / MICRO, cap, row["micro_unanswered"] / MICRO)
     return row["calls"], tokens, usd
 
 

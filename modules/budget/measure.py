@@ -1,4 +1,4 @@
-"""How large a request can be at most, in tokens, before anybody has counted it. Pure.
+"""How large a request can be at most, in tokens, before anybody has counted it, and how small at least. Pure.
 
 A tokenizer that works on bytes never makes more tokens than there are bytes. The bytes are those of the whole request
 as indented JSON in plain ASCII: no chat template writes messages, tools and arguments out at greater length, and where
@@ -35,6 +35,9 @@ What the usual makers do with one of 1024 by 1024:
 - the most that is known beyond that: four tiles of 1 601 (Llama 3.2) are 6 404, ten of 729 (LLaVA-OneVision) are 7 290
 """
 
+BYTES_PER_TOKEN_AT_MOST = 8
+"""So many bytes of a whole prompt or answer are never one token, but for texts that repeat one character."""
+
 _DATA = "data:image/"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -46,6 +49,22 @@ def input_bound(request: Request) -> int:
     pictures = [url for url in map(_url, pictures_in(request["messages"])) if url.startswith(_DATA)]
     added += TOKENS_PER_PICTURE * len(pictures)
     return len(json.dumps(request, indent=4)) - sum(map(_written, pictures)) + added
+
+
+def input_floor(request: Request) -> int:
+    """No more tokens than the request has, pictures aside: what a service counts below that is counted wrong.
+
+    Tokenizers make a token of four or five bytes of prose, and of less in most other texts. One for every
+    `BYTES_PER_TOKEN_AT_MOST` bytes is what even a text that suits them well comes to.
+    """
+    words = json.dumps([request["messages"], request.get("tools", ())], ensure_ascii=False, separators=(",", ":"))
+    pictures = sum(len(_written_as(_url(picture))) for picture in pictures_in(request["messages"]))
+    return max(0, len(words.encode(errors="replace")) - pictures) // BYTES_PER_TOKEN_AT_MOST
+
+
+def output_floor(weight: int) -> int:
+    """The same for an answer of at most `weight` tokens: one for each byte, as it was streamed."""
+    return weight // BYTES_PER_TOKEN_AT_MOST
 
 
 def output_limit(request: Request) -> int:
@@ -65,3 +84,7 @@ def _url(picture: dict[str, Any]) -> str:
 def _written(text: str) -> int:
     """How long it is as JSON, without the quotes."""
     return len(json.dumps(text)) - 2
+
+
+def _written_as(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode(errors="replace")

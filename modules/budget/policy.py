@@ -7,6 +7,7 @@ from datetime import datetime, time, timedelta
 from fractions import Fraction
 
 from common.clock import local
+from modules.budget.measure import output_floor
 from modules.budget.prices import Price
 from modules.budget.types import Caps, Spent, Step
 from modules.llm_gateway.types import Importance, Usage
@@ -24,9 +25,9 @@ USEFUL_TOKENS = 256
 """An answer that cannot be as long as this is not worth its question."""
 
 _ALLOWED: dict[Step, frozenset[Importance]] = {
-    "normal": frozenset(("own", "commitment", "mention", "owner")),
-    "cheaper": frozenset(("own", "commitment", "mention", "owner")),
-    "pressing": frozenset(("commitment", "mention", "owner")),
+    "normal": frozenset(("own", "stranger", "commitment", "mention", "owner")),
+    "cheaper": frozenset(("own", "stranger", "commitment", "mention", "owner")),
+    "pressing": frozenset(("stranger", "commitment", "mention", "owner")),
     "owner_only": frozenset(("owner",)),
     "listen": frozenset(),
 }
@@ -34,6 +35,9 @@ ROOMS, ROOMS_PERCENT = "space-", 50
 """Talk in rooms, by the beginning of its purpose, and how much of a day it may use: it never ends by itself."""
 _ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
 """Where talk for its own sake ends, and where talk with the host does, so that what a host wishes for is still met."""
+
+STRANGERS_PERCENT = 60
+"""How much of a day those may use who are neither owner nor peer, however many write."""
 
 _RANK = {step: rank for rank, (step, _) in enumerate(LADDER)}
 
@@ -70,6 +74,11 @@ def has_share_left(purpose: str, importance: Importance, on_rooms: Spent, caps: 
     return not purpose.startswith(ROOMS) or fraction(on_rooms, caps) * 100 < percent
 
 
+def strangers_have_share_left(importance: Importance, on_strangers: Spent, caps: Caps) -> bool:
+    """Whether the day still has something for strangers; the others are not asked."""
+    return importance != "stranger" or fraction(on_strangers, caps) * 100 < STRANGERS_PERCENT
+
+
 def takes_cheaper(step: Step) -> bool:
     """Whether the cheaper model thinks."""
     return _RANK[step] >= _RANK["cheaper"]
@@ -90,15 +99,20 @@ def weigh(step: Step, *, room: int, wanted: int) -> Leave:
     return Leave(step, limit) if limit >= min(USEFUL_TOKENS, wanted) else Leave("listen", 0)
 
 
-def settled(usage: Usage | None, *, weight: int, input_tokens: int, output_tokens: int) -> tuple[int, int]:
+def settled(
+    usage: Usage | None, *, weight: int, input_tokens: int, output_tokens: int, input_least: int = 0
+) -> tuple[int, int]:
     """What an answered call took, in and out. What the service does not count is taken at its upper bound.
 
     A prompt of zero tokens, or a written answer of zero, is not counted either. A count above the bound is taken as it
-    is: then the service made more of the request than was sent, or did not keep to the limit.
+    is: then the service made more of the request than was sent, or did not keep to the limit. A count below what the
+    bytes that went and came can be at least (`input_least`, and the floor of `weight`) is raised to that; an answer
+    that was within its limit stays within it.
     """
     sent = usage.input_tokens if usage else 0
     answered = usage.output_tokens if usage else 0
-    return sent or input_tokens, answered or min(weight, output_tokens)
+    answered_least = min(output_floor(weight), output_tokens)
+    return max(sent or input_tokens, input_least), max(answered or min(weight, output_tokens), answered_least)
 
 
 def surely_kept(usage: Usage | None) -> int:

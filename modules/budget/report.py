@@ -102,8 +102,12 @@ def _shares(word: str, shares: Iterable[Share]) -> list[str]:
 
 def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
     cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
-    reserved = f", {spoken(amount.reserved)} more reserved" if amount.reserved else ""
-    return f"{spoken(amount.used)}{cap}{reserved}"
+    on_its_way = amount.reserved - amount.unanswered
+    reserved = f", {spoken(on_its_way)} more reserved" if on_its_way else ""
+    unanswered = (
+        f", {spoken(amount.unanswered)} more without an answer, which may have been billed" if amount.unanswered else ""
+    )
+    return f"{spoken(amount.used)}{cap}{reserved}{unanswered}"
 
 
 def _tokens(count: float) -> str:

@@ -47,11 +47,16 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`used` is settled; `reserved` is on its way, or was lost with a process and counts in full."""
+    """`used` is settled; `reserved` is not, and counts in full.
+
+    `unanswered` is the part of `reserved` for which no whole answer came, and which may have been billed; the rest is
+    on its way, or was lost with a process.
+    """
 
     used: float
     reserved: float
     cap: float | None
+    unanswered: float = 0
 
 
 @dataclass(frozen=True, slots=True)

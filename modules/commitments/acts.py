@@ -14,7 +14,7 @@ from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from modules.commitments import texts
 from modules.commitments.naming import NO_REPO, issue_number, resolve_repo
-from modules.commitments.policy import FOUND_ROOM, HOST_WISH, said, title_of
+from modules.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, said, title_of
 from modules.commitments.types import QueuedCommitment
 from modules.foreign_text import clean, one_line
 from modules.outbox.types import Draft, Intent, IntentKind
@@ -77,7 +77,9 @@ def promised(commitment: QueuedCommitment) -> dict[str, Any]:
     """
     found = commitment.params.get(FOUND_ROOM) is True
     host_wish = commitment.params.get(HOST_WISH) is True and not found
-    return {"promise": commitment.id, "source": _FOUND if found else commitment.source, "host_wish": host_wish}
+    host_named = commitment.params.get(HOST_NAMED) is True and not found
+    source = _FOUND if found else commitment.source
+    return {"promise": commitment.id, "source": source, "host_wish": host_wish, "host_named": host_named}
 
 
 def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str, Any]:

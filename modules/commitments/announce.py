@@ -13,6 +13,7 @@ from typing import Any
 from common.errors import Fatal, SoulError
 from modules.commitments.acts import announcement_target, promised
 from modules.commitments.naming import extract_fulfillment_url
+from modules.commitments.policy import ROOM_ID
 from modules.commitments.texts import done_line
 from modules.commitments.types import QueuedCommitment
 from modules.commitments.voice import Voice
@@ -25,11 +26,15 @@ _LOOP = "commitment-fulfillment"
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """Whether it is told, or need not be; `later` asks for another try, and `reason` says why."""
+    """Whether it is told, or need not be; `later` asks for another try, and `reason` says why.
+
+    With `busy` nothing was tried.
+    """
 
     told: bool
     reason: str = ""
     later: bool = False
+    busy: bool = False
 
 
 class Announcer:
@@ -75,7 +80,7 @@ class Announcer:
         body = {"text": line, **promised(commitment)}
         if self._where is not None:
             said = commitment.source_reply_text
-            body |= {"room": self._where(said), "said": said}
+            body |= {"room": self._where(said), "said": said, "room_id": str(commitment.params.get(ROOM_ID, ""))}
         cause = commitment.source_thread_uri
         submitted = await self._outbox.submit(Draft("space_chat", target, body, cause_id=cause, urgent=True))
         return Announced(submitted.accepted, submitted.reason)
@@ -86,6 +91,9 @@ class Announcer:
             return Announced(told=False, reason="the reply that held the promise does not stand there")
         if await self._outbox.by_target("reply", ours.result_uri or ""):
             return Announced(told=True)
+        if not self._attention.free:
+            # NOTE(self): a step that waited here for a slow model would keep all other promises from being looked at.
+            return Announced(told=False, reason=f"busy with {self._attention.mode}", later=True, busy=True)
         try:
             async with self._attention.take(_LOOP):
                 text = await self._voice.tell_kept(commitment, url)

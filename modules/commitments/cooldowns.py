@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import errno
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +10,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
-from common.files import write_atomic
+from common.files import read_bounded, write_atomic
+from common.state import set_aside
 from modules.commitments.outcomes import RepoCooldown, cooldown_of, is_over
 
 FILE = "repo_cooldown.json"
@@ -61,14 +63,15 @@ class Cooldowns:
 
     def _read(self) -> list[RepoCooldown]:
         try:
-            items = _ITEMS.validate_json(self._path.read_bytes())
+            items = _ITEMS.validate_json(read_bounded(self._path, STATE_MAX_BYTES))
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StorageError(f"Cannot read {self._path}: {error.strerror or error}") from error
+            if error.errno != errno.EFBIG:
+                raise StorageError(f"Cannot read {self._path}: {error.strerror or error}") from error
+            self.notice = f"{FILE} cannot be read ({error.strerror}); {set_aside(self._path)}"
+            return []
         except ValidationError:
-            aside = self._path.with_name(f"{FILE}.corrupt-{time.time_ns()}")
-            self._path.replace(aside)
-            self.notice = f"{FILE} is not a list of cooldowns; kept as {aside.name}, starting afresh"
+            self.notice = f"{FILE} is not a list of cooldowns; {set_aside(self._path)}"
             return []
         return [RepoCooldown(one.owner, one.repo, one.cooldown_until, one.reason) for one in items]

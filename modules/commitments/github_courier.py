@@ -2,7 +2,8 @@
 
 GitHub lets nobody choose a key, so each text ends in a mark that readers do not see and that names its intent. Before
 anything is written the courier looks for what stands there: by the mark, which also a killed process left behind, and
-by the same title or the same words of our own, which need not be said twice.
+by the same title or the same words of our own, which need not be said twice. A request that got no answer may arrive
+after it was repeated: what then stands there twice is closed, or as a comment deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from modules.outbox.types import Intent, Sent
 
 _LOOKED_AT = 100
 _FORBIDDEN = 403
-_MARK = re.compile(r"\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
+_DUPLICATE = "*Duplicate of #{number}: the request for it arrived twice.*"
+_MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
 
 
 def marked(body: str, intent_id: str) -> str:
@@ -53,6 +55,29 @@ class GitHubCourier:
         """Whether an earlier try arrived."""
         return await self._standing(intent, same_words=False)
 
+    async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
+        """Close issues, or delete comments, that carry the mark of `intent` and are not its result."""
+        found = await self._own(intent)
+        if isinstance(found, Err):
+            return _meant(found)
+        closed = 0
+        for one in found.data:
+            if mark(intent.id) not in one.body or _sent(one).cid == intent.result_cid:
+                continue
+            if isinstance(one, Issue) and one.state == "closed":
+                continue
+            done = await self._close(intent, one)
+            if isinstance(done, Err):
+                return _meant(done)
+            closed += 1
+        return Ok(closed)
+
+    async def _close(self, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
+        if isinstance(one, Comment):
+            return await self._github.delete_comment(_repo(intent), one.id)
+        body = f"{_DUPLICATE.format(number=intent.result_cid)}\n\n{one.body}"
+        return await self._github.update_issue(_repo(intent), one.number, body=body, state="closed")
+
     async def _write(self, intent: Intent) -> ApiResult[Sent]:
         body = intent.body
         repo, text = _repo(intent), marked(str(body["body"]), intent.id)
@@ -63,7 +88,7 @@ class GitHubCourier:
         return _meant(said) if isinstance(said, Err) else Ok(_sent(said.data))
 
     async def _standing(self, intent: Intent, *, same_words: bool) -> ApiResult[Sent | None]:
-        found = await (self._issues(intent) if intent.kind == "issue" else self._comments(intent))
+        found = await self._own(intent)
         if isinstance(found, Err):
             return _meant(found)
         mine = mark(intent.id)
@@ -71,6 +96,9 @@ class GitHubCourier:
         if arrived is None and same_words:
             arrived = next((one for one in found.data if _same(one, intent)), None)
         return Ok(_sent(arrived) if arrived else None)
+
+    async def _own(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
+        return await (self._issues(intent) if intent.kind == "issue" else self._comments(intent))
 
     async def _issues(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
         found = await self._github.list_issues(_repo(intent), state="all", creator=self._github.login, limit=_LOOKED_AT)

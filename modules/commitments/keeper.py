@@ -13,7 +13,7 @@ from common.errors import Fatal, Transient
 from modules.commitments.announce import Announcer
 from modules.commitments.fulfil import HELD, Fulfiller, Progress
 from modules.commitments.naming import extract_fulfillment_url, resolve_repo
-from modules.commitments.policy import STALE, title_of
+from modules.commitments.policy import NEVER_HEARD, STALE, UNHEARD, title_of
 from modules.commitments.presence import Presence
 from modules.commitments.queue import CommitmentQueue, waiting_lines
 from modules.commitments.types import QueuedCommitment
@@ -41,6 +41,7 @@ class Keeper:
     Attributes:
         on_kept: told of each promise that is kept, once it is written down.
         knows_room: whether we know what others in the room made while we were away.
+        was_heard: whether the room has heard the words in which something was promised, as far as we know.
 
     """
 
@@ -62,6 +63,7 @@ class Keeper:
         self._announce_tries: dict[str, int] = {}
         self.on_kept: Callable[[QueuedCommitment], Awaitable[None]] | None = None
         self.knows_room: Callable[[], bool] = lambda: True
+        self.was_heard: Callable[[QueuedCommitment], bool] = lambda _: False
 
     async def take_steps(self) -> int:
         """One step for each promise whose turn it is; returns how many are under way."""
@@ -110,8 +112,8 @@ class Keeper:
             return work.waits
         if await self._fulfiller.has_begun(commitment):
             return ""
-        if commitment.source == "space" and not self.knows_room():
-            return "others in the room may have made it while we were away"
+        if commitment.source == "space" and (why := self._why_room_waits(commitment)):
+            return why
         if holder := self._presence.holder(commitment):
             return f"{holder} works at it"
         if commitment.type == "post_bluesky" or not work.drafts:
@@ -119,6 +121,17 @@ class Keeper:
         repo = resolve_repo({"repo": work.drafts[0].body["repo"]})
         cooldown = self._queue.is_repo_cooled_down(repo.owner, repo.name) if repo else None
         return f"the repository is left alone until {cooldown.until}: {cooldown.reason}" if cooldown else ""
+
+    def _why_room_waits(self, commitment: QueuedCommitment) -> str:
+        """Why what was promised in a room is not begun, or ""."""
+        if not self.knows_room():
+            return "others in the room may have made it while we were away"
+        if UNHEARD not in commitment.params:
+            return ""
+        if self.was_heard(commitment):
+            self._queue.mark_heard(commitment.id)
+            return ""
+        return NEVER_HEARD if self._queue.withdraw_unheard(commitment.id) else "the room has not heard of it yet"
 
     async def _step(self, commitment: QueuedCommitment) -> None:
         """One promise that trips over a bug of ours must not stop the others."""
@@ -169,7 +182,7 @@ class Keeper:
     async def _done(self, commitment: QueuedCommitment, progress: Progress) -> None:
         """Tell it first: what was told is never told again, what was written down as kept would never be told."""
         announced = await self._announcer.announce(commitment, progress.result)
-        if announced.later and self._count_try(commitment) < _ANNOUNCE_TRIES:
+        if announced.later and (announced.busy or self._count_try(commitment) < _ANNOUNCE_TRIES):
             await self._waits(commitment, f"done, and not told yet: {announced.reason}")
             return
         self._announce_tries.pop(commitment.id, None)

@@ -5,6 +5,7 @@ People and other programs read `pending_commitments.jsonl`. Lines that nobody ca
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -15,10 +16,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from common.constants import PROMISE_LINE_MAX_BYTES, PROMISES_MAX_LINES, STATE_MAX_BYTES
 from common.errors import StorageError
-from common.files import storage_error, write_atomic
+from common.files import read_bounded, storage_error, write_atomic
 from common.schemas import CommitmentType
-from common.state import check_jsonl_version, stamp_jsonl_version
+from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
 from modules.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
 
 
@@ -49,12 +51,20 @@ class Read:
 
 
 def read_commitments(path: Path) -> Read:
-    """Every promise of the file, whatever version wrote it. Raises `StorageError` if it cannot be read at all."""
-    found, unread = _parsed(path)
+    """Every promise of the file, whatever version wrote it; one that is too large is set aside whole.
+
+    Raises:
+        StorageError: it cannot be read at all.
+
+    """
+    try:
+        found, unread = _parsed(path)
+    except _TooLargeError as problem:
+        return Read((), f"{path.name} {problem}; {set_aside(path)}")
     if not unread:
         return Read(tuple(found.values()))
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
-    write_atomic(aside, "\n".join(unread) + "\n", mode=0o600)
+    write_atomic(aside, b"\n".join(unread) + b"\n", mode=0o600)
     notice = f"{path.name}: {len(unread)} promises cannot be read; their lines are kept as {aside.name}"
     return Read(tuple(found.values()), notice)
 
@@ -96,23 +106,35 @@ def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotati
         raise storage_error(path, error) from error
 
 
-def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[str]]:
-    """The promises by id, and the lines that nobody can read."""
+class _TooLargeError(StorageError):
+    """No file of promises grows so large; it would be read for minutes."""
+
+
+def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
+    """The promises by id, and the lines that cannot be read, or not in full."""
     try:
-        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
+        content = read_bounded(path, STATE_MAX_BYTES)
     except FileNotFoundError:
         return {}, []
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            reason = f"is larger than {STATE_MAX_BYTES // 1024} KiB"
+            raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.") from error
         reason = f"Cannot read {path}: {error.strerror or error}"
         raise StorageError(reason, remedy=f"Check the file {path}.") from error
     found: dict[str, QueuedCommitment] = {}
-    unread: list[str] = []
-    for line in filter(str.strip, lines):
-        commitment = _commitment(line)
-        if commitment is None:
-            unread.append(line)
-        else:
+    unread: list[bytes] = []
+    lines = content.split(b"\n")
+    if len(lines) > PROMISES_MAX_LINES:
+        reason = f"has more than {PROMISES_MAX_LINES} lines"
+        raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.")
+    for line in filter(bytes.strip, lines):
+        text = line.decode("utf-8", "replace")
+        commitment = _commitment(text) if len(line) <= PROMISE_LINE_MAX_BYTES else None
+        if commitment is not None:
             found[commitment.id] = commitment
+        if commitment is None or text.encode() != line:
+            unread.append(line)
     return found, unread
 
 

@@ -13,7 +13,7 @@ NO_REPO = "no_workspace_context"
 """The error of a promise for GitHub that names no repository where there is no other to take."""
 
 _NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
-_LINK = re.compile(r"(?:https?://)?(?:www\.)?github\.com/|\.git/?$|/+$", re.IGNORECASE)
+_LINK = re.compile(r"(?:https?://)?(?:www\.)?github\.com/|\.git/?$|(?<!/)/+$", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 _POST = re.compile(r"at://([^/]+)/app\.bsky\.feed\.post/([^/]+)")
 

@@ -21,6 +21,7 @@ from common.constants import (
     COMMITMENT_RETENTION_MS,
     COMMITMENT_RETRY_DELAYS_MS,
     COMMITMENT_STALE_THRESHOLD_MS,
+    COMMITMENT_UNHEARD_MAX_MS,
     SECOND_MS,
 )
 from common.schemas import GITHUB_COMMITMENT_TYPES
@@ -31,11 +32,21 @@ from modules.commitments.types import LIVE, CommitmentStatus, QueuedCommitment, 
 HOST_WISH = "hostWish"
 """Key of `params`: true when the host of a room asked for it."""
 
+HOST_NAMED = "hostNamedRepo"
+"""Key of `params`: true when the host of a room named the repository in its own words."""
+
 FOUND_ROOM = "foundRoom"
 """Key of `params`: true when it was promised in a room that we came upon and the owner never named."""
 
+UNHEARD = "unheard"
+"""Key of `params`: true until the room has echoed the words in which it was promised."""
+
+ROOM_ID = "roomId"
+"""Key of `params`: the id of the room in which it was promised; absent where that room told none."""
+
 TIMED_OUT = "Timed out"
 INTERRUPTED = "interrupted by the end of the process"
+NEVER_HEARD = "the room never heard the words in which it was promised"
 STALE = "not kept within 24 hours"
 
 _TARGET_UNITS = 50
@@ -120,6 +131,12 @@ def duplicate_of(
     return None
 
 
+def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
+    """Whether it can have been made in that room; where either id is unknown, nothing speaks against it."""
+    made_in = commitment.params.get(ROOM_ID)
+    return not (made_in and room_id) or made_in == room_id
+
+
 def refusal(wanted: Wanted, *, social_only: bool) -> str:
     """Why this life cannot promise that, or ""."""
     if social_only and wanted.type in GITHUB_COMMITMENT_TYPES:
@@ -173,6 +190,16 @@ def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] 
     status: CommitmentStatus = "abandoned" if attempts >= COMMITMENT_MAX_ATTEMPTS else "failed"
     result = partial if partial is not None else commitment.result
     return replace(commitment, status=status, attempt_count=attempts, error=error, result=result)
+
+
+def heard(commitment: QueuedCommitment) -> QueuedCommitment:
+    """The room has heard the words: it may be kept."""
+    return replace(commitment, params={name: value for name, value in commitment.params.items() if name != UNHEARD})
+
+
+def may_be_heard_still(commitment: QueuedCommitment, now: datetime) -> bool:
+    """Whether the room's record may still show the words."""
+    return not _older(parse_iso_or_none(commitment.created_at), now, COMMITMENT_UNHEARD_MAX_MS)
 
 
 def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:

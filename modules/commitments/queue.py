@@ -102,9 +102,10 @@ class CommitmentQueue:
         """Those that are still to be kept, oldest first."""
         return [one for one in self.all() if one.status in LIVE]
 
-    def in_conversation(self, source_thread_uri: str) -> list[QueuedCommitment]:
-        """All that were made in one conversation, oldest first."""
-        return [one for one in self.all() if one.source_thread_uri == source_thread_uri]
+    def in_conversation(self, source_thread_uri: str, room_id: str = "") -> list[QueuedCommitment]:
+        """All that were made in one conversation, oldest first; with `room_id`, none of another room's."""
+        made = [one for one in self.all() if one.source_thread_uri == source_thread_uri]
+        return [one for one in made if policy.is_of_room(one, room_id)]
 
     def get_pending_commitments(self) -> list[QueuedCommitment]:
         """Those that wait for a try, now or later, oldest first."""
@@ -136,12 +137,16 @@ class CommitmentQueue:
         return self._put(policy.kept(self._known[commitment_id], result), "completed")
 
     def mark_failed(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-        """A try failed for good reason; after the third the promise is given up."""
+        """A try failed for good reason; after the third the promise is given up. What is over stays as it ended."""
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
         after = policy.failed(self._known[commitment_id], error, partial)
         return self._put(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
 
     def put_off(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-        """A try came to nothing, and it was not the promise's fault: no attempt is used."""
+        """A try came to nothing, and it was not the promise's fault: no attempt is used. What is over stays so."""
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
         return self._put(policy.put_off(self._known[commitment_id], error, partial), "put_off", error=error)
 
     def withdraw(self, commitment_id: str, reason: str) -> bool:
@@ -151,6 +156,19 @@ class CommitmentQueue:
             return False
         self._put(policy.given_up(commitment, reason), "withdrawn", error=reason, tell=False)
         return True
+
+    def mark_heard(self, commitment_id: str) -> None:
+        """The room has heard the words in which it was promised: it may be kept."""
+        commitment = self._known.get(commitment_id)
+        if commitment is not None and policy.UNHEARD in commitment.params:
+            self._put(policy.heard(commitment), "heard")
+            self.on_new()
+
+    def withdraw_unheard(self, commitment_id: str) -> bool:
+        """Drop what was promised in words that the room did not hear, once it is too late for it. False before that."""
+        commitment = self._known[commitment_id]
+        late = not policy.may_be_heard_still(commitment, self._clock.now())
+        return late and self.withdraw(commitment_id, policy.NEVER_HEARD)
 
     def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
         """The same for what was claimed as `action` on `target`, for example after a lost claim."""

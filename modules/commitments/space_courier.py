@@ -3,8 +3,9 @@
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
 room replays to whoever joins: `OwnWords` must be shown each event of the room, from before the first join on.
 
-The news is for the room in which it was promised: the one at the address where that was said or, as a room may come
-back at another address, the one whose record holds the words of the promise.
+The news is for the room in which it was promised: the one with the same id. Where a room tells no id, it is the one at
+the address where that was said or, as a room may come back at another address, the one whose record holds the words of
+the promise.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Protocol
 from adapters.space.types import Event, History, Said
 from common.clock import parse_iso, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
+from modules.commitments.policy import ROOM_ID
+from modules.commitments.types import QueuedCommitment
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox.types import Intent, Sent, Wait
@@ -41,6 +44,9 @@ class Speaker(Protocol):
     @property
     def url(self) -> str: ...
 
+    @property
+    def room_id(self) -> str: ...
+
     async def send_chat(self, content: str) -> ApiResult[str]: ...
 
     async def delivered(self, chat_id: str) -> ApiResult[bool]: ...
@@ -51,17 +57,24 @@ class OwnWords:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._heard: deque[tuple[str, str]] = deque(maxlen=_KEPT)
+        self._heard: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
         self._here: deque[str] = deque(maxlen=_KEPT)
         self._places: dict[str, str] = {}
+        self._room_id = ""
 
     def hear(self, event: Event, url: str = "") -> None:
-        """Something happened in the room at `url`. A record without a word that we said before is another room's."""
+        """Something happened in the room at `url`.
+
+        A record is another room's if its id is another; without ids, if it holds no word that we said before.
+        """
         own = list(self._own(event))
         words = [said for said, _ in own]
-        if isinstance(event, History) and not set(words) & set(self._here):
-            self._here.clear()
-        self._heard.extend(own)
+        if isinstance(event, History):
+            before, self._room_id = self._room_id, event.room_id
+            ids_known = bool(before and self._room_id)
+            if before != self._room_id if ids_known else not set(words) & set(self._here):
+                self._here.clear()
+        self._heard.extend((said, at, self._room_id) for said, at in own)
         self._here.extend(words)
         self._places |= dict.fromkeys(words, url)
         while len(self._places) > _KEPT:
@@ -75,11 +88,17 @@ class OwnWords:
         """The address of the room in which they were said last; "" if that is not known."""
         return self._places.get(words.strip(), "")
 
-    def heard(self, words: str, since: datetime) -> bool:
-        """Whether the room heard these words since then, as far as its clock can be compared with ours."""
+    def heard(self, words: str, since: datetime, room_id: str = "") -> bool:
+        """Whether the room heard these words since then, as far as its clock can be compared with ours.
+
+        With `room_id` no room counts that is known to be another.
+        """
         earliest = since - _CLOCKS_APART
         return any(
-            said == words.strip() and (parse_iso_or_none(at) or earliest) >= earliest for said, at in self._heard
+            said == words.strip()
+            and (parse_iso_or_none(at) or earliest) >= earliest
+            and (not (room_id and told_in) or room_id == told_in)
+            for said, at, told_in in self._heard
         )
 
     def _own(self, event: Event) -> Iterator[tuple[str, str]]:
@@ -104,6 +123,12 @@ class SpaceCourier:
         """Asked by the outbox before each departure."""
         why_not = self._absent(intent) if intent.kind == "space_chat" else ""
         return Wait(why_not, _ASK_AGAIN_S) if why_not else None
+
+    def was_heard(self, commitment: QueuedCommitment) -> bool:
+        """Whether the room has heard the words in which it was promised, live or by the room's record."""
+        since = parse_iso_or_none(commitment.created_at)
+        room_id = str(commitment.params.get(ROOM_ID, ""))
+        return since is not None and self._own_words.heard(commitment.source_reply_text, since, room_id)
 
     def where(self, words: str) -> str:
         """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
@@ -146,6 +171,9 @@ class SpaceCourier:
         """Why those who should hear it are not here, or ""; what was to be told before rooms were told apart leaves."""
         if self._room is None or not self._room.is_active:
             return ABSENT
+        room_id = str(intent.body.get("room_id", ""))
+        if room_id and self._room.room_id:
+            return "" if room_id == self._room.room_id else ELSEWHERE
         room, said = intent.body.get("room"), str(intent.body.get("said", ""))
         if room is None or self._own_words.said_here(said):
             return ""

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from adapters.atproto.types import Notification, Post
+from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock
 from modules.database import Database
 from modules.etiquette import counts, policy, rules
@@ -39,6 +39,14 @@ class Etiquette:
         """How long an intent must wait so that what leaves passes no counter."""
         waits = _Look(connection, now, self._world, self._speed).at_intent(intent)
         return max(waits, key=lambda wait: wait.seconds, default=None)
+
+    def is_stranger(self, did: str) -> bool:
+        """Whether somebody is neither owner nor peer."""
+        return self._world.circle().is_stranger(did)
+
+    def is_automated(self, actor: Actor) -> bool:
+        """Whether a program speaks for an account."""
+        return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)
 
     async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> Outlook:
         """How to meet a post, known before anybody thinks of words. `thread` is what was read of it, oldest first."""
@@ -84,10 +92,13 @@ class _Look:
             yield policy.held_to(manner, spent + waiting, adds=policy.cost(draft.kind))
         if draft.kind == "reply":
             yield from self._strangers(policy.addressee(draft))
+            yield from self._replies(policy.addressee(draft), draft)
             if draft.text:
                 yield self._same_reply(draft.text)
             if notice:
                 yield self._repost_sense(notice, exempt)
+        if notice and draft.kind in {"reply", "like", "repost"}:
+            yield policy.injection(draft, notice, exempt)
         if draft.kind in {"reply", "like"}:
             yield from self._loops(draft, notice, exempt)
 
@@ -99,9 +110,10 @@ class _Look:
             excess = counts.points_spent(self._rows, self._now, window) + policy.cost(intent.kind) - manner.limit
             if excess > 0:
                 spent = counts.departures(self._rows, self._now, window)
-                yield Wait(policy.full(manner), policy.frees_in_s(spent, excess, window, self._now))
+                yield Wait(policy.full(manner), policy.frees_in_s(spent, excess, window, self._now), ends=True)
         if intent.kind == "reply":
             yield from self._stranger_waits(policy.authority(intent.target))
+            yield from self._reply_waits(policy.authority(intent.target))
 
     def _consents(self, draft: Draft, notice: Notice | None) -> Iterator[Verdict]:
         if draft.kind in policy.NOTIFYING:
@@ -131,7 +143,28 @@ class _Look:
         excess = len(met) + 1 - manner.limit
         if who not in met and excess > 0:
             left = sorted((moment, 1.0) for moment in met.values())
-            yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now))
+            yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now), ends=True)
+
+    def _replies(self, who: str, draft: Draft) -> Iterator[Verdict]:
+        if not self._circle.is_stranger(who):
+            return
+        waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
+        exempt = policy.why_exempt(draft, self._circle)
+        yield policy.held_to(rules.REPLIES_PER_PERSON, len(self._replies_to(who)) + waiting, exempt=exempt)
+
+    def _reply_waits(self, who: str) -> Iterator[Wait]:
+        if not self._circle.is_stranger(who):
+            return
+        manner, left = rules.REPLIES_PER_PERSON, self._replies_to(who)
+        excess = len(left) + 1 - manner.limit
+        if excess > 0:
+            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(manner), self._now)
+            yield Wait(policy.full(manner), freed, ends=True)
+
+    def _replies_to(self, who: str) -> list[datetime]:
+        """When replies to them left within the window, oldest first."""
+        left = counts.replied_to(self._rows, self._now, self._window(rules.REPLIES_PER_PERSON))
+        return [moment for moment, target in left if policy.authority(target) == who]
 
     def _strangers_rule(self) -> Manner:
         return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))

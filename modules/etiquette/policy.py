@@ -13,6 +13,7 @@ from rapidfuzz import fuzz
 
 from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
 from adapters.atproto.types import Actor, Post
+from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
 from modules.etiquette import rules
 from modules.etiquette.types import Circle, Manner, Notice, Outlook, lower
@@ -92,24 +93,25 @@ def consent_by_name(draft: Draft, strangers: Sequence[str]) -> Verdict:
 def consent_by_promise(draft: Draft, circle: Circle) -> Verdict:
     """Whether an act on GitHub or in the agent space has a reason: a recorded promise, and a place for it.
 
-    What was promised in a room may be done wherever those in the room wanted it. What somebody on Bluesky talked us
-    into stays in repositories that are ours or the owner's; elsewhere the owner decides.
+    It may be done in repositories that are ours or the owner's, and in those that the host of a room named. What others
+    in a room, or on Bluesky, talked us into elsewhere waits for the owner's yes.
     """
     name, place = rules.CONSENT_BY_PROMISE.name, repository(draft)
     if draft.by_owner:
         return Verdict(name, reason=_BY_OWNER, value=place)
     if not draft.body.get("promise"):
         return Verdict(name, _unless_owner(draft), "no recorded promise asks for it", value=place)
-    if draft.kind == "space_chat" or draft.body.get("source") == "space":
+    in_room = draft.body.get("source") == "space"
+    by_host = in_room and (draft.body.get("host_named") is True or draft.body.get("host_wish") is True)
+    if draft.kind == "space_chat" or by_host:
         return Verdict(name, reason="it was promised in the agent space", value=place)
     if is_ours(place, circle):
         return Verdict(name, reason="it was promised, and the repository is ours or the owner's", value=place)
-    return Verdict(
-        name,
-        "hold",
-        "promised to somebody who is neither a peer nor the owner, for a repository of somebody else",
-        value=place,
-    )
+    if in_room:
+        reason = "promised in the agent space, for a repository of somebody else that the host did not name"
+    else:
+        reason = "promised to somebody who is neither a peer nor the owner, for a repository of somebody else"
+    return Verdict(name, "hold", reason, value=place)
 
 
 def repository(draft: Draft) -> str:
@@ -140,6 +142,18 @@ def held_to(manner: Manner, value: float, *, adds: float = 1, exempt: str = "") 
 def full(manner: Manner) -> str:
     """Why something waits."""
     return f"{manner.name}: {manner.limit:g} {manner.unit} are enough for now"
+
+
+def injection(draft: Draft, notice: Notice, exempt: str) -> Verdict:
+    """Whether a post may be met at all, by what it wants of a model."""
+    name = rules.INJECTION.name
+    if exempt:
+        return Verdict(name, reason=exempt)
+    if gives_orders(notice.text):
+        return Verdict(name, "block", "the post orders us to put our instructions aside")
+    if draft.kind != "reply" and asks_for_secrets(notice.text):
+        return Verdict(name, "block", "the post wants what we keep to ourselves")
+    return Verdict(name)
 
 
 def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) -> Manner:

@@ -38,8 +38,8 @@ CONSENT_BY_PROMISE = Manner(
     "reason",
     None,
     "GitHub's acceptable use policies against unsolicited bulk activity; the bound is our own measure",
-    "An issue, a comment or an announcement needs a recorded promise. What was promised on Bluesky, or in a room that"
-    " was only found on the network, for a repository that is neither ours nor the owner's, waits for the owner's yes.",
+    "An issue, a comment or an announcement needs a recorded promise. For a repository that is neither ours nor the"
+    " owner's it waits for the owner's yes, unless the host of a room that the owner set named the repository.",
 )
 COST_CREATE = Manner("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = Manner("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
@@ -89,6 +89,24 @@ STRANGERS_YOUNG = Manner(
     "later",
 )
 STRANGERS = Manner("strangers", 20, "people", HOUR_S, _OURS, "The same, once the account is older.", "later")
+REPLIES_PER_PERSON = Manner(
+    "replies-per-person",
+    6,
+    "replies",
+    HOUR_S,
+    _OURS,
+    "So many replies to one person who is neither owner nor peer; what more they write waits its turn.",
+    "later",
+)
+TURNS_PER_PERSON = Manner(
+    "turns-per-person",
+    8,
+    "turns",
+    HOUR_S,
+    _OURS,
+    "So many posts of one person, neither owner nor peer, are thought about, whatever comes of it; the rest waits.",
+    "later",
+)
 LOGINS = Manner(
     "logins",
     LOGINS_PER_DAY,
@@ -96,6 +114,15 @@ LOGINS = Manner(
     DAY_S,
     f"{_LIMITS} for sessions: 300 a day",
     "A session is kept and used again, so that a program that keeps dying does not hammer the door.",
+)
+INJECTION = Manner(
+    "injection",
+    1,
+    "post",
+    None,
+    _OURS,
+    "A post that orders a model to put its instructions aside gets silence; one that wants to be told passwords, keys"
+    " or instructions gets no like.",
 )
 LOOP_THREAD_SOFT = Manner(
     "loop-thread-soft",
@@ -153,7 +180,10 @@ MANNERS: tuple[Manner, ...] = (
     YOUNG,
     STRANGERS_YOUNG,
     STRANGERS,
+    REPLIES_PER_PERSON,
+    TURNS_PER_PERSON,
     LOGINS,
+    INJECTION,
     LOOP_THREAD_SOFT,
     LOOP_THREAD_HARD,
     LOOP_PAIR_SOFT,

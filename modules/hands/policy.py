@@ -18,6 +18,10 @@ from modules.hands.types import MIB, Limits
 WORK = "/work"
 HOME = "/tmp"  # noqa: S108 - the one inside, which belongs to one run
 UNSAFE_WARNING = "This ran WITHOUT a sandbox (SOUL_UNSAFE_EXEC): it could read and change all that this user can."
+UNBOUND_WARNING = (
+    "This ran as root, and no control group could be made: the kernel did not limit the number of its processes."
+    " Run the SOUL as an ordinary user."
+)
 
 _ETC = Path(__file__).resolve().parent / "etc"
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
@@ -85,11 +89,16 @@ def environment(host: Mapping[str, str], given: Mapping[str, str], *, home: str)
     return {"LANG": "C.UTF-8", **passed_on, **ours, **given}
 
 
+def most_tasks(limits: Limits) -> int:
+    """How many processes and threads the kernel allows: a backstop, the watch ends a run long before."""
+    return _BACKSTOP * limits.processes
+
+
 def rlimits(limits: Limits, *, sandbox: bool) -> dict[int, int]:
     """What the kernel enforces, by `resource.RLIMIT_*`, for each process.
 
     The number of processes only in a sandbox, whose user namespace counts its own; outside it would count all that
-    the user runs. It is a backstop: the watch ends a run long before.
+    the user runs. Root is not bound by it, but by a control group (`cgroup`).
     """
     wanted = {
         resource.RLIMIT_CPU: limits.cpu_s,
@@ -98,7 +107,7 @@ def rlimits(limits: Limits, *, sandbox: bool) -> dict[int, int]:
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_CORE: 0,
     }
-    return wanted | ({resource.RLIMIT_NPROC: _BACKSTOP * limits.processes} if sandbox else {})
+    return wanted | ({resource.RLIMIT_NPROC: most_tasks(limits)} if sandbox else {})
 
 
 def refused(

@@ -18,7 +18,17 @@ from threading import Event
 
 from common.errors import PolicyBlocked, SoulError
 from common.redact import Redactor
-from modules.hands.policy import HOME, UNSAFE_WARNING, environment, refused, rlimits, sandboxed
+from modules.hands.cgroup import PidsGroup, open_group
+from modules.hands.policy import (
+    HOME,
+    UNBOUND_WARNING,
+    UNSAFE_WARNING,
+    environment,
+    most_tasks,
+    refused,
+    rlimits,
+    sandboxed,
+)
 from modules.hands.supervise import see_to_the_end, start_bare, start_sandboxed
 from modules.hands.types import Limits, Ran
 from modules.hands.watch import Watch
@@ -111,14 +121,23 @@ class Hands:
         """One run, in a thread of its own."""
         job = replace(job, work_dir=self._checked(job))
         watch = Watch(job.work_dir, job.limits)
+        group = open_group(most_tasks(job.limits))
+        try:
+            return self._limited(job, watch, stop, group)
+        finally:
+            if group is not None:
+                group.remove()
+
+    def _limited(self, job: _Job, watch: Watch, stop: Event, group: PidsGroup | None) -> Ran:
         if not self._bwrap:
             env = environment(self._host, job.env, home=str(job.work_dir))
-            child = start_bare(job.command, job.work_dir, env, rlimits(job.limits, sandbox=False))
+            child = start_bare(job.command, job.work_dir, env, rlimits(job.limits, sandbox=False), group)
             return replace(see_to_the_end(child, watch, job.limits, stop), warning=UNSAFE_WARNING)
         line = partial(sandboxed, self._bwrap, job.command, job.work_dir, network=job.network, limits=job.limits)
         env = environment(self._host, job.env, home=HOME)
-        child = start_sandboxed(line, env, rlimits(job.limits, sandbox=True))
-        return see_to_the_end(child, watch, job.limits, stop)
+        child = start_sandboxed(line, env, rlimits(job.limits, sandbox=True), group)
+        ran = see_to_the_end(child, watch, job.limits, stop)
+        return replace(ran, warning=UNBOUND_WARNING) if group is None and os.geteuid() == 0 else ran
 
     def _checked(self, job: _Job) -> Path:
         """The real work folder of a job that may run."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Event
 
 from common.errors import SoulError
+from modules.hands.cgroup import PidsGroup
 from modules.hands.policy import gated
 from modules.hands.types import Ended, Limits, Ran
 from modules.hands.watch import TICK_S, Watch
@@ -33,7 +34,7 @@ _GLANCE_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A run that has begun: `process` is what we started, `root` the first process of the tree.
+    """A run that has begun: `process` is what we started, `root` the first process of the tree, `group` what limits it.
 
     `exited` and `handle` are the kernel's handles of the two; they stay theirs when their numbers are given away.
     """
@@ -42,6 +43,7 @@ class Child:
     exited: int
     root: int
     handle: int
+    group: PidsGroup | None = None
 
     def kill(self) -> None:
         """End all of it. The first process is hastened only while it lives: later its number may be another's."""
@@ -55,7 +57,10 @@ class Child:
 
 
 def start_sandboxed(
-    line: Callable[[int, int], Sequence[str]], env: Mapping[str, str], limits: Mapping[int, int]
+    line: Callable[[int, int], Sequence[str]],
+    env: Mapping[str, str],
+    limits: Mapping[int, int],
+    group: PidsGroup | None,
 ) -> Child:
     """Start bubblewrap, limit the first process inside, then let the command begin.
 
@@ -66,6 +71,7 @@ def start_sandboxed(
         line: the command line, given where bubblewrap tells its pid, and where it waits.
         env: what both bubblewrap and the command see: the inside can read the environment of its first process.
         limits: values of `resource.RLIMIT_*`.
+        group: limits the number of processes, where there is one.
 
     Raises:
         SoulError: bubblewrap does not work here.
@@ -82,7 +88,7 @@ def start_sandboxed(
         handles: list[int] = []
         try:
             root = int(json.loads(info.read())["child-pid"])
-            _limit(root, limits)
+            _limit(root, limits, group)
             handles += [os.pidfd_open(process.pid)]
             handles += [os.pidfd_open(root)]
             begin.write(b"\n")
@@ -99,16 +105,18 @@ def start_sandboxed(
     while process.poll() is None and not _bound(root):
         time.sleep(_GLANCE_S)
     _open_gate(process)
-    return Child(process, exited, root, inside)
+    return Child(process, exited, root, inside, group)
 
 
-def start_bare(command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int]) -> Child:
+def start_bare(
+    command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int], group: PidsGroup | None
+) -> Child:
     """Start a command without a sandbox, limited all the same."""
     process = _popen(gated(command), env, cwd=work_dir)
-    _limit(process.pid, limits)
+    _limit(process.pid, limits, group)
     exited, handle = os.pidfd_open(process.pid), os.pidfd_open(process.pid)
     _open_gate(process)
-    return Child(process, exited, process.pid, handle)
+    return Child(process, exited, process.pid, handle, group)
 
 
 def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> Ran:
@@ -131,14 +139,18 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
                 elif stop.is_set() or time.monotonic() - began > limits.wall_s:
                     ended = "timeout"
                 elif time.monotonic() - ticked >= TICK_S:
-                    ended = watch.over(child.root)
+                    ended = "processes" if _was_full(child) else watch.over(child.root)
                     ticked = time.monotonic()
+            if ended == "exited" and _was_full(child):
+                ended = "processes"
             child.kill()
             ears.unregister(child.exited)
             last = time.monotonic() + _LAST_WORDS_S
             while ears.get_map() and time.monotonic() < last:
                 _listen(ears, heard, child.exited, limits.output_bytes)
         code = process.wait(_DEATH_S)
+    except subprocess.TimeoutExpired:
+        raise SoulError(f"what ran in the sandbox did not end within {_DEATH_S:g} s of being killed") from None
     finally:
         child.kill()
         _wait_for_death(child.handle)
@@ -154,6 +166,10 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
         seconds=time.monotonic() - began,
         truncated=max(len(out), len(err)) > limits.output_bytes,
     )
+
+
+def _was_full(child: Child) -> bool:
+    return child.group is not None and child.group.was_full()
 
 
 def _popen(
@@ -190,8 +206,10 @@ def _open_gate(process: subprocess.Popen[bytes]) -> None:
         process.stdin.write(b"\n")
 
 
-def _limit(pid: int, limits: Mapping[int, int]) -> None:
+def _limit(pid: int, limits: Mapping[int, int], group: PidsGroup | None) -> None:
     """Limit a process that has not begun. It also stands back for others, and is the first to go for want of memory."""
+    if group is not None:
+        group.add(pid)
     os.setpriority(os.PRIO_PROCESS, pid, _NICE)
     Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
     for kind, value in limits.items():

@@ -1,8 +1,9 @@
 """Watches a run for what the kernel does not count: processes, memory and disk of the run as a whole.
 
-RLIMIT_NPROC does not bind root, and no rlimit sums up over processes, so the tree is looked at, fifty times a second,
-by a thread of its own that no busy event loop can hold up. Whoever goes too far is ended through the first process of
-its pid namespace: with that one the kernel kills all others at once, however fast they multiply.
+No rlimit sums up over processes, and the kernel only refuses what goes beyond `pids.max` (`cgroup`). So the tree is
+looked at, fifty times a second, by a thread of its own that no busy event loop can hold up. Whoever goes too far is
+ended through the first process of its pid namespace: with that one the kernel kills all others at once, however fast
+they multiply.
 """
 
 from __future__ import annotations

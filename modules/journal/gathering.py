@@ -50,7 +50,8 @@ WHERE later.root_uri = this.root_uri AND later.author_did = this.author_did AND 
 ORDER BY later.indexed_at LIMIT 1
 """
 _COST = """
-SELECT sum(input_tokens), sum(output_tokens), CASE WHEN min(cost_micro_usd) >= 0 THEN sum(cost_micro_usd) / 1e6 END
+SELECT sum(input_tokens), sum(output_tokens), CASE WHEN min(cost_micro_usd) >= 0 THEN sum(cost_micro_usd) / 1e6 END,
+    sum((input_tokens + output_tokens) * unanswered)
 FROM model_calls WHERE purpose = ? AND at BETWEEN ? AND ?
 """
 _HOLDING = """
@@ -158,7 +159,7 @@ def _received(
 def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Thinking:
     data = entry["data"]
     began, purpose = data.get("began", entry["at"]), data.get("purpose", "")
-    came_in, went_out, usd = connection.execute(_COST, (purpose, began, entry["at"])).fetchone()
+    came_in, went_out, usd, unanswered = connection.execute(_COST, (purpose, began, entry["at"])).fetchone()
     return Thinking(
         began=began,
         at=entry["at"],
@@ -171,6 +172,7 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
         input_tokens=data.get("input_tokens", came_in or 0),
         output_tokens=data.get("output_tokens", went_out or 0),
         usd=data.get("usd", usd),
+        unanswered_tokens=unanswered or 0,
         prompt=tuple(_as(Part, part) for part in data.get("prompt", ())),
         memories=tuple(data.get("memories", ())),
         calls=tuple(_call(call) for call in data.get("calls", ())),

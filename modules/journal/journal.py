@@ -9,7 +9,7 @@ import dataclasses
 import json
 import sqlite3
 from collections.abc import Callable, Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from common.clock import Clock, iso
@@ -74,6 +74,16 @@ class Journal:
             return [_stored(row) for row in connection.execute(query, {"kinds": wanted, "limit": limit})]
 
         return await self._database.run(select)
+
+    async def messages(self, loop: str, act: str, since: datetime) -> list[str]:
+        """The `message` of each entry of a loop with that `act` in its data, since then, oldest first."""
+        query = (
+            "SELECT json_extract(data, '$.message') AS message FROM journal WHERE at >= ? AND loop = ?"
+            " AND json_extract(data, '$.act') = ? AND message IS NOT NULL ORDER BY id"
+        )
+        return await self._database.run(
+            lambda connection: [str(row["message"]) for row in connection.execute(query, (iso(since), loop, act))]
+        )
 
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES

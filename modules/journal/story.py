@@ -49,7 +49,8 @@ class Thinking:
     """One turn of the model. `usd` is None where no price is known; `failed` says why it came to nothing.
 
     `provenance` is the least trusted of the words in it when it began, `sank_to` when it ended; `memories` are the ids
-    of what was recalled for it.
+    of what was recalled for it; `unanswered_tokens` are counted for requests without an answer, which may have been
+    billed.
     """
 
     began: str
@@ -63,6 +64,7 @@ class Thinking:
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = None
+    unanswered_tokens: int = 0
     prompt: tuple[Part, ...] = ()
     memories: tuple[int, ...] = ()
     calls: tuple[Call, ...] = ()

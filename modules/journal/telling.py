@@ -40,6 +40,13 @@ _WORDS_OF = {
     "self": "Only its own words were in it",
     "owner": "Only your words and its own were in it",
 }
+_STOPPED = {
+    "no_calls": "the model called no tool, even when asked again",
+    "rounds": "the limit of rounds was reached",
+    "repeated_error": "the model made the same mistake twice",
+    "time": "the time was up",
+    "interrupted": "the model became unavailable in the middle",
+}
 _ALIVE = {"done", "held", "pending", "sending"}
 
 
@@ -66,8 +73,8 @@ def title(story: Story) -> str:
     return f"Why it did not answer {whom}"
 
 
-def steps(story: Story) -> list[Step]:
-    """What happened, in time order; first of all what it began with."""
+def steps(story: Story, timezone: str = "") -> list[Step]:
+    """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
     told = [_thinking(thinking) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
     for act in story.acts:
@@ -75,17 +82,19 @@ def steps(story: Story) -> list[Step]:
     told.sort(key=lambda step: step.at)
     first = min((step.at for step in told), default="")
     if story.trigger:
-        return [_received(story.trigger, first), *told]
+        return [_received(story.trigger, first, timezone), *told]
     return [Step(first, "You asked for it in the terminal"), *told] if story.cause == "owner" else told
 
 
-def ending(story: Story) -> str:
+def ending(story: Story, timezone: str = "") -> str:
     """Where it stands now, if it is not over; and how much of it is not known any more."""
-    said = [_standing(act) for act in story.acts if act.state in {"held", "pending", "sending"}]
+    said = [_standing(act, timezone) for act in story.acts if act.state in {"held", "pending", "sending"}]
     if story.trigger and story.trigger.state == "pending" and not said:
         tries = f" (tried {story.trigger.attempts} times)" if story.trigger.attempts else ""
         said.append(f"It waits to be met{tries}.")
-        said += [f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at)})." for one in story.holding]
+        said += [
+            f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at, timezone)})." for one in story.holding
+        ]
     if story.since and any(not act.movements for act in story.acts):
         said.append(f"The journal reaches back to {story.since[:10]}; what was before is pruned.")
     return " ".join(said)
@@ -94,14 +103,14 @@ def ending(story: Story) -> str:
 def lines(story: Story, timezone: str = "") -> list[str]:
     """The story for a terminal; times are those of `timezone`, or of this machine."""
     told = [title(story), *(f"  {uri}" for uri in _uris(story))]
-    for day, together in groupby(steps(story), key=lambda step: _day(step.at, timezone)):
+    for day, together in groupby(steps(story, timezone), key=lambda step: _day(step.at, timezone)):
         told += ["", day] if day else [""]
         for step in together:
             time = f"{local(parse_iso(step.at), timezone):%H:%M:%S}" if step.at else ""
             told += _wrapped(f"{time:<8}  ", step.text)
             for detail in step.details:
                 told += _wrapped(" " * 12, detail)
-    end = ending(story)
+    end = ending(story, timezone)
     return [*told, "", *_wrapped("", end)] if end else told
 
 
@@ -129,13 +138,13 @@ def _uris(story: Story) -> Iterator[str]:
         yield f"act {act.id}"
 
 
-def _received(trigger: Received, first: str) -> Step:
+def _received(trigger: Received, first: str, timezone: str) -> Step:
     who = f"@{one_line(trigger.author)}" if trigger.author else "Somebody"
     text = f"{who} {_CAME.get(trigger.reason, 'wrote')}"
     details = [f"“{_short(trigger.text)}”"] if trigger.text else []
     details.append(trigger.uri)
     if trigger.at and trigger.received_at and _late(trigger):
-        details.append(f"It was written at {_when(trigger.at)}, and seen only now.")
+        details.append(f"It was written at {_when(trigger.at, timezone)}, and seen only now.")
     if trigger.met_with:
         details.append(f"It was met together with a later post of theirs in the same thread: {trigger.met_with}")
     return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
@@ -148,7 +157,7 @@ def _late(trigger: Received) -> bool:
 def _thinking(thinking: Thinking) -> Step:
     details = []
     if thinking.failed:
-        details.append(f"It came to nothing: {thinking.failed}")
+        details.append(f"It came to nothing: {_STOPPED.get(thinking.failed, thinking.failed)}")
     if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
         details.append(words_of)
     if thinking.prompt:
@@ -166,11 +175,15 @@ def _thinking(thinking: Thinking) -> Step:
 
 
 def _cost(thinking: Thinking) -> str:
+    unanswered = thinking.unanswered_tokens
+    if not thinking.rounds and unanswered:
+        return f": no answer came; {unanswered:,} tokens are counted, which may have been billed"
     if not thinking.rounds and not thinking.input_tokens:
         return ""
     rounds = f"{thinking.rounds} round{'s' if thinking.rounds != 1 else ''}"
     dollars = "" if thinking.usd is None else f", ${thinking.usd:.{2 if thinking.usd >= 1 else 4}f}"
-    return f": {rounds}, {thinking.input_tokens:,} tokens in, {thinking.output_tokens:,} out{dollars}"
+    tries = f"; {unanswered:,} more for tries without an answer, which may have been billed" if unanswered else ""
+    return f": {rounds}, {thinking.input_tokens:,} tokens in, {thinking.output_tokens:,} out{dollars}{tries}"
 
 
 def _call(call: Call) -> str:
@@ -230,13 +243,13 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
     return line if len(line) <= length else f"{line[:length].rstrip()}…"
 
 
-def _standing(act: Act) -> str:
+def _standing(act: Act, timezone: str) -> str:
     waits = "for your yes," if act.state == "held" else "for its turn,"
-    return f"The {act.kind} waits {waits} until {_when(act.expires_at)} at most."
+    return f"The {act.kind} waits {waits} until {_when(act.expires_at, timezone)} at most."
 
 
-def _when(at: str) -> str:
-    return f"{at[:16].replace('T', ' ')} UTC"
+def _when(at: str, timezone: str) -> str:
+    return f"{local(parse_iso(at), timezone):%Y-%m-%d %H:%M}"
 
 
 def _day(at: str, timezone: str) -> str:

@@ -19,8 +19,8 @@ import httpx
 
 from common.clock import Clock
 from common.constants import (
-    LLM_CALL_TIMEOUT_S,
     LLM_CLASSIFIER_MIN_TOKENS,
+    LLM_IDLE_TIMEOUT_S,
     LLM_MAX_OUTPUT_TOKENS,
     LLM_MAX_RETRIES,
     SECOND_MS,
@@ -30,6 +30,7 @@ from common.redact import Redactor
 from modules.console import Console
 from modules.llm_gateway.answers import cut_short, offer, read
 from modules.llm_gateway.cache import CacheMeter, CacheRate
+from modules.llm_gateway.deadline import idle_deadline, probe_idle_s, probe_of
 from modules.llm_gateway.dialect import CACHE_KEY, Wire, chars_of, has_pictures, pictures_in
 from modules.llm_gateway.lessons import Lessons, Vision
 from modules.llm_gateway.messages import convert_messages, convert_tools
@@ -40,6 +41,7 @@ from modules.llm_gateway.policy import (
     classify_llm_error,
     retry_after_ms,
     shortened,
+    timed_out,
     was_refused,
 )
 from modules.llm_gateway.refusals import refusal
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 CUT_RETRY_FACTOR = 4
 _MICRO = 1_000_000
+_SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to more seconds."
 
 
 class _CallFailed(Exception):
@@ -106,7 +109,8 @@ class LLMGateway:
         hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
         vision: whether pictures are sent.
         transport: makes what the requests travel by.
-        call_timeout_s: deadline of each attempt, in seconds, stream included.
+        idle_timeout_s: how long each attempt waits for the first piece of the answer, and for each further one, in
+            seconds. The whole answer may take as long as it needs, up to an hour.
         max_retries: attempts after the first, for what is transient.
 
     """
@@ -129,7 +133,7 @@ class LLMGateway:
         hydrate: Hydrate | None = None,
         vision: Vision = "auto",
         transport: Callable[[], httpx.AsyncBaseTransport],
-        call_timeout_s: float = LLM_CALL_TIMEOUT_S,
+        idle_timeout_s: float = LLM_IDLE_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
     ) -> None:
         self.model = model
@@ -146,11 +150,12 @@ class LLMGateway:
         self._cache_key = cache_key
         self._hydrate = hydrate
         self._transport = transport
-        self._call_timeout_s = call_timeout_s
+        self._idle_timeout_s = idle_timeout_s
         self._max_retries = max_retries
         self._openai: AsyncOpenAI | None = None
         self._lessons = Lessons(base_url=base_url, vision=vision)
         self._cache = CacheMeter()
+        self._silent = False  # whether the last request timed out without one piece of an answer
 
     @property
     def cache(self) -> CacheRate:
@@ -259,7 +264,8 @@ class LLMGateway:
         while True:
             tally.attempts += 1
             try:
-                return await self._attempt(request, tally)
+                await self._ask_whether_it_answers(request, tally)
+                return await self._attempt(request, tally, self._idle_timeout_s)
             except _CallFailed as failed:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
                 if self._on_outcome and verdict.kind in {"transient", "fatal"}:
@@ -277,7 +283,9 @@ class LLMGateway:
                     self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)
                     retry_after = None if hint_ms is None else hint_ms / SECOND_MS
                     raise Transient(
-                        f"The model service is unavailable: {verdict.message}", retry_after=retry_after
+                        f"The model service is unavailable: {verdict.message}",
+                        remedy=_SLOW_REMEDY if self._silent else "",
+                        retry_after=retry_after,
                     ) from error
             wait_s = calculate_backoff(failures, hint_ms, self._rng.random) / SECOND_MS
             failures += 1
@@ -288,25 +296,40 @@ class LLMGateway:
             )
             await self._clock.sleep(wait_s)
 
-    async def _attempt(self, request: Request, tally: _Tally) -> Answer:
-        """One request and its whole stream, within the deadline. Every call to the model passes here, and the wall."""
+    async def _ask_whether_it_answers(self, request: Request, tally: _Tally) -> None:
+        """After a time-out: a probe, so that a prompt that may be billed leaves only where it may be answered."""
+        if not self._silent:
+            return
+        try:
+            await self._attempt(probe_of(request), tally, probe_idle_s(self._idle_timeout_s))
+        except _CallFailed:
+            if self._silent:
+                raise
+
+    async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> Answer:
+        """One request and its stream, while pieces keep coming. Every call of the model passes here, and the wall."""
         client, sdk_error = await self._client()
         leave = await self._wall.reserve(request, purpose=tally.purpose, importance=tally.importance)
         sent, answer = self._lessons.apply(leave.request), Answer()
         try:
-            async with asyncio.timeout(self._call_timeout_s):
+            async with idle_deadline(idle_s) as piece_came:
                 stream = await client.chat.completions.create(**sent, stream=True)
                 async with stream:
                     async for chunk in stream:
                         answer.add(chunk)
+                        piece_came()
+                        self._silent = False
             if answer.finish is None:
                 raise BrokenStream("the stream ended in the middle of the answer")
         except (sdk_error, httpx.HTTPError, OSError, json.JSONDecodeError) as error:
-            if was_refused(error, getattr(error, "status_code", None)):
+            verdict, hint_ms = self._judge(error)
+            if was_refused(error, getattr(error, "status_code", None), verdict.message):
                 await self._wall.release(leave)
             else:
+                await self._wall.unanswered(leave)
                 tally.add(leave, leave.micro_usd)
-            raise _CallFailed(*self._judge(error), sent) from error
+            self._silent = not answer.pieces and timed_out(error)
+            raise _CallFailed(verdict, hint_ms, sent) from error
         if self._on_outcome:
             self._on_outcome(True, "")  # noqa: FBT003 - well
         tally.add(leave, await self._wall.settle(leave, answer.usage, answer.weight), answer.usage)
@@ -325,12 +348,12 @@ class LLMGateway:
         # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
         openai = await asyncio.to_thread(importlib.import_module, "openai")
         if self._openai is None:
-            http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._call_timeout_s)
+            http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._idle_timeout_s)
             self._openai = openai.AsyncOpenAI(
                 base_url=self._base_url,
                 api_key=self._api_key,
                 max_retries=0,
-                timeout=self._call_timeout_s,
+                timeout=self._idle_timeout_s,
                 http_client=http_client,
             )
         return self._openai, openai.OpenAIError

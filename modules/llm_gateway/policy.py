@@ -35,7 +35,8 @@ _TRANSIENT_STATUS = {408, 409, 429}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
-_UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout"}
+_UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
+_TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
 _TOO_LONG = re.compile(
     r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens",
     re.IGNORECASE,
@@ -51,6 +52,7 @@ _TRANSIENT_WORDS = re.compile(
     r"|connection (error|reset|closed)",
     re.IGNORECASE,
 )
+_LOADING = re.compile(r"\bmodel\b.{0,80}\bloading\b|\bloading model\b", re.IGNORECASE)
 _NO_PICTURES = re.compile(
     r"\bimages?\b|image_url|\bpictures?\b|\bvision\b|multi-?modal|\bmodalit|content[ _](?:type|part)"
     r"|content\b.{0,40}\bstring\b",
@@ -58,7 +60,7 @@ _NO_PICTURES = re.compile(
 )
 _WORDS_ONLY = re.compile(r"content\b.{0,40}\bstring\b", re.IGNORECASE)
 _ONE_PICTURE = re.compile(
-    r"could not (?:process|decode|read)|(?:invalid|corrupt\w*|malformed|empty) (?:base64 )?(?:image|picture|data)"
+    r"could not (?:process|decode|read)|(?:invalid|corrupt\w{0,10}|malformed|empty) (?:base64 )?(?:image|picture|data)"
     r"|too (?:large|big|small|many)|exceeds?\b|failed to (?:decode|load|process)"
     r"|\bpolic|\bsafety\b|violat|moderat",
     re.IGNORECASE,
@@ -66,6 +68,7 @@ _ONE_PICTURE = re.compile(
 _PICTURELESS_STATUS = {400, 404, 415, 422}
 _SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
 _UNSURE_STATUS = {408, 409, 424, 499}
+_UNAVAILABLE_STATUS = 503
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
 _HTTP_ERROR = range(400, 600)
@@ -108,16 +111,26 @@ def _kind_by_words(error: BaseException | str, words: str) -> ErrorKind:
     return "transient" if _TRANSIENT_WORDS.search(words) else "unknown"
 
 
-def was_refused(error: BaseException, status: int | None) -> bool:
+def was_refused(error: BaseException, status: int | None, message: str = "") -> bool:
     """Whether the service certainly did nothing for this request: it said so at once, or was never reached.
 
-    `status` is that of the HTTP response itself, None if there was none. A time-out, a conflict, and a failure of what
-    the service relies on leave it open, though they have numbers of the same kind.
+    `status` is that of the HTTP response itself, None if there was none; `message` is what it said. A time-out, a
+    conflict, and a failure of what the service relies on leave it open, though they have numbers of the same kind.
     """
+    if status == _UNAVAILABLE_STATUS:
+        return _LOADING.search(message[:_WORDS_READ]) is not None
     if status is not None:
         return status in _CLIENT_ERROR and status not in _UNSURE_STATUS
-    causes = (error, error.__cause__)
-    return bool(_UNSENT_TYPES & {cls.__name__ for cause in causes for cls in type(cause).__mro__})
+    return bool(_UNSENT_TYPES & _type_names(error))
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether nothing came within the deadline."""
+    return bool(_TIMEOUT_TYPES & _type_names(error))
+
+
+def _type_names(error: BaseException) -> set[str]:
+    return {cls.__name__ for cause in (error, error.__cause__) for cls in type(cause).__mro__}
 
 
 def calculate_backoff(

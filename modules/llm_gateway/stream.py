@@ -41,7 +41,8 @@ class Answer:
         calls: the tools that it asked for.
         finish: the service's word for why it stopped; None while it goes on.
         model: as the service names it.
-        usage: None if the service does not count.
+        usage: None if the service does not count; of several counts the largest.
+        pieces: how many pieces came.
         weight: no fewer tokens than what was streamed can have had, visible reasoning included: one for each byte,
             and some for the marks around it that a service keeps to itself.
 
@@ -52,14 +53,16 @@ class Answer:
     finish: str | None = None
     model: str = ""
     usage: Usage | None = None
+    pieces: int = 0
     weight: int = _MARKS_PER_ANSWER
     _open: dict[int, RawCall] = field(default_factory=dict)
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Take the next chunk; services differ in which fields they leave out."""
+        self.pieces += 1
         self.model = chunk.model or self.model
         if chunk.usage:
-            self.usage = _counted(chunk.usage)
+            self.usage = _larger(self.usage, _counted(chunk.usage))
         for choice in chunk.choices or ():
             self.finish = choice.finish_reason or self.finish
             if choice.delta is None:
@@ -85,8 +88,20 @@ class Answer:
 def _counted(said: CompletionUsage) -> Usage:
     """What the service counted. Some leave hidden reasoning out of the answer's tokens, but not out of the total."""
     sent, answered, total = (_count(n) for n in (said.prompt_tokens, said.completion_tokens, said.total_tokens))
+    # NOTE(self): no prompt is one token; the SDK makes that of a service that says `true`.
+    sent = sent if sent > 1 else 0
     kept = next(filter(None, map(_count, _said_to_be_kept(said))), 0)
     return Usage(sent, max(answered, total - sent), cached_tokens=kept if kept <= sent else 0)
+
+
+def _larger(before: Usage | None, now: Usage) -> Usage:
+    """The larger of two counts of one request; what was kept stands beside the input that it is part of."""
+    if before is None:
+        return now
+    kept = (now if now.input_tokens >= before.input_tokens else before).cached_tokens
+    return Usage(
+        max(before.input_tokens, now.input_tokens), max(before.output_tokens, now.output_tokens), cached_tokens=kept
+    )
 
 
 def _said_to_be_kept(said: CompletionUsage) -> Iterator[Any]:
@@ -98,7 +113,8 @@ def _said_to_be_kept(said: CompletionUsage) -> Iterator[Any]:
 
 
 def _count(value: Any) -> int:  # noqa: ANN401 - the SDK checks nothing that a service streams
-    return int(value) if isinstance(value, int | float) and 0 < value < _MOST_TOKENS else 0
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 < value < _MOST_TOKENS else 0
 
 
 def _weight(delta: ChoiceDelta) -> int:

@@ -1,4 +1,15 @@
-"""What every single request must pass before it leaves for the model. The gateway knows the gate, not who keeps it."""
+"""What every single request must pass before it leaves for the model. The gateway knows the gate, not who keeps it.
+
+How a request that brought no answer counts (`policy.was_refused` decides):
+
+- Surely not billed, and released: the service was never reached (connection refused, no connection in time); the
+  request was not sent in full; the service refused it by a 4xx status (not by 408, 409, 424 or 499, which leave it
+  open); it said by a 503 that the model is still being loaded.
+- Perhaps billed, and counted in full: everything else. A time-out without one byte of an answer is among it: the
+  service has the whole request then, and may read the prompt and even write the answer while nobody listens any more.
+  Such requests are told apart from those that are on their way. After a time-out the next request is a very small one,
+  which asks whether anybody answers at all: a service that hangs costs one prompt and not one for each try.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +58,10 @@ class Wall(Protocol):
         """It was refused before anything was done for it: it cost nothing."""
         ...
 
+    async def unanswered(self, reservation: Reservation) -> None:
+        """No whole answer came, and it may have been billed all the same: it counts in full, and is told apart."""
+        ...
+
 
 class NoWall:
     """For a single call that somebody watches: nothing is counted."""
@@ -58,4 +73,7 @@ class NoWall:
         return None
 
     async def release(self, reservation: Reservation) -> None:
+        return
+
+    async def unanswered(self, reservation: Reservation) -> None:
         return

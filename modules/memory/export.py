@@ -1,7 +1,8 @@
 """Memory as lines of JSON: to look at, to carry to another home, and to start again from when the database was lost.
 
-Everything is in it, what was replaced included, with its times and counters. Restoring is one transaction, and doing
-it twice is doing it once: what is there already stays as it is, and of two under one subject the newer one holds.
+Everything is in it, what was replaced included, with its ids, times and counters. Restoring writes it as it was, in
+one transaction, and doing it twice is doing it once: what is there already stays as it is, and of two under one
+subject the newer one holds.
 Reading all of it may take seconds, on a connection of its own: nobody who saves meanwhile waits for it.
 """
 
@@ -11,14 +12,14 @@ import hashlib
 import json
 import sqlite3
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from common.clock import parse_iso
 from modules.database import Database
 from modules.memory import policy
 from modules.memory.export_lines import MARKS, VERSION, Line, MarkLine, MemoryLine, ProfileLine, of, parse_lines
-from modules.memory.sqlite_rows import COLUMNS, remember, tags_of
+from modules.memory.sqlite_rows import COLUMNS, insert_exported, tags_of
 from modules.memory.types import KINDS
 
 _PAGE = 200
@@ -99,20 +100,19 @@ def _state(connection: sqlite3.Connection) -> str:
 
 
 def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
-    """Take in what `parse_lines` read, inside a transaction of the caller's."""
+    """Take in what `parse_lines` read, inside a transaction of the caller's.
+
+    Memories are written row by row as they were, without the rules of saving. They keep their ids unless one of them
+    is taken; then all of them get new ids, in the order of time.
+    """
+    connection.execute("PRAGMA defer_foreign_keys = ON")
     memories = sorted(of(lines, MemoryLine), key=lambda line: (line.created_at, line.id))
-    ids: dict[int, int] = {}
-    newcomers: set[int] = set()
-    overruled: dict[int, int] = {}
-    for line in memories:
-        ids[line.id], is_new = _take_in(connection, line)
-        if is_new:
-            newcomers.add(ids[line.id])
-            overruled |= _put_back(connection, line, ids[line.id], newcomers)
-    for line in memories:
-        if ids[line.id] in newcomers:
-            successor = None if line.superseded_by is None else ids[line.superseded_by]
-            _settle(connection, line, ids[line.id], overruled.get(ids[line.id], successor))
+    ids, newcomers = _assign_ids(connection, memories)
+    for line in newcomers:
+        successor = None if line.superseded_by is None else ids[line.superseded_by]
+        insert_exported(connection, line.entry, line, ids[line.id], successor)
+    if len(newcomers) < _count(connection):
+        _settle_conflicts(connection, {ids[line.id]: line for line in newcomers if line.superseded_by is None})
     profiles = of(lines, ProfileLine)
     fields = sum(_set_field(connection, line) for line in profiles)
     for mark in of(lines, MarkLine):
@@ -120,42 +120,69 @@ def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
     return Restored(len(newcomers), fields, len(memories) - len(newcomers) + len(profiles) - fields)
 
 
-def _take_in(connection: sqlite3.Connection, line: MemoryLine) -> tuple[int, bool]:
-    """The id that a line has here, and whether it is new."""
-    entry = policy.entry(line.new)
-    there = connection.execute(
-        "SELECT id FROM memories WHERE kind = ? AND subject_key = ? AND body = ? AND created_at = ?",
-        (entry.kind, entry.subject_key, entry.body, line.created_at),
-    ).fetchone()
-    if there:
-        return int(there["id"]), False
-    last = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
-    number = remember(connection, line.new, parse_iso(line.created_at))
-    return number, number > last
+def _assign_ids(
+    connection: sqlite3.Connection, memories: Sequence[MemoryLine]
+) -> tuple[dict[int, int], list[MemoryLine]]:
+    """The id that each line has here, and the lines that are not here yet.
+
+    The same memory is one of the same kind, subject and body that began at the same moment; of several such, the
+    first line is the first row, and so on.
+    """
+    known: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
+    taken: set[int] = set()
+    for row in connection.execute("SELECT id, kind, subject_key, body_hash, created_at FROM memories ORDER BY id"):
+        known[row["kind"], row["subject_key"], row["body_hash"], row["created_at"]].append(row["id"])
+        taken.add(row["id"])
+    ids: dict[int, int] = {}
+    newcomers: list[MemoryLine] = []
+    for line in memories:
+        entry = line.entry
+        same = known.get((entry.kind, entry.subject_key, entry.body_hash, line.created_at))
+        if same:
+            ids[line.id] = same.popleft()
+        else:
+            newcomers.append(line)
+    if any(line.id in taken or line.id < 1 for line in newcomers):
+        ids |= {line.id: number for number, line in enumerate(newcomers, max(taken, default=0) + 1)}
+    else:
+        ids |= {line.id: line.id for line in newcomers}
+    return ids, newcomers
 
 
-def _put_back(connection: sqlite3.Connection, line: MemoryLine, number: int, newcomers: set[int]) -> dict[int, int]:
-    """Of what the newcomer took the place of, what should have kept it; what then takes the newcomer's, if anything."""
-    overruled: dict[int, int] = {}
-    entry = policy.entry(line.new)
-    rows = connection.execute(
-        "SELECT id, updated_at FROM memories WHERE kind = ? AND subject_key = ? AND superseded_by = ?",
-        (entry.kind, entry.subject_key, number),
-    )
-    for row in rows.fetchall():
-        replaced = line.superseded_by is not None
-        if row["id"] not in newcomers and (replaced or row["updated_at"] > line.updated_at):
-            connection.execute("UPDATE memories SET superseded_by = NULL WHERE id = ?", (row["id"],))
-            overruled |= {} if replaced else {number: row["id"]}
-    return overruled
+def _settle_conflicts(connection: sqlite3.Connection, living: Mapping[int, MemoryLine]) -> None:
+    """Decide between living newcomers, by id, and what stood under their subject before; all stay in the history.
+
+    Of the same words those of greater trust stay, of other words the newer, unless they are trusted less.
+    """
+    for number, line in living.items():
+        for row in _rivals(connection, line.entry):
+            if row["id"] in living:
+                continue
+            older, newer = sorted(
+                ((line.updated_at, line.trust, number), (row["updated_at"], row["trust"], row["id"])),
+                key=lambda one: (one[0], one[2]),
+            )
+            trusted = policy.TRUSTS.index(newer[1]) >= policy.TRUSTS.index(older[1])
+            if not trusted and row["body_hash"] != line.entry.body_hash:
+                continue
+            winner, loser = (newer[2], older[2]) if trusted else (older[2], newer[2])
+            connection.execute("UPDATE memories SET superseded_by = ? WHERE id = ?", (winner, loser))
+            if loser == number:
+                break
 
 
-def _settle(connection: sqlite3.Connection, line: MemoryLine, number: int, successor: int | None) -> None:
-    connection.execute(
-        "UPDATE memories SET updated_at = ?, source = ?, last_recalled_at = ?, recall_count = ?, superseded_by = ?"
-        " WHERE id = ?",
-        (line.updated_at, line.source, line.last_recalled_at, line.recall_count, successor, number),
-    )
+def _rivals(connection: sqlite3.Connection, entry: policy.Entry) -> list[sqlite3.Row]:
+    """The living rows of which only one can stay: of the same subject, or where nothing is replaced, the same words."""
+    same_words = "" if policy.may_replace(entry) else "body_hash = :body_hash AND "
+    return connection.execute(
+        f"SELECT id, body_hash, trust, updated_at FROM memories WHERE {same_words}kind = :kind"  # noqa: S608 - constants
+        " AND subject_key = :subject_key AND superseded_by IS NULL",
+        {"body_hash": entry.body_hash, "kind": entry.kind, "subject_key": entry.subject_key},
+    ).fetchall()
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM memories").fetchone()[0])
 
 
 def _set_field(connection: sqlite3.Connection, line: ProfileLine) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -11,7 +13,7 @@ from common.clock import iso, parse_iso
 from common.errors import SoulError
 from modules.memory import policy
 from modules.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
-from modules.memory.types import OWNER_SOURCE, PRIVATE_KINDS, PRIVATE_SOURCES, Kind, NewMemory, Trust
+from modules.memory.types import Kind, NewMemory, Trust
 
 VERSION = 1
 MARKS = ("commissioned_at",)
@@ -57,20 +59,21 @@ class MemoryLine(_Strict):
     recall_count: int = Field(default=0, ge=0)
     superseded_by: int | None = None
 
-    @property
-    def new(self) -> NewMemory:
-        """As it was when it was new. What is private stays so, wherever it comes from."""
-        as_told = not self.private or self.kind in PRIVATE_KINDS or self.source.startswith(PRIVATE_SOURCES)
-        return NewMemory(
+    @cached_property
+    def entry(self) -> policy.Entry:
+        """The memory as a store keeps it. What is private stays so, wherever it comes from."""
+        new = NewMemory(
             self.kind,
             self.subject,
             self.body,
             tuple(self.tags),
             self.importance,
-            self.source if as_told else f"{OWNER_SOURCE}{self.source}",
+            self.source,
             self.trust,
             shareable=not self.private,
         )
+        entry = policy.entry(new)
+        return replace(entry, private=entry.private or self.private)
 
 
 class ProfileLine(_Strict):

@@ -41,4 +41,16 @@ CREATE INDEX memories_by_age ON soul.memories (agent, id) WHERE superseded_by IS
 CREATE INDEX memories_by_word ON soul.memories USING gin (words) WHERE superseded_by IS NULL;
 """
 
-MIGRATIONS = (_FIRST,)
+# NOTE(self): the program splits what is written without spaces; the index names the rows for which that is to be done,
+# and is built in a fraction of the time that it would take to mark them.
+_UNSPACED = r"""
+ALTER TABLE soul.memories ADD COLUMN to_split boolean NOT NULL DEFAULT true;
+ALTER TABLE soul.memories ALTER COLUMN to_split SET DEFAULT false;
+CREATE FUNCTION soul.may_be_unspaced(subject text, body text, tags text[]) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT subject || body || array_to_string(tags, '') ~ '[\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\U0003ffff]'
+$$;
+CREATE INDEX memories_to_split ON soul.memories (agent, id)
+    WHERE to_split AND superseded_by IS NULL AND soul.may_be_unspaced(subject, body, tags);
+"""
+
+MIGRATIONS = (_FIRST, _UNSPACED)

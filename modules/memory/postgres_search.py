@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from common.clock import iso, parse_iso
 from modules.memory import ranking
-from modules.memory.query import folded, words
+from modules.memory.query import Asked, asked_folded
 from modules.memory.ranking import Candidate, Plan, Term
 from modules.memory.types import Query
 
@@ -25,7 +25,7 @@ _SAMPLE = 400
 _PREFIX_MIN = 2
 # NOTE(self): 0.6 for a word that stands there once, near 1 for one that stands there often.
 _WEIGHT = (
-    "(SELECT sum(t.worth * ts_rank('{1,1,1,1}', m.words, to_tsquery('soul.words', t.match)))"
+    "(SELECT sum(t.worth * ts_rank('{1,1,1,1}', m.words, t.match::tsquery))"
     " FROM unnest(%(matches)s::text[], %(worths)s::float8[]) AS t (match, worth))"
 )
 
@@ -56,8 +56,7 @@ class Search:
 
     async def best(self, limit: int) -> list[int]:
         """The ids of the best, best first; there is at least one word in the query."""
-        asked = words(folded(self._query.text))
-        plan = ranking.plan(await self._counted(asked), self._total)
+        plan = ranking.plan(await self._counted(asked_folded(self._query.text)), self._total)
         found: list[int] = []
         if plan.anchors:
             anchored = await self._candidates(" | ".join(_matches(plan.anchors)), plan, ranking.FEW)
@@ -67,18 +66,31 @@ class Search:
             found += ranking.best(others, self._now, limit - len(found))
         return found
 
-    async def _counted(self, asked: list[str]) -> list[Term]:
+    async def _counted(self, wanted: Asked) -> list[Term]:
         self._total = await self._number(
             f"SELECT count(*) AS n FROM (SELECT 1 FROM soul.memories AS m WHERE {self._living}"  # noqa: S608 - constants
             f" LIMIT {_TOTAL_MAX}) AS few"
         )
-        counted = [Term(word, await self._count(word)) for word in asked]
-        last = counted[-1]
-        if last.count <= ranking.FEW and len(asked[-1]) >= _PREFIX_MIN:
-            begun = Term(f"{last.match}:*", await self._count(f"{last.match}:*"))
-            counted[-1] = begun if begun.count <= ranking.FEW else last
+        phrases = ["(" + " <-> ".join(f"'{token}'" for token in phrase) + ")" for phrase in wanted.phrases]
+        matches = await self._stems([*wanted.words, *(f"{word}:*" for word in wanted.words[-1:])])
+        begun = matches.pop() if matches else ""
+        counted = [Term(match, await self._count(match)) for match in (*phrases, *matches)]
+        if begun and counted[-1].count <= ranking.FEW and len(wanted.words[-1]) >= _PREFIX_MIN:
+            last = Term(begun, await self._count(begun))
+            counted[-1] = last if last.count <= ranking.FEW else counted[-1]
         shares = await self._shares([term.match for term in counted if term.count > ranking.FEW])
         return [Term(term.match, max(term.count, int(shares.get(term.match, 0.0) * self._total))) for term in counted]
+
+    async def _stems(self, words: list[str]) -> list[str]:
+        """Each word as the index has it, once for all statements of this search."""
+        if not words:
+            return []
+        await self._cursor.execute(
+            "SELECT '(' || to_tsquery('soul.words', t.word)::text || ')' AS match"
+            " FROM unnest(%(words)s::text[]) WITH ORDINALITY AS t (word, place) ORDER BY t.place",
+            {"words": words},
+        )
+        return [row["match"] for row in await self._cursor.fetchall()]
 
     async def _count(self, match: str) -> int:
         return await self._number(
@@ -94,7 +106,7 @@ class Search:
         await self._cursor.execute(
             f"WITH newest AS (SELECT m.words FROM soul.memories AS m WHERE {self._living}"  # noqa: S608 - constants
             f" ORDER BY m.id DESC LIMIT {_SAMPLE})"
-            " SELECT t.match, avg((newest.words @@ to_tsquery('soul.words', t.match))::int)::float8 AS share"
+            " SELECT t.match, avg((newest.words @@ t.match::tsquery)::int)::float8 AS share"
             " FROM newest, unnest(%(matches)s::text[]) AS t (match) GROUP BY t.match",
             {**self._values, "matches": common},
         )
@@ -132,7 +144,7 @@ class Search:
 
 
 def _having(name: str) -> str:
-    return f"m.words @@ to_tsquery('soul.words', %({name})s) AND m.words @@ %(mine)s::tsquery"
+    return f"m.words @@ %({name})s::tsquery AND m.words @@ %(mine)s::tsquery"
 
 
 def _matches(terms: Iterable[Term]) -> Iterator[str]:

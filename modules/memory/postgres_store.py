@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from common.clock import iso, parse_iso
+from common.text.unspaced import index_tokens, without_runs
 from modules.memory import policy, ranking
 from modules.memory.postgres_link import DEADLINE_S, Link
 from modules.memory.postgres_search import Search
-from modules.memory.query import folded
+from modules.memory.query import asked_folded, folded
 from modules.memory.types import PRIVATE_KINDS, Kind, Memory, NewMemory, Query
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ _COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
     " recall_count, superseded_by"
 )
-_INDEXED = "to_tsvector('soul.words', %s) || array_to_tsvector(ARRAY[%s])"
+_INDEXED = "to_tsvector('soul.words', %s) || %s::tsvector"
+_SPLIT_AT_ONCE = 200
 _WORDS_MAX = 100_000
+_PLACE_MAX = 16_000
 _SAVING = 0x53
 
 
@@ -42,6 +45,7 @@ class PostgresMemories:
         self._link = Link(url, deadline_s)
         self._agent = agent
         # NOTE(self): no word has this form: the index finds an agent's rows, and words of theirs, in one step.
+        self._all_split = False
         self._mine = f"@{hashlib.blake2b(agent.encode(), digest_size=8).hexdigest()}"
 
     async def save(self, new: NewMemory, now: datetime) -> int:
@@ -50,15 +54,17 @@ class PostgresMemories:
     async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
         entries = [policy.entry(new) for new in memories]
         async with self._link.transaction() as cursor:
-            await cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_SAVING, self._agent))
+            await self._lock_saving(cursor)
             return [await self._remember(cursor, entry, now) for entry in entries]
 
     async def search(self, query: Query, now: datetime) -> list[Memory]:
         limit = ranking.within(query.limit)
         if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
             return []
-        if not folded(query.text):
+        if not any(asked_folded(query.text)):
             return await self.listed(kinds=query.kinds, since=query.since, public_only=query.public_only, limit=limit)
+        while await self._split_older():
+            pass
         async with self._link.transaction() as cursor:
             ids = await Search(cursor, self._agent, f"'{self._mine}'", query, now).best(limit)
             return await self._fetch(cursor, ids)
@@ -127,6 +133,9 @@ class PostgresMemories:
     async def aclose(self) -> None:
         """Close the connection."""
         await self._link.aclose()
+
+    async def _lock_saving(self, cursor: Cursor) -> None:
+        await cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_SAVING, self._agent))
 
     async def _remember(self, cursor: Cursor, entry: policy.Entry, now: datetime) -> int:
         memory_id = await self._repeat(cursor, entry, now) or await self._insert(cursor, entry, now)
@@ -226,7 +235,31 @@ class PostgresMemories:
 
     def _indexed(self, subject: str, body: str, tags: Sequence[str]) -> tuple[str, str]:
         """What the index is made of: see `_INDEXED`."""
-        return folded("\n".join([subject, body, *tags]))[:_WORDS_MAX], self._mine
+        text = "\n".join([subject, body, *tags])
+        tokens = index_tokens(text[:_WORDS_MAX])
+        placed = (f"'{token}':{min(place, _PLACE_MAX)}" for place, token in enumerate(tokens, 1))
+        return folded(without_runs(text))[:_WORDS_MAX], " ".join([f"'{self._mine}'", *placed])
+
+    async def _split_older(self) -> bool:
+        """Index some of the rows that an older version wrote without splitting them; False if there are no more."""
+        if self._all_split:
+            return False
+        async with self._link.transaction() as cursor:
+            await self._lock_saving(cursor)
+            await cursor.execute(
+                "SELECT id, subject, body, tags FROM soul.memories"  # noqa: S608 - constants
+                " WHERE agent = %s AND to_split AND superseded_by IS NULL"
+                f" AND soul.may_be_unspaced(subject, body, tags) ORDER BY id LIMIT {_SPLIT_AT_ONCE}",
+                (self._agent,),
+            )
+            rows = await cursor.fetchall()
+            for row in rows:
+                await cursor.execute(
+                    f"UPDATE soul.memories SET to_split = false, words = {_INDEXED} WHERE id = %s",  # noqa: S608 - constants
+                    (*self._indexed(row["subject"], row["body"], row["tags"]), row["id"]),
+                )
+        self._all_split = not rows
+        return not self._all_split
 
 
 def _kept(moment: datetime) -> datetime:

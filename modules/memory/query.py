@@ -7,8 +7,11 @@ alone, split where the index splits them, so that each is one word there and nev
 from __future__ import annotations
 
 import unicodedata
+from typing import NamedTuple
 
 import regex
+
+from common.text.unspaced import take_apart
 
 TERMS_MAX = 16
 """So many distinct words of a text are looked for."""
@@ -16,6 +19,25 @@ TERMS_MAX = 16
 _TEXT_MAX = 8000
 # NOTE(self): as FTS5's unicode61 does it, which keeps the combining signs of this range inside a word.
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
+
+
+class Asked(NamedTuple):
+    """What a text asks for: words, and phrases of tokens for what is written without spaces."""
+
+    words: list[str]
+    phrases: list[tuple[str, ...]]
+
+
+def asked(text: str) -> Asked:
+    """What to search for, as it is written."""
+    rest, phrases = take_apart(text[:_TEXT_MAX])
+    return Asked(words(rest), phrases)
+
+
+def asked_folded(text: str) -> Asked:
+    """What to search for in an index that does not fold by itself."""
+    rest, phrases = take_apart(text[:_TEXT_MAX])
+    return Asked(words(folded(rest)), phrases)
 
 
 def words(text: str) -> list[str]:

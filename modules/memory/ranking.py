@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import NamedTuple
 
 from common.clock import parse_iso
 
@@ -52,8 +54,7 @@ class Plan:
     common: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A memory that may be shown: `weight` says how well the words fit, higher is better."""
 
     id: int
@@ -104,9 +105,20 @@ def decay(updated_at: str, now: datetime) -> float:
 
 
 def best(candidates: Iterable[Candidate], now: datetime, limit: int) -> list[int]:
-    """The ids of the best, best first; of equals the newest."""
+    """The ids of the best, best first; of equals the newest.
 
-    def merit(one: Candidate) -> tuple[float, str, int]:
-        return one.weight * decay(one.updated_at, now) * one.importance, one.updated_at, one.id
-
-    return [one.id for one in heapq.nlargest(limit, candidates, key=merit)]
+    Ages are compared with the newest first: once no older one can be good enough, the others are not looked at.
+    """
+    by_age = sorted(candidates, key=attrgetter("updated_at"), reverse=True)
+    most = max((one.weight * one.importance for one in by_age), default=0.0)
+    found: list[tuple[float, str, int]] = []
+    for one in by_age:
+        fresh = decay(one.updated_at, now)
+        if len(found) == limit and most * fresh < found[0][0]:
+            break
+        merit = (one.weight * one.importance * fresh, one.updated_at, one.id)
+        if len(found) < limit:
+            heapq.heappush(found, merit)
+        else:
+            heapq.heappushpop(found, merit)
+    return [number for _, _, number in sorted(found, reverse=True)]

@@ -14,7 +14,9 @@ from typing import Any
 
 from common.clock import iso
 from modules.memory import policy
+from modules.memory.export_lines import MemoryLine
 from modules.memory.types import KINDS, Kind, Memory, NewMemory
+from modules.schema import unspaced_tokens
 
 COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
@@ -133,17 +135,35 @@ def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) 
             after.source,
             after.trust,
             after.private,
-            _shelf(after.kind, private=after.private),
+            _shelf(after.kind, (after.subject, after.body, *after.tags), private=after.private),
             after.id,
         ),
     )
     return after.id
 
 
+def insert_exported(
+    connection: sqlite3.Connection, entry: policy.Entry, line: MemoryLine, memory_id: int, successor: int | None
+) -> None:
+    """Write one memory of an export under this id, with its times, counts and what took its place."""
+    values = _values(entry, created_at=line.created_at, updated_at=line.updated_at) | {
+        "id": memory_id,
+        "last_recalled_at": line.last_recalled_at,
+        "recall_count": line.recall_count,
+        "superseded_by": successor,
+    }
+    _insert_row(connection, values)
+
+
 def _insert(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) -> int:
-    values = {
-        "created_at": iso(now),
-        "updated_at": iso(now),
+    _insert_row(connection, _values(entry, created_at=iso(now), updated_at=iso(now)))
+    return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
+
+
+def _values(entry: policy.Entry, *, created_at: str, updated_at: str) -> dict[str, Any]:
+    return {
+        "created_at": created_at,
+        "updated_at": updated_at,
         "kind": entry.kind,
         "subject": entry.subject,
         "body": entry.body,
@@ -154,12 +174,15 @@ def _insert(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) 
         "importance": entry.importance,
         "subject_key": entry.subject_key,
         "body_hash": entry.body_hash,
-        "shelf": _shelf(entry.kind, private=entry.private),
+        "shelf": _shelf(entry.kind, (entry.subject, entry.body, *entry.tags), private=entry.private),
     }
+
+
+def _insert_row(connection: sqlite3.Connection, values: dict[str, Any]) -> None:
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO memories ({names}) VALUES ({marks})", tuple(values.values()))  # noqa: S608 - our own names
-    return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
 
-def _shelf(kind: Kind, *, private: bool) -> str:
-    return _SHELVES[kind] if private else f"{_SHELVES[kind]} {_PUBLIC}"
+def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
+    shelf = _SHELVES[kind] if private else f"{_SHELVES[kind]} {_PUBLIC}"
+    return shelf + unspaced_tokens("\n".join(texts))

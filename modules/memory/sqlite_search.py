@@ -14,7 +14,7 @@ from datetime import datetime
 
 from common.clock import iso
 from modules.memory import ranking
-from modules.memory.query import words
+from modules.memory.query import Asked, asked
 from modules.memory.ranking import Candidate, Plan, Term
 from modules.memory.sqlite_rows import fetch, newest, shelves
 from modules.memory.types import PRIVATE_KINDS, Memory, Query
@@ -30,10 +30,10 @@ def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: 
     limit = ranking.within(query.limit)
     if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
         return []
-    asked = words(query.text)
-    if not asked:
+    wanted = asked(query.text)
+    if not any(wanted):
         return newest(connection, kinds=query.kinds, since=query.since, public_only=query.public_only, limit=limit)
-    return fetch(connection, _Search(connection, query, now, far).best(asked, limit))
+    return fetch(connection, _Search(connection, query, now, far).best(wanted, limit))
 
 
 class _Search:
@@ -44,12 +44,13 @@ class _Search:
         self._query = query
         self._now = now
         self._far = far
+        self._rarities: dict[str, float] = {}
         self._enough = ranking.NEWEST if query.since else _SURE
         # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
         self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
 
-    def best(self, asked: list[str], limit: int) -> list[int]:
-        plan = ranking.plan(self._counted(asked), self._total)
+    def best(self, wanted: Asked, limit: int) -> list[int]:
+        plan = ranking.plan(self._counted(wanted), self._total)
         found: list[int] = []
         if plan.anchors:
             found = ranking.best(self._anchored(plan), self._now, limit)
@@ -58,16 +59,22 @@ class _Search:
             found += ranking.best(others, self._now, limit - len(found))
         return found
 
-    def _counted(self, asked: list[str]) -> Iterator[Term]:
-        for word in asked[:-1]:
+    def _counted(self, wanted: Asked) -> Iterator[Term]:
+        for phrase in wanted.phrases:
+            yield self._term(f'"{" ".join(phrase)}"')
+        for word in wanted.words[:-1]:
             yield self._term(f'"{word}"')
-        last = self._term(f'"{asked[-1]}"')
-        if last.count <= ranking.FEW and len(asked[-1]) >= _PREFIX_MIN:
-            begun = f'"{asked[-1]}"*'
+        for word in wanted.words[-1:]:
+            yield self._last(word)
+
+    def _last(self, word: str) -> Term:
+        last = self._term(f'"{word}"')
+        if last.count <= ranking.FEW and len(word) >= _PREFIX_MIN:
+            begun = f'"{word}"*'
             matches = self._count(begun)
             if matches <= ranking.FEW:
                 last = Term(begun, matches)
-        yield last
+        return last
 
     def _term(self, match: str) -> Term:
         """How many have it: exactly if they are few, else as many as their share of the newest rows tells."""
@@ -92,7 +99,7 @@ class _Search:
             for row in self._rows.execute(
                 "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (f"({anchors}) AND {term.match}",)
             ):
-                extra[row[0]] = extra.get(row[0], 0.0) + ranking.rarity(term.count, self._total)
+                extra[row[0]] = extra.get(row[0], 0.0) + self._rarity(term)
         where, values = self._filters()
         rows = self._rows.execute(
             "SELECT m.id, f.weight, m.importance, m.updated_at FROM"  # noqa: S608 - constants
@@ -151,7 +158,12 @@ class _Search:
         return [row[0] for row in rows]
 
     def _worth(self, terms: Iterable[Term]) -> float:
-        return sum(ranking.rarity(term.count, self._total) for term in terms)
+        return sum(self._rarity(term) for term in terms)
+
+    def _rarity(self, term: Term) -> float:
+        if term.match not in self._rarities:
+            self._rarities[term.match] = ranking.rarity(term.count, self._total)
+        return self._rarities[term.match]
 
     def _filters(self) -> tuple[str, list[str]]:
         where, values = ["m.superseded_by IS NULL"], []

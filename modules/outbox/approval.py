@@ -15,6 +15,7 @@ from modules.journal.types import Entry
 from modules.outbox import policy, store, story
 from modules.outbox.types import Intent
 
+_LEAST_CHARS = 4
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits."
 
@@ -32,8 +33,12 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
     """
     given = given.strip().lower()
+    if len(given) < _LEAST_CHARS:
+        raise NotWaiting(f"{given!r} is too short: give at least {_LEAST_CHARS} characters of the id", remedy=_SHOW)
     if not _PREFIX.fullmatch(given):
-        raise NotWaiting(f"{given!r} is not 4 or more characters of a draft's id", remedy=_SHOW)
+        raise NotWaiting(
+            f"{given!r} cannot be a draft's id: ids have only the digits 0-9 and the letters a-f", remedy=_SHOW
+        )
     meant = [intent for intent in held(connection) if intent.id.startswith(given)]
     if len(meant) > 1:
         raise NotWaiting(f"{len(meant)} drafts begin with {given}", remedy="Give more characters of the id.")
@@ -48,7 +53,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
     """Let it out at its turn. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
-    approved = replace(intent, state="pending", error=None)
+    approved = replace(intent, state="pending", error=None, by_owner=True)
     store.update(connection, approved)
     if approved.kind == "delete":
         store.take_back(connection, approved.target)

@@ -1,8 +1,9 @@
 """The road out: whose turn it is, what a failed try means, and what became of an act whose answer never came.
 
 A row found in `sending` may have arrived or not, so the courier looks before anything else happens to it; sending
-again goes under the same record key. One act is on the road at a time, and nobody holds the road while waiting.
-Gates are asked before each departure, also before a repeat; one that fails keeps everything in.
+again goes under the same record key. A service without such keys is given a minute and is looked at twice before that.
+One act is on the road at a time, and nobody holds the road while waiting. Gates are asked before each departure, also
+before a repeat; one that fails keeps everything in.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from modules.database import Database
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox import policy, store, story
+from modules.outbox.rechecks import Rechecks
 from modules.outbox.types import (
     Courier,
     DeliveryReport,
+    DepartureRule,
     Gate,
     Intent,
     IntentKind,
     IntentState,
+    KeylessCourier,
     Pacing,
     Sent,
+    Verdict,
     Wait,
 )
 
@@ -59,6 +64,7 @@ class Delivery:
         couriers: Mapping[IntentKind, Courier],
         pacing: Pacing,
         gates: Sequence[Gate],
+        at_departure: Sequence[DepartureRule],
         courier_deadline_s: float,
     ) -> None:
         self._database = database
@@ -67,11 +73,20 @@ class Delivery:
         self._couriers = couriers
         self._pacing = pacing
         self._gates = gates
+        self._at_departure = at_departure
         self._deadline_s = courier_deadline_s
         self._started = clock.now()
         self._road = asyncio.Lock()
         self._kept: dict[str, datetime] = {}  # when a gate last kept an intent in
         self._untold: list[Entry] = []
+        self._rechecks = Rechecks(
+            database=database,
+            journal=journal,
+            clock=clock,
+            couriers=couriers,
+            ask=lambda call: self._asked(call, on_bug="invalid"),
+            may_leave=lambda connection, intent, now: not self._waits(connection, intent, now),
+        )
 
     async def deliver_due(self) -> DeliveryReport:
         """Let out everything whose turn it is, and look after what an earlier life left on the road.
@@ -87,6 +102,8 @@ class Delivery:
         while not put_off and (moved := await self._step()) is not None:
             tally[moved.state] += 1
             put_off = moved.state in {"pending", "sending"}
+        async with self._road:
+            await self._rechecks.run_due()
         next_in_s = await self._database.run(self._next_in_s)
         if put_off and next_in_s is not None:
             next_in_s = max(next_in_s, policy.RETRY_BASE_S)
@@ -95,49 +112,63 @@ class Delivery:
     async def _step(self) -> Intent | None:
         async with self._road:
             now = self._clock.now()
-            intent = await self._database.run(lambda connection: self._pick(connection, now))
+            intent, hold = await self._database.run(lambda connection: self._pick(connection, now))
             while self._untold:
                 await self._journal.record(self._untold.pop(0))
-            return await self._move(intent, now) if intent else None
+            return await self._move(intent, now, hold) if intent else None
 
-    def _pick(self, connection: sqlite3.Connection, now: datetime) -> Intent | None:
-        for intent in store.in_state(connection, "sending"):
+    def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
+        """Whose turn it is, and why it must wait for the owner's yes instead of leaving, or ""."""
+        for intent in sorted(store.in_state(connection, "sending"), key=policy.due_since):
             if self._pause_s(connection, intent, {}, now) <= 0:
-                return intent
+                return intent, ""
         pending = store.in_state(connection, "pending")
         for intent in (*store.in_state(connection, "held"), *pending):
             if policy.is_expired(intent, now):
-                return intent
-        return self._choose(connection, pending, now).intent
+                return intent, ""
+        for intent in pending:
+            if intent.departed_at is None and (hold := self._hold_reason(intent)):
+                return intent, hold
+        chosen = self._choose(connection, pending, now).intent
+        return chosen, self._hold_reason(chosen) if chosen else ""
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
         acts = store.last_acts(connection, now)
-        return policy.choose(pending, lambda intent: self._pause_s(connection, intent, acts, now))
+        return policy.choose(
+            pending,
+            lambda intent: self._pause_s(connection, intent, acts, now),
+            lambda intent: policy.is_backlog(intent, self._free_since(intent)),
+        )
+
+    def _free_since(self, intent: Intent) -> datetime:
+        return self._kept.get(intent.id, self._started)
 
     def _pause_s(self, connection: sqlite3.Connection, intent: Intent, acts: policy.Acts, now: datetime) -> float:
         """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
         pause = policy.retry_in_s(intent, now)
         if intent.state == "pending":
-            free_since = self._kept.get(intent.id, self._started)
-            pace = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=free_since)
+            pace = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=self._free_since(intent))
             pause = max(pause, pace, _wait_for_target(connection, intent))
         if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
             return wait.seconds
         return pause
 
     def _ask_gates(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        waits = [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
-        if not waits:
+        longest = max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
+        if longest is None:
             return None
-        longest = max(waits, key=lambda wait: wait.seconds)
         if intent.id not in self._kept:
-            self._untold.append(story.kept_in(intent, longest.reason))
+            self._untold.append(story.kept_in(intent, longest))
         self._kept[intent.id] = now
         return longest
+
+    def _waits(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> list[Wait]:
+        return [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
 
     def _next_in_s(self, connection: sqlite3.Connection) -> float | None:
         now = self._clock.now()
         waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
+        waits += self._rechecks.next_in_s(connection, now)
         choice = self._choose(connection, store.in_state(connection, "pending"), now)
         if choice.intent is not None:
             waits.append(0.0)
@@ -145,14 +176,17 @@ class Delivery:
             waits.append(choice.wait_s)
         return min(waits, default=None)
 
-    async def _move(self, intent: Intent, now: datetime) -> Intent:
-        """One step: look where it may have arrived, give up what has lost its sense, or send."""
+    async def _move(self, intent: Intent, now: datetime, hold: str) -> Intent:
+        """One step: look where it may have arrived, give up what has lost its sense, hold back, or send."""
         expired = policy.is_expired(intent, now)
         if intent.state == "sending" or (expired and intent.deferrals):
             return await self._look_then_send(intent, now)
         if expired:
             return await self._end(intent, "expired", _waited(intent))
-        return await self._send(intent, now)
+        if hold and intent.departed_at:
+            # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more.
+            return await self._look_then_send(intent, now)
+        return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
     async def _look_then_send(self, intent: Intent, now: datetime) -> Intent:
         found = await self._asked(self._couriers[intent.kind].find(intent), on_bug="invalid")
@@ -160,6 +194,12 @@ class Delivery:
             return await self._failed(intent, found, policy.after_find(intent, found))
         if found.data is not None:
             return await self._arrived(intent, found.data, earlier=True)
+        if intent.state == "sending" and isinstance(self._couriers[intent.kind], KeylessCourier):
+            again_in_s = policy.look_again_in_s(intent)
+            intent = replace(intent, looks=intent.looks + 1)
+            if again_in_s is not None:
+                later = replace(intent, not_before=iso(self._clock.now() + timedelta(seconds=again_in_s)))
+                return await self._write(later, story.not_found(later, again_in_s))
         match policy.not_arrived(intent, now):
             case "expired":
                 return await self._end(intent, "expired", _waited(intent))
@@ -171,12 +211,30 @@ class Delivery:
     async def _send_again(self, intent: Intent, now: datetime) -> Intent:
         """Looking may have taken long, and a gate may have shut meanwhile."""
         wait = await self._database.run(lambda connection: self._ask_gates(connection, intent, self._clock.now()))
-        return intent if wait else await self._send(intent, now)
+        if wait:
+            return intent
+        hold = await self._database.run(lambda _: self._hold_reason(intent))
+        return await (self._hold(intent, hold) if hold else self._send(intent, now))
+
+    def _hold_reason(self, intent: Intent) -> str:
+        """Why it must wait for the owner's yes although it was admitted without, or ""."""
+        verdicts = [_asked_rule(rule, intent) for rule in self._at_departure]
+        return policy.decide([verdict for verdict in verdicts if verdict.says == "hold"], "")[1]
+
+    async def _hold(self, intent: Intent, reason: str) -> Intent:
+        held = replace(
+            intent, state="held", not_before=None, error=f"{reason}; it was accepted before that was set", looks=0
+        )
+        try:
+            return await self._write(held, story.held(held), was=intent)
+        except _Overtaken as overtaken:
+            return overtaken.intent
 
     async def _send(self, intent: Intent, now: datetime) -> Intent:
-        out = replace(intent, state="sending", not_before=None, departed_at=intent.departed_at or iso(now))
+        departed_at = intent.departed_at or iso(now)
+        out = replace(intent, state="sending", not_before=None, departed_at=departed_at, sent_at=iso(now), looks=0)
         try:
-            await self._write(out, story.sending(intent), sent_at=now, was=intent)
+            await self._write(out, story.sending(intent), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
         result = await self._asked(self._couriers[out.kind].send(out), on_bug="unknown_outcome")
@@ -185,7 +243,10 @@ class Delivery:
         return await self._arrived(out, result.data, earlier=False)
 
     async def _arrived(self, intent: Intent, sent: Sent, *, earlier: bool) -> Intent:
-        after = replace(intent, state="done", not_before=None, result_uri=sent.uri, result_cid=sent.cid, error=None)
+        due = self._rechecks.first_at(intent)
+        after = replace(
+            intent, state="done", not_before=due, result_uri=sent.uri, result_cid=sent.cid, error=None, looks=0
+        )
         return await self._write(after, story.done(after, earlier=earlier))
 
     async def _failed(self, intent: Intent, error: Err, step: policy.Step) -> Intent:
@@ -209,15 +270,15 @@ class Delivery:
         after = replace(intent, state=state, not_before=None, error=reason)
         return await self._write(after, story.ended(after))
 
-    async def _write(
-        self, intent: Intent, entry: Entry, *, sent_at: datetime | None = None, was: Intent | None = None
-    ) -> Intent:
+    async def _write(self, intent: Intent, entry: Entry, *, was: Intent | None = None) -> Intent:
         self._kept.pop(intent.id, None)
 
         def move(connection: sqlite3.Connection) -> tuple[Intent, Entry]:
             if was is not None and (found := store.get(connection, was.id)) is not None and found.state != was.state:
                 raise _Overtaken(found)
-            store.update(connection, intent, sent_at=sent_at)
+            store.update(connection, intent)
+            if intent.state == "done" and intent.kind == "delete":
+                store.mark_undone(connection, intent.target)
             if intent.state == "done" and intent.dedup_key:
                 pair = (intent.dedup_key, intent.result_uri or "")
                 store.add_feed_keys(connection, [pair], self._clock.now())
@@ -254,6 +315,13 @@ def _asked_gate(gate: Gate, connection: sqlite3.Connection, intent: Intent, now:
         return gate(connection, intent, now)
     except Exception as error:
         return Wait(f"the gate {named(gate)} failed: {type(error).__name__}: {error}", BROKEN_GATE_WAIT_S)
+
+
+def _asked_rule(rule: DepartureRule, intent: Intent) -> Verdict:
+    try:
+        return rule(intent)
+    except Exception as error:
+        return Verdict(named(rule), "hold", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")
 
 
 def named(asked: object) -> str:

@@ -25,6 +25,7 @@ from modules.outbox.delivery import Delivery, named
 from modules.outbox.types import (
     Courier,
     DeliveryReport,
+    DepartureRule,
     Draft,
     Gate,
     Intent,
@@ -53,6 +54,7 @@ class Outbox:
         pacing: Pacing,
         rules: Sequence[Rule] = (),
         gates: Sequence[Gate] = (),
+        at_departure: Sequence[DepartureRule] = (),
         own_did: Callable[[], str],
         courier_deadline_s: float = COURIER_DEADLINE_S,
     ) -> None:
@@ -68,6 +70,7 @@ class Outbox:
             couriers=couriers,
             pacing=pacing,
             gates=gates,
+            at_departure=at_departure,
             courier_deadline_s=courier_deadline_s,
         )
         self._work = asyncio.Event()
@@ -179,6 +182,7 @@ class Outbox:
             state=state,
             urgent=draft.urgent,
             error=reason or None,
+            by_owner=draft.by_owner,
         )
         if withheld:
             intent = replace(intent, body={}, target="", body_hash="", dedup_key="")

@@ -19,6 +19,11 @@ RETRY_FACTOR = 3.0
 RETRY_STEPS = 6
 RETRY_MAX_S = 1800.0
 HOLD_MAX_S = 6 * 3600.0
+LATE_ARRIVAL_S = 60.0
+"""How long a request that got no answer may still arrive, as far as sending it again is concerned."""
+LOOKS_BEFORE_REPEAT = 2
+RECHECKS_S = (60.0, 600.0, 3600.0)
+"""Seconds between the looks for a duplicate, after an act that a service takes no key for was repeated."""
 
 _EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
     ("post", "follow", "delete", "issue", "issue_comment"), c.POST_EXPIRY_MS
@@ -86,13 +91,18 @@ def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started
     return max(waits)
 
 
-def choose(pending: Iterable[Intent], pause_s: Callable[[Intent], float]) -> Choice:
-    """Whose turn it is: urgent first, answers before posts before the rest, then the newest.
+def choose(
+    pending: Iterable[Intent],
+    pause_s: Callable[[Intent], float],
+    was_asleep: Callable[[Intent], bool] = lambda _: False,
+) -> Choice:
+    """Whose turn it is: urgent first, answers before posts before the rest, then what has been due for longest.
 
-    `pause_s` says in how many seconds an intent may leave; those that must wait stand behind the others.
+    `pause_s` says in how many seconds an intent may leave; those that must wait stand behind the others. What
+    `was_asleep`, the backlog, comes after what is new, the newest of it first.
     """
     shortest: float | None = None
-    for intent in sorted(pending, key=_turn):
+    for intent in sorted(pending, key=lambda one: _turn(one, was_asleep=was_asleep(one))):
         pause = pause_s(intent)
         if pause <= 0:
             return Choice(intent)
@@ -106,6 +116,11 @@ def retry_in_s(intent: Intent, now: datetime) -> float:
         return 0.0
     left = (parse_iso(intent.not_before) - now).total_seconds()
     return left if 0 < left <= HOLD_MAX_S else 0.0
+
+
+def due_since(intent: Intent) -> datetime:
+    """Since when it could leave, or from when on: since it was made, or since the pause after its last try."""
+    return parse_iso(intent.not_before or intent.created_at)
 
 
 def is_expired(intent: Intent, now: datetime) -> bool:
@@ -153,6 +168,16 @@ def not_arrived(intent: Intent, now: datetime) -> IntentState:
     return "failed" if intent.attempts >= c.OUTBOX_MAX_ATTEMPTS else "sending"
 
 
+def look_again_in_s(intent: Intent) -> float | None:
+    """Seconds until the next look for a request without a key that was not found; None if it may be sent again."""
+    return LATE_ARRIVAL_S if intent.looks + 1 < LOOKS_BEFORE_REPEAT else None
+
+
+def recheck_in_s(intent: Intent) -> float | None:
+    """Seconds until the next look for a duplicate of what is done; None after the last one."""
+    return RECHECKS_S[intent.looks] if intent.looks < len(RECHECKS_S) else None
+
+
 def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
     """What becomes of a draft of which all this is said, and why; `hold` is the draft's own wish to wait."""
     block = next((verdict for verdict in verdicts if verdict.says == "block"), None)
@@ -187,8 +212,9 @@ def _waits_for(intent: Intent) -> str:
     return "waits for the owner's yes" if intent.state == "held" else "waits to be sent"
 
 
-def _turn(intent: Intent) -> tuple[bool, int, float]:
-    return (not intent.urgent, _RANK.get(intent.kind, 2), -parse_iso(intent.created_at).timestamp())
+def _turn(intent: Intent, *, was_asleep: bool) -> tuple[bool, int, bool, float]:
+    moment = -parse_iso(intent.created_at).timestamp() if was_asleep else due_since(intent).timestamp()
+    return (not intent.urgent, _RANK.get(intent.kind, 2), was_asleep, moment)
 
 
 def _left(last: datetime | None, cooldown: float, now: datetime) -> float:

@@ -12,11 +12,12 @@ from typing import Any
 
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
-from modules.outbox.types import ALIVE, Intent, IntentKind, IntentState
+from modules.outbox.types import ALIVE, REPEATABLE, Intent, IntentKind, IntentState
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
 _ALIVE = f"state IN ({', '.join(repr(state) for state in sorted(ALIVE))})"
+_REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
 _TICK = timedelta(milliseconds=1)
 
 
@@ -34,11 +35,11 @@ def insert(connection: sqlite3.Connection, intent: Intent) -> None:
     connection.execute(f"INSERT INTO intents ({_COLUMNS}) VALUES ({marks})", _values(intent))  # noqa: S608 - our own column names
 
 
-def update(connection: sqlite3.Connection, intent: Intent, *, sent_at: datetime | None = None) -> None:
-    """Write what can change in an intent; `sent_at` is when it sets out."""
+def update(connection: sqlite3.Connection, intent: Intent) -> None:
+    """Write what can change in an intent."""
     connection.execute(
         "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
-        " error = ?, departed_at = ?, sent_at = coalesce(?, sent_at) WHERE id = ?",
+        " error = ?, departed_at = ?, sent_at = ?, looks = ?, by_owner = ? WHERE id = ?",
         (
             intent.state,
             intent.attempts,
@@ -48,7 +49,9 @@ def update(connection: sqlite3.Connection, intent: Intent, *, sent_at: datetime 
             intent.result_cid,
             intent.error,
             intent.departed_at,
-            iso(sent_at) if sent_at else None,
+            intent.sent_at,
+            intent.looks,
+            intent.by_owner,
             intent.id,
         ),
     )
@@ -71,9 +74,24 @@ def take_back(connection: sqlite3.Connection, uri: str) -> None:
         update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
 
 
+def mark_undone(connection: sqlite3.Connection, uri: str) -> None:
+    """The record at `uri` was deleted: a follow, like or repost that made it may be done again."""
+    connection.execute(f"UPDATE intents SET undone = 1 WHERE result_uri = ? AND {_REPEATABLE}", (uri,))  # noqa: S608 - a constant
+
+
+def mark_all_undone(connection: sqlite3.Connection) -> None:
+    """All that was followed, liked or reposted may be done again: another account acts from now on."""
+    connection.execute(f"UPDATE intents SET undone = 1 WHERE state = 'done' AND {_REPEATABLE}")  # noqa: S608 - a constant
+
+
 def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
     """All in `state`, newest first."""
     return _select(connection, "state = ?", state)
+
+
+def due_for_recheck(connection: sqlite3.Connection, until: datetime) -> list[Intent]:
+    """Those that are done, and are to be looked at once more by then, newest first."""
+    return _select(connection, "state = 'done' AND not_before IS NOT NULL AND not_before <= ?", iso(until))
 
 
 def starting_with(connection: sqlite3.Connection, prefix: str) -> list[Intent]:
@@ -107,8 +125,8 @@ def living_twin(connection: sqlite3.Connection, dedup_key: str) -> Intent | None
 
 
 def living_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
-    """The intent that does or did the same to the same target."""
-    return next(iter(_select(connection, f"kind = ? AND target = ? AND {_ALIVE}", kind, target)), None)
+    """The intent that does or did the same to the same target, and was not undone."""
+    return next(iter(_select(connection, f"kind = ? AND target = ? AND undone = 0 AND {_ALIVE}", kind, target)), None)
 
 
 def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:
@@ -172,4 +190,5 @@ def _values(intent: Intent) -> list[object]:
 
 def _intent(row: sqlite3.Row) -> Intent:
     fields = dict(row)
-    return Intent(**{**fields, "body": json.loads(fields["body"]), "urgent": bool(fields["urgent"])})
+    flags = {name: bool(fields[name]) for name in ("urgent", "by_owner")}
+    return Intent(**{**fields, **flags, "body": json.loads(fields["body"])})

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from common.clock import span
 from modules.console import LineKind
 from modules.journal.types import Entry
-from modules.outbox.types import Intent, Verdict
+from modules.outbox.types import Intent, Verdict, Wait
 
 PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
@@ -21,13 +22,18 @@ def at_the_door(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
         case "blocked":
             entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
         case "held":
-            short = intent.id[:SHORT_ID_CHARS]
-            summary = f"Waits for your yes (/approve {short} or /reject {short}): {_what(intent)}"
-            entry = _entry(intent, "act", summary, intent.error or "")
+            entry = held(intent)
         case _:
             entry = _queued(intent)
     rules = [asdict(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
     return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
+
+
+def held(intent: Intent) -> Entry:
+    """It waits for the owner's yes."""
+    short = intent.id[:SHORT_ID_CHARS]
+    summary = f"Waits for your yes (/approve {short} or /reject {short}): {_what(intent)}"
+    return _entry(intent, "act", summary, intent.error or "")
 
 
 def approved(intent: Intent) -> Entry:
@@ -40,8 +46,9 @@ def rejected(intent: Intent) -> Entry:
     return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "")
 
 
-def kept_in(intent: Intent, reason: str) -> Entry:
-    """Its turn has come, but a gate is shut."""
+def kept_in(intent: Intent, wait: Wait) -> Entry:
+    """Its turn has come, but a gate is shut; for how long is told where that is known."""
+    reason = f"{wait.reason}; it can leave in {span(wait.seconds)}" if wait.ends else wait.reason
     return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason)
 
 
@@ -61,7 +68,19 @@ def done(intent: Intent, *, earlier: bool) -> Entry:
 
 def put_off(intent: Intent, retry_in_s: float) -> Entry:
     """It did not get through, or we do not know; it will be tried again."""
-    return _entry(intent, "warn", f"Retry of {_what(intent, PREVIEW_CHARS)} in {retry_in_s:.0f} s", intent.error or "")
+    return _entry(intent, "warn", f"Retry of {_what(intent, PREVIEW_CHARS)} in {span(retry_in_s)}", intent.error or "")
+
+
+def not_found(intent: Intent, again_in_s: float) -> Entry:
+    """A try got no answer and is not found; it may still arrive, so it is looked for once more."""
+    summary = f"Looking again for {_what(intent, PREVIEW_CHARS)} in {again_in_s:.0f} s"
+    return _entry(intent, "queue", summary, "it was not found, but it may still arrive")
+
+
+def duplicates_closed(intent: Intent, count: int) -> Entry:
+    """An earlier try arrived after all, and what it made was closed."""
+    summary = f"Closed {count} duplicate{'s' if count > 1 else ''} of {_what(intent, PREVIEW_CHARS)}"
+    return _entry(intent, "warn", summary, f"an earlier try arrived late; what counts is {intent.result_uri}")
 
 
 def ended(intent: Intent) -> Entry:

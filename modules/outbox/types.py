@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from common.result import ApiResult
 
@@ -16,6 +16,8 @@ ELSEWHERE: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_c
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 ALIVE: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
+REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
+"""What may be done again to the same target once its record was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class Intent:
     Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
     `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
     `departed_at` is when it first set out: that is the time the world sees, and every later try repeats it.
+    `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
+    when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
+    `by_owner`: the owner asked for it, or said yes to it.
     """
 
     id: str
@@ -78,6 +83,14 @@ class Intent:
     error: str | None = None
     deferrals: int = 0
     departed_at: str | None = None
+    sent_at: str | None = None
+    looks: int = 0
+    by_owner: bool = False
+
+    @property
+    def was_repeated(self) -> bool:
+        """Whether it set out more than once."""
+        return self.departed_at != self.sent_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +138,15 @@ class Courier(Protocol):
         ...
 
 
+@runtime_checkable
+class KeylessCourier(Courier, Protocol):
+    """Carries to a service that takes no key of ours, where a request that arrives late could be done twice."""
+
+    async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
+        """Close what repeated tries of a done intent left beside its result; how many there were."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What one rule says of one draft, for the door and for the journal.
@@ -159,6 +181,17 @@ class Rule(Protocol):
         ...
 
 
+class DepartureRule(Protocol):
+    """Asked before something leaves, whenever it was admitted: the settings may have become stricter meanwhile.
+
+    Like a `Rule` it runs in the writer thread, inside a transaction, and must not wait for anything.
+    """
+
+    def __call__(self, intent: Intent, /) -> Verdict:
+        """Whether it must wait for the owner's yes; only `hold` says so."""
+        ...
+
+
 class Gate(Protocol):
     """Asked each time before something leaves; it also runs inside a transaction of the writer thread."""
 
@@ -169,10 +202,11 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why something may not leave yet, and in how many seconds to ask again."""
+    """Why something may not leave yet, and in how many seconds to ask again; `ends` if it may leave then."""
 
     reason: str
     seconds: float
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

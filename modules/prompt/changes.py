@@ -16,7 +16,7 @@ from pathlib import Path
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_BYTES
 from common.files import storage_error
-from common.state import keep, load_state, save_state
+from common.state import Json, keep, load_state, save_state
 from modules.prompt.types import CacheGroup
 
 _FILES_KEPT = 200
@@ -58,13 +58,9 @@ class Changes:
         self._hashes = hashes
         self._clock = clock
         self._alone = threading.Lock()
-        loaded = load_state(hashes, {}, migrate=keep)
+        loaded = load_state(hashes, {}, migrate=keep, fits=_fits)
         self.notice = loaded.notice
-        self._known = {
-            name: (str(entry[0]), int(entry[1]))
-            for name, entry in loaded.data.items()
-            if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int)  # noqa: PLR2004 - hash, size
-        }
+        self._known = {name: (str(entry[0]), int(entry[1])) for name, entry in loaded.data.items()}
 
     def note(self, files: Mapping[str, Seen]) -> tuple[Change, ...]:
         """What changed since these files were last seen. Raises `StorageError`. May be called from any thread."""
@@ -101,3 +97,11 @@ class Changes:
                 file.writelines(json.dumps(asdict(change), ensure_ascii=False) + "\n" for change in changes)
         except OSError as error:
             raise storage_error(self._path, error) from error
+
+
+def _fits(state: Json) -> bool:
+    """Whether each entry is a hash and a size."""
+    return all(
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], int)  # noqa: PLR2004
+        for entry in state.values()
+    )

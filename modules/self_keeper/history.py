@@ -7,6 +7,7 @@ leaves behind, the next to come knows whether it came to be. The one change that
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -21,8 +22,9 @@ from pathlib import Path
 from typing import Self
 
 from common.clock import iso
-from common.errors import Transient
-from common.files import storage_error, write_atomic
+from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
+from common.errors import StorageError, Transient
+from common.files import read_bounded, storage_error, write_atomic
 from common.state import keep, load_state, save_state
 from modules.home import Home
 from modules.self_keeper.types import Held, Version
@@ -69,11 +71,16 @@ class History:
     def current(self) -> bytes:
         """SELF.md as it lies there; empty if there is none. Raises `StorageError`."""
         try:
-            return self._document.read_bytes()
+            return read_bounded(self._document, SELF_MAX_BYTES)
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise storage_error(self._document, error) from error
+            if error.errno != errno.EFBIG:
+                raise storage_error(self._document, error) from error
+            raise StorageError(
+                f"{self._document} is larger than {SELF_MAX_BYTES // 1024} KiB: it is neither read nor changed",
+                remedy="Shorten it, or move it away: a new one is made.",
+            ) from error
 
     def notice(self, now: datetime) -> Version | None:
         """Keep SELF.md as a version if it is none yet, since somebody wrote it by hand; the version, if it was new."""
@@ -112,7 +119,7 @@ class History:
     def read(self, version: Version) -> bytes:
         """Its text. Raises `StorageError`."""
         try:
-            return self._text(version.name).read_bytes()
+            return read_bounded(self._text(version.name), SELF_MAX_BYTES)
         except OSError as error:
             raise storage_error(self._text(version.name), error) from error
 
@@ -141,7 +148,7 @@ class History:
             else:
                 self._arrive(staged.stem)
         for told in self._folder.glob("*.json"):
-            if not self._text(told.stem).exists():
+            if told.is_file() and not self._text(told.stem).exists():
                 told.unlink()
         for torn in (
             *self._folder.glob(".*.????????"),
@@ -173,17 +180,26 @@ class History:
         return name
 
     def _names(self) -> list[str]:
-        return sorted((path.stem for path in self._folder.glob("*.md") if _NAME.fullmatch(path.stem)), reverse=True)
+        return sorted(
+            (path.stem for path in self._folder.glob("*.md") if _NAME.fullmatch(path.stem) and path.is_file()),
+            reverse=True,
+        )
 
     def _version(self, name: str) -> Version:
         try:
-            told = json.loads(self._told(name).read_bytes())
+            told = json.loads(read_bounded(self._told(name), TEXT_MAX_BYTES))
             fields = {key: str(told[key]) for key in ("at", "by", "reason", "sha256")}
             return Version(name=name, cites=tuple(map(str, told["cites"])), **fields)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
-            digest = sha256(self._text(name).read_bytes())
-            return Version(name, "", "hand", "nothing is known about it", (), digest)
+            return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
+
+    def _digest(self, name: str) -> str:
+        """Of its text; "" if that cannot be read."""
+        try:
+            return sha256(read_bounded(self._text(name), SELF_MAX_BYTES))
+        except OSError:
+            return ""
 
     def _text(self, name: str) -> Path:
         return self._folder / f"{name}.md"

@@ -41,8 +41,8 @@ _STEM = 5
 _SHARE = 3
 _OWNERS_ONLY: frozenset[Kind] = frozenset({"preference", "protocol"})
 _WORD = re.compile(r"[^\W_]{4,}")
-_ENTRY = re.compile(r"(?:[-*•]|\d+[.)])\s+")
-_DIVIDED = re.compile(r"\s*(?::\s|\s[-–—]\s|\|)\s*")  # noqa: RUF001 - the dashes that models write
+_ENTRY = re.compile(r"^(?:[-*•]|\d{1,9}[.)])\s+")
+_DIVIDED = re.compile(r":\s|\s[-–—]\s|\|")  # noqa: RUF001 - the dashes that models write
 _NOTHING = re.compile(r"(?:none|nothing|n/?a|null|unknown|no \w+|not \w+|empty|-+)[.!]?", re.IGNORECASE)
 
 
@@ -118,7 +118,7 @@ def _entries(value: object) -> Iterator[str]:
 
 def _divided(text: str) -> tuple[str, str]:
     """What an entry is about, and what it says of it."""
-    about, *rest = _DIVIDED.split(text, maxsplit=1)
+    about, *rest = (part.strip() for part in _DIVIDED.split(text, maxsplit=1))
     if rest and rest[0] and 0 < len(about) <= _SUBJECT_CHARS:
         return about, rest[0]
     return " ".join(text.split()[:_SUBJECT_WORDS]).rstrip(".,;:")[:_SUBJECT_CHARS], text

@@ -35,8 +35,18 @@ class Sessions:
             lambda connection: store.going_on(connection, key) or store.begin(connection, key, now)
         )
 
-    async def add(self, session_id: str, said: Sequence[tuple[Message, Provenance]]) -> str:
+    async def add(
+        self,
+        session_id: str,
+        said: Sequence[tuple[Message, Provenance]],
+        within: Callable[[sqlite3.Connection, str], object] | None = None,
+    ) -> str:
         """Keep what was said, all of it or nothing; a round's calls and their results belong into one call of this.
+
+        Args:
+            session_id: the conversation.
+            said: messages, each with its provenance.
+            within: runs in the same transaction, with the id that is returned.
 
         Returns:
             The id of the session it is in: where this one has ended meanwhile, the one that goes on under its key.
@@ -55,6 +65,8 @@ class Sessions:
             if store.is_over(connection, session_id):
                 session = store.going_on(connection, session.key) or store.begin(connection, session.key, now)
             store.append(connection, session.id, rows, now)
+            if within:
+                within(connection, session.id)
             return session.id
 
         return await self._database.run(write)
@@ -90,7 +102,10 @@ class Sessions:
         return ["\n".join(block.text for block in blocks(message) if isinstance(block, Text)) for message in said]
 
     async def idle(self, before: datetime) -> list[Session]:
-        """Conversations that go on and in which nothing was said since `before`, the quietest first."""
+        """Conversations that go on and in which nothing was said since `before`, the quietest first.
+
+        A conversation in which the owner waits for an answer is never idle.
+        """
         return await self._database.run(lambda connection: store.idle(connection, before))
 
     def summary_row(self, text: str, provenance: Provenance) -> store.NewRow:

@@ -130,8 +130,15 @@ def tokens(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
 
 
 def idle(connection: sqlite3.Connection, before: datetime) -> list[Session]:
-    """Conversations that go on and in which nothing was said since `before`, the quietest first."""
-    return _sessions(connection, "ended_at IS NULL AND last_active_at < ? ORDER BY last_active_at", iso(before))
+    """Conversations that go on and in which nothing was said since `before`, the quietest first.
+
+    A conversation in which the owner waits for an answer is never idle.
+    """
+    where = (
+        "ended_at IS NULL AND last_active_at < ? AND id NOT IN (SELECT session_id FROM owner_messages)"
+        " ORDER BY last_active_at"
+    )
+    return _sessions(connection, where, iso(before))
 
 
 def summary(connection: sqlite3.Connection, session_id: str) -> str:

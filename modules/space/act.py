@@ -17,10 +17,12 @@ from adapters.space.types import HOST
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
+from modules.commitments.policy import is_of_room
 from modules.commitments.types import QueuedCommitment
 from modules.scheduler.types import Outcome
 from modules.space.config import SpaceConfig, SpaceConfigFile
 from modules.space.decide import Decided, Decider
+from modules.space.first_look import FirstLook
 from modules.space.opener import should_open
 from modules.space.perceive import Perceiver
 from modules.space.presenting import Presenter
@@ -60,6 +62,7 @@ class Participation:
         silence: why nothing may be said just now, "" if something may. Listening goes on.
         hurry: lets promises be kept at once.
         presenter: tells who we are, as soon as something may be said.
+        first_look: decides cheaply where there is nothing to say; None: the whole prompt always decides.
 
     """
 
@@ -76,6 +79,7 @@ class Participation:
     silence: Callable[[], str]
     hurry: Callable[[], None]
     presenter: Presenter
+    first_look: FirstLook | None = None
     _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
     _tries: int = field(default=0, init=False)
     _not_before: float = field(default=0.0, init=False)
@@ -100,9 +104,12 @@ class Participation:
         if why_not := self._rests(now):
             return Outcome(ran=False, reason=why_not)
         self._hear(self.perceiver.look())
-        opens = self._opens()
+        self.talk.note_ending()
+        if ended := self.talk.is_ended(now):
+            self._waiting.clear()
+        opens = not ended and self._opens()
         if not (self._waiting or opens or is_open(self.talk.request)):
-            return Outcome(ran=False, reason="nothing new was said")
+            return Outcome(ran=False, reason="the host has ended the talk" if ended else "nothing new was said")
         if why_not := self._holds_back(now):
             return Outcome(ran=False, reason=why_not)
         return await self._guarded(config, opens=opens)
@@ -110,7 +117,8 @@ class Participation:
     def given_up(self, commitment: QueuedCommitment) -> None:
         """A promise was abandoned: the wish behind it is open again, a few times; the room hears nothing of it."""
         request = self.talk.request
-        if request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content):
+        asked = request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content)
+        if asked and is_of_room(commitment, self.client.room_id):
             self.talk.request = reopen(request)
             self.talk.last_activity_at = self.clock.now()
 
@@ -188,6 +196,11 @@ class Participation:
             self.hurry()
         if not (batch or opens or scene.is_open):
             return Outcome(ran=False, reason="nothing is open")
+        if self.first_look and (why_silent := await self.first_look.reason_for_silence(scene, self.talk.me)):
+            await self.decider.keep(scene)
+            self._answered(batch)
+            self._hears_out(scene, config)
+            return await self._silent(Resolved(reason=why_silent), scene, asked=True)
         if opens:
             self.talk.opened_at = scene.now
         decided = await self._decided(scene, config) if batch or opens else None

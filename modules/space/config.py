@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso_or_none
-from common.constants import MINUTE_MS, SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS
+from common.constants import MINUTE_MS, SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS, TEXT_MAX_BYTES
+from common.files import read_bounded
 from common.state import load_state, save_state
 from modules.foreign_text import one_line
 from modules.skills import Skills
@@ -124,7 +125,7 @@ class SpaceConfigFile:
     def load_space_config(self) -> SpaceConfig:
         """What the file says now; the defaults where it says nothing, the last reading while it cannot be read."""
         try:
-            data = json.loads(self._path.read_text(encoding="utf-8"))
+            data = json.loads(read_bounded(self._path, TEXT_MAX_BYTES).decode())
             problem = "" if isinstance(data, dict) else "it does not hold a JSON object"
         except FileNotFoundError:
             data, problem = {}, ""

@@ -128,6 +128,10 @@ class Decider:
         session_id = await self._kept(scene, turn)
         return self._read(await self._think(turn, system, text, SKILL, session_id))
 
+    async def keep(self, scene: Scene) -> None:
+        """Keep what was said for memory, where nothing is decided about it."""
+        await self._kept(scene, self._turn(SKILL, scene, _importance(scene)))
+
     async def act(self, scene: Scene, problem: str) -> Decided:
         """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
         turn = self._turn(ACTION_SKILL, scene, "commitment")

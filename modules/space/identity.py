@@ -25,7 +25,7 @@ _BULLET = re.compile(r"^\s*[-*]\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ABOUT_TOOLS = re.compile(r"\b(?:tools?|function calls?|api|invoke[sd]?|called)\b", re.IGNORECASE)
 _ESSENCE = "essence"
-_NAMED_VALUE = re.compile(r"^\s*[-*]\s+\*\*([^*\n]+?)[.:!,;]?\*\*", re.MULTILINE)
+_NAMED_VALUE = re.compile(r"^[^\S\n]*[-*][^\S\n]+\*\*([^*\n]+?)[.:!,;]?\*\*", re.MULTILINE)
 _EMPHASIS = re.compile(r"[*_`>]+")
 
 

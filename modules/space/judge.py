@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from common.clock import Clock
 from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Fatal, SoulError, Transient
 from common.tasks import first_failure
@@ -33,13 +34,17 @@ class EchoJudge:
     Args:
         verdicts: who is asked.
         journal: hears of a judge who failed.
+        clock: measures the deadline.
         timeout_s: how long both looks together may take, in seconds.
 
     """
 
-    def __init__(self, verdicts: Verdicts, journal: Journal, *, timeout_s: float = 2 * ECHO_JUDGE_TIMEOUT_S) -> None:
+    def __init__(
+        self, verdicts: Verdicts, journal: Journal, clock: Clock, *, timeout_s: float = 2 * ECHO_JUDGE_TIMEOUT_S
+    ) -> None:
         self._verdicts = verdicts
         self._journal = journal
+        self._clock = clock
         self._timeout_s = timeout_s
         self._known: Remembered[bool] = Remembered(MOST_VERDICTS)
 
@@ -68,7 +73,7 @@ class EchoJudge:
 
     async def _judged(self, candidate: str, peers: Sequence[str]) -> bool:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with self._clock.timeout(self._timeout_s):
                 return await self._is_suspect(candidate, peers) and await self._is_confirmed(candidate, peers)
         except TimeoutError as error:
             raise Transient(f"the judge took longer than {self._timeout_s:g} s over one message") from error

@@ -18,8 +18,10 @@ from modules.skills import Skills
 from modules.space.act import Participation
 from modules.space.config import SpaceConfigFile
 from modules.space.decide import Decider
+from modules.space.first_look import FirstLook
 from modules.space.loop import ParticipationLoop
 from modules.space.minds import Judging, Understanding
+from modules.space.own_lines import OwnLines
 from modules.space.perceive import Perceiver
 from modules.space.presenting import Presenter
 from modules.space.promise import Promiser
@@ -45,7 +47,8 @@ class Services:
     """What the life is given.
 
     `silence` says why nothing may be said in the room just now, "" if something may; `hurry` lets promises be kept at
-    once; `experience` hears of a kind of experience and what happened; `vouched` says whether the owner named the room.
+    once; `experience` hears of a kind of experience and what happened; `vouched` says whether the owner named the room;
+    `first_look` decides cheaply where there is nothing to say.
     """
 
     home: Home
@@ -68,6 +71,7 @@ class Services:
     experience: Callable[[str, str], Awaitable[None]] = no_experience
     timezone: str = ""
     vouched: Callable[[], bool] = lambda: True
+    first_look: FirstLook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,8 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
     decider = Decider(
         me, given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched
     )
-    resolver = Resolver(
-        decider, Scales(me, given.judge), talk, teller, given.voice, social_only, timezone=given.timezone
-    )
+    scales = Scales(me, given.judge, OwnLines(given.journal, given.clock))
+    resolver = Resolver(decider, scales, talk, teller, given.voice, social_only, timezone=given.timezone)
     promiser = Promiser(
         client=given.client,
         talk=talk,
@@ -147,6 +150,7 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
         silence=given.silence,
         hurry=given.hurry,
         presenter=presenter,
+        first_look=given.first_look,
     )
     loop = ParticipationLoop(participation, given.client, config, given.clock, me)
     return SpaceLife(loop, participation, presenter, config, relationships)

@@ -1,7 +1,8 @@
-"""Settles who acts on a wish of the host and who only complements, by hashing alone, so that all agents agree. Pure.
+"""Settles who acts on a wish of the host and who only complements, so that all agents agree without a word. Pure.
 
-Every agent reckons for itself and comes to the same name, whoever wrote it. The cuts of the hashed text, in UTF-16 code
-units, belong to that agreement.
+Every agent computes it for itself and comes to the same name: the one agent that the host named, where all present know
+that rule (`OWNS_ADDRESSED`), else the one whose hash is lowest, as agents of other makers compute it, too. The cuts of
+the hashed text, in UTF-16 code units, belong to that agreement.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Literal
 
 import regex
 
+from adapters.space.room_addressing import parse_addressed
+from adapters.space.types import OWNS_ADDRESSED
 from common.text.utf16 import u16_len, u16_slice
 from modules.space.asked import may_be_a_post
 from modules.space.types import Intent, Mode, Role
@@ -53,14 +56,25 @@ def elect_action_owner(eligible: Iterable[str], content: str) -> str | None:
     return min(eligible, key=lambda name: _digest(name, content, _OWNER_UNITS), default=None)
 
 
+def addressed_agent(names: Iterable[str], content: str) -> str | None:
+    """The one of `names` that the request names; None where it names none or several. The order does not matter."""
+    named = parse_addressed(content, sorted(names))
+    return named[0] if len(named) == 1 else None
+
+
 def action_owner(
     me: str, peers: Iterable[str], capabilities: Capabilities, *, social_only: bool, content: str, need: Capability
 ) -> str | None:
-    """Who acts on the request: whoever is alone, else the one elected; None when nobody can."""
+    """Who acts on the request: whoever is alone, else the one addressed or elected; None when nobody can."""
     others = [peer for peer in peers if peer != me]
     if not others:
         return me
-    return elect_action_owner(eligible_agents(me, others, capabilities, social_only, need), content)
+    able = eligible_agents(me, others, capabilities, social_only, need)
+    if all(OWNS_ADDRESSED in (capabilities.get(peer) or ()) for peer in others):
+        named = addressed_agent([me, *others], content)
+        if named in able:
+            return named
+    return elect_action_owner(able, content)
 
 
 def assign_role(agent: str, content: str, is_owner: bool = False) -> Role:  # noqa: FBT001, FBT002 - a name agreed on

@@ -94,7 +94,8 @@ class Perceiver:
     def _at_work(self) -> bool:
         """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""
         wish = self.talk.request.content
-        made = self.queue.in_conversation(conversation_thread_uri(HOST, wish)) if wish else ()
+        thread = conversation_thread_uri(HOST, wish)
+        made = self.queue.in_conversation(thread, self.client.room_id) if wish else ()
         return any(one.status in LIVE for one in made)
 
     def _unheard(self, now: datetime) -> bool:

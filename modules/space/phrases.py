@@ -63,7 +63,9 @@ NON_OWNER_ACTION = _whole(
 
 ECHO_OPENER = regex.compile(
     r"""(?:
-        I\ agree | I(?:'m|\ am)\ aligned | I\ like\ [\w.-]+'s | Building\ on | Great\ point | Exactly | Absolutely
+        I\ agree | I(?:'m|\ am)\ aligned | I\ like\ [\w.-]+'s | Building\ on | Exactly
+      | (?:(?:some|such|very|really|all|both|those\ are|these\ are|you\ make|you\ raise)\ )*(?:an?\ )?
+        (?:great|good|excellent|brilliant|fantastic|wonderful|super)\ points? | Absolutely
       | That(?:'s|\ is)\ a\ great | Well\ said | To\ echo | To\ add | I(?:'|\ woul)d\ add | I\ like\ th(?:e|at)
       | (?:The\ )?one\ thing\ I(?:'|\ woul)d | I(?:'m|\ am)\ with\ @?[\w.-]*\w | Same\ here | This\ resonates
       | Strongly\ agree | I\ share\ [\w.-]+'s | I\ second

@@ -14,7 +14,7 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
 from modules.commitments.naming import extract_fulfillment_url
-from modules.commitments.policy import FOUND_ROOM, HOST_WISH
+from modules.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, NEVER_HEARD, ROOM_ID, UNHEARD
 from modules.commitments.queue import CommitmentQueue
 from modules.commitments.texts import done_line
 from modules.commitments.types import LIVE, QueuedCommitment, Wanted
@@ -101,12 +101,17 @@ class Promiser:
         return not_twice(left, repo, now.deeds, wish=now.request.content, met=now.is_met).kept
 
     async def promise(
-        self, commitments: Sequence[Commitment], spoken: str, scene: Scene
+        self, commitments: Sequence[Commitment], spoken: str, scene: Scene, *, heard: bool
     ) -> tuple[QueuedCommitment, ...]:
-        """What the queue took, or holds already, of what is promised in the words `spoken`."""
+        """What the queue took, or holds already, of what is promised in the words `spoken`.
+
+        `heard`: the room has heard them; else nothing is done before `settle` or the room's record tells that it has.
+        """
         taken: list[QueuedCommitment] = []
         for one in commitments:
-            answer = self.queue.enqueue_commitment(self._wanted(one, spoken, scene))
+            asked = self._wanted(one, spoken, scene)
+            asked = asked if heard else replace(asked, params={**asked.params, UNHEARD: True})
+            answer = self.queue.enqueue_commitment(asked)
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
                 self._note_shared_work(one, scene)
@@ -115,6 +120,17 @@ class Promiser:
         if taken and scene.is_open:
             self.talk.request = promised(self.talk.request)
         return tuple(taken)
+
+    def settle(self, promises: Sequence[QueuedCommitment], *, heard: bool) -> None:
+        """The room has heard the words in which they were made, or never will."""
+        for one in promises:
+            now = self.queue.get(one.id)
+            if now is None or UNHEARD not in now.params:
+                continue
+            if heard:
+                self.queue.mark_heard(one.id)
+            else:
+                self.queue.withdraw(one.id, NEVER_HEARD)
 
     async def find(self, spoken: str, scene: Scene) -> tuple[QueuedCommitment, ...]:
         """Promises in words that were said without any; they pass the same filters as those of a decision."""
@@ -128,7 +144,7 @@ class Promiser:
         found = unclaimed(new, scene.repo, self.client.claims()).kept
         if not found:
             return ()
-        promises = await self.promise(found, spoken, scene)
+        promises = await self.promise(found, spoken, scene, heard=True)
         kinds = ", ".join(one.type for one in promises)
         await self.teller.decided("Commitments extracted", kinds, scene, line="queue")
         return promises
@@ -138,10 +154,15 @@ class Promiser:
         return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
 
     def _wanted(self, one: Commitment, spoken: str, scene: Scene) -> Wanted:
-        """The promise as the queue takes it, marked where the host wished for it, and where the room was only found."""
+        """The promise as the queue takes it, marked where the host named its repository or wished for it."""
         asked = wanted(one, scene.repo, thread_uri=scene.thread_uri, spoken=spoken)
+        if room_id := self.client.room_id:
+            asked = replace(asked, params={**asked.params, ROOM_ID: room_id})
+        named = one.is_github and named_by_host(scene, one.repo or "")
+        if named:
+            asked = replace(asked, params={**asked.params, HOST_NAMED: True})
         by_host = scene.is_open and scene.is_owner and answers(one.type, scene.request.content, by_owner=True)
-        if by_host and (not one.is_github or named_by_host(scene, one.repo or "")):
+        if by_host and (named or not one.is_github):
             asked = replace(asked, params={**asked.params, HOST_WISH: True})
         return asked if self.vouched() else replace(asked, params={**asked.params, FOUND_ROOM: True})
 

@@ -23,6 +23,7 @@ from modules.commitments.types import QueuedCommitment
 from modules.foreign_text import clean, one_line
 from modules.space.config import SpaceConfig
 from modules.space.notes import alone_without_github
+from modules.space.own_lines import SPOKE
 from modules.space.perceive import Perceiver
 from modules.space.promise import Promiser
 from modules.space.relationships import PeerRelationships
@@ -140,11 +141,13 @@ class Speaker:
         if isinstance(sent, Err):
             return Spoken(why_not=sent.error)
         entry = self.talk.spoke(wish.message, self.clock.now())
-        promises = await self.promiser.promise(wish.commitments, wish.message, scene)
+        request = self.talk.request
+        promises = await self.promiser.promise(wish.commitments, wish.message, scene, heard=False)
         if settles:
             self.talk.request = promised(self.talk.request)
         await self._told(wish, promises, scene)
-        if why_not := await self._settle(sent.data, entry, scene):
+        if why_not := await self._settle(sent.data, entry, promises, scene):
+            self.talk.request = request
             return Spoken(promises=promises, why_not=why_not)
         if not (wish.commitments or wish.acts or scene.is_settled):
             promises = await self.promiser.find(wish.message, scene)
@@ -176,14 +179,19 @@ class Speaker:
 
     async def _told(self, wish: Utterance, promises: Sequence[QueuedCommitment], scene: Scene) -> None:
         ids = [one.id for one in promises]
-        said = {"act": "spoke", "message": wish.message, "commitments": ids}
+        said = {"act": SPOKE, "message": wish.message, "commitments": ids}
         await self.teller.decided("Spoke", wish.reason, scene, data=said)
         if promises:
             kinds = ", ".join(one.type for one in promises)
             await self.teller.decided("Structured commitments", kinds, scene, line="queue", data={"commitments": ids})
 
-    async def _settle(self, chat_id: str, entry: HistoryEntry, scene: Scene) -> str:
-        """Wait until the room has heard it, and why it has not; what it never heard was not said."""
+    async def _settle(
+        self, chat_id: str, entry: HistoryEntry, promises: Sequence[QueuedCommitment], scene: Scene
+    ) -> str:
+        """Wait until the room has heard it, and why it has not; what it never heard was neither said nor promised.
+
+        Where no echo came the room's record may still show the words, and the promise waits for that.
+        """
         try:
             async with asyncio.timeout(DELIVERY_WAIT_S):
                 delivery = await self.client.delivered(chat_id)
@@ -191,8 +199,11 @@ class Speaker:
             delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         if isinstance(delivery, Err):
             self.talk.take_back(entry)
+            self.promiser.settle(promises, heard=False)
             await self.teller.trouble("Not heard", delivery.error)
             return f"not heard: {delivery.error}"
+        if delivery.data:
+            self.promiser.settle(promises, heard=True)
         if alone_without_github(scene):
             self.talk.request = replace(self.talk.request, given_up=True)
         return ""

@@ -13,7 +13,15 @@ from datetime import UTC, datetime, timedelta
 
 from adapters.space.types import Said, is_host
 from common.clock import parse_iso_or_none
-from common.constants import SPACE_HISTORY_KEPT, SPACE_IDLE_RESET_MS, SPACE_OPENER_SILENCE_MS
+from common.constants import (
+    SPACE_HISTORY_KEPT,
+    SPACE_IDLE_RESET_MS,
+    SPACE_OPENER_SILENCE_MS,
+    SPACE_READ_CHARS,
+    SPACE_TALK_ENDED_MS,
+)
+from common.text.closings import ends_talk
+from common.text.host_intent import classify_host_intent_structural
 from modules.space.targets import point_summary
 from modules.space.types import Deed, HistoryEntry, HostRequest, Intent
 
@@ -53,6 +61,7 @@ class Conversation:
         cooldown_until: until then we only listen.
         spoken: how many messages of ours were said in this life.
         heard_at: when anybody last spoke, the replayed record included; a pause does not end it.
+        ended_at: when the host ended the talk; None once it has spoken again.
         opened_at: when an agent last broke a long silence, or we tried to.
         deeds: what peers did, as far as requests are concerned.
         issues: links to issues that peers made, and who made each.
@@ -73,6 +82,7 @@ class Conversation:
     spoken: int = 0
     heard_at: datetime | None = None
     opened_at: datetime | None = None
+    ended_at: datetime | None = None
     deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=DEEDS_KEPT))
     issues: dict[str, str] = field(default_factory=dict)
     asked_for_repo: str = ""
@@ -88,8 +98,8 @@ class Conversation:
         new: list[HistoryEntry] = []
         for one in said:
             at = moment(one.timestamp, now)
-            key = (at, one.name, one.content)
-            if known[key] or (one.name == self.me and self._noted(one.content, at)):
+            key = (at, one.name, _read(one.content))
+            if known[key] or (one.name == self.me and self._noted(_read(one.content), at)):
                 continue
             known[key] += 1
             new.append(self._entry(one, at))
@@ -103,7 +113,7 @@ class Conversation:
     def spoke(self, content: str, now: datetime) -> HistoryEntry:
         """Add words of our own that were just said."""
         self._count += 1
-        entry = HistoryEntry(id=f"m{self._count}", name=self.me, content=content, at=now, is_me=True)
+        entry = HistoryEntry(id=f"m{self._count}", name=self.me, content=_read(content), at=now, is_me=True)
         self.history.append(entry)
         self._note([entry], now)
         return entry
@@ -112,6 +122,17 @@ class Conversation:
         """Words of ours that the room never heard."""
         if entry in self.history:
             self.history.remove(entry)
+
+    def note_ending(self) -> None:
+        """Take in whether the host's newest words end the talk. A pause, which forgets words, does not undo it."""
+        if (latest := self.latest_host()) is not None:
+            asks = "action_request" in (latest.intent, classify_host_intent_structural(latest.content).intent)
+            over = not asks and ends_talk(latest.content)
+            self.ended_at = latest.at if over else None
+
+    def is_ended(self, now: datetime) -> bool:
+        """Whether the host has ended the talk, and not long ago."""
+        return self.ended_at is not None and now - self.ended_at < timedelta(milliseconds=SPACE_TALK_ENDED_MS)
 
     def is_idle(self, now: datetime) -> bool:
         """Whether nobody has spoken for so long that what comes next is another conversation."""
@@ -136,7 +157,7 @@ class Conversation:
         self.reset()
         self.pinned, self.settled = (), HostRequest()
         self.joined_at, self.cooldown_until = now, None
-        self.heard_at = self.opened_at = None
+        self.heard_at = self.opened_at = self.ended_at = None
 
     def classified(self, intents: dict[str, Intent]) -> None:
         """Note what the host's messages mean, by their ids."""
@@ -168,7 +189,7 @@ class Conversation:
         return HistoryEntry(
             id=f"m{self._count}",
             name=said.name,
-            content=said.content,
+            content=_read(said.content),
             at=at,
             is_host=is_host(said.name, said.id),
             is_me=said.name == self.me,
@@ -191,3 +212,8 @@ class Conversation:
             self.heard_at = max(entry.at, self.heard_at or entry.at)
             if not entry.replayed:
                 self.last_activity_at = now
+
+
+def _read(content: str) -> str:
+    """As much of a message as is read; an ellipsis tells that there was more."""
+    return content if len(content) <= SPACE_READ_CHARS else f"{content[: SPACE_READ_CHARS - 1]}…"

@@ -165,7 +165,7 @@ class Surveyor:
         """What we promised for that request, and what came of it since it was made."""
         if not content:
             return OwnWork()
-        made = self.queue.in_conversation(conversation_thread_uri(HOST, content))
+        made = self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id)
         done = [one for one in made if one.status == "completed" and _after(one, since)]
         links = (extract_fulfillment_url(one.type, one.result) for one in done)
         return OwnWork(

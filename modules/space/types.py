@@ -28,6 +28,7 @@ Check = Literal[
     "observer",
     "semantic_echo",
     "echo_judge",
+    "own_repetition",
     "role_budget",
 ]
 

@@ -17,7 +17,7 @@ from modules.space.judging import judge_wanted
 from modules.space.saturation import COMPARED_CHARS, role_budget
 from modules.space.sentences import count_sentences
 from modules.space.types import ValidationContext, ValidationOutcome
-from modules.space.validation_rows import CHEAP, ECHO, JUDGED, Stop
+from modules.space.validation_rows import CHEAP, ECHO, JUDGED, REPEATED, Stop
 
 REJECTED = "[VALIDATION REJECTED] "
 RECOVERED = "[VALIDATION RECOVERED] "
@@ -56,6 +56,11 @@ def validate_space_message(context: ValidationContext) -> ValidationOutcome:
 def judged_echo(outcome: ValidationOutcome) -> ValidationOutcome:
     """The outcome when the judge found that the message repeats what was said."""
     return _rejected(JUDGED, outcome.message, outcome.recovered, outcome.figures)
+
+
+def repeated(outcome: ValidationOutcome) -> ValidationOutcome:
+    """The outcome when we said the same words within the last days."""
+    return _rejected(REPEATED, outcome.message, outcome.recovered, outcome.figures)
 
 
 def echo_partners(context: ValidationContext) -> tuple[str, ...]:

@@ -140,6 +140,7 @@ def _observes(context: ValidationContext, _message: str) -> bool:
 
 ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says again what was said")
 JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
+REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
 
 CHEAP: tuple[Row, ...] = (
     Row(

@@ -8,11 +8,11 @@ framed). Nothing is kept here; a call that fails, or takes too long, is an error
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from common.clock import Clock
 from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Transient
 from modules.foreign_text import one_line
@@ -35,6 +35,7 @@ class Verdicts:
     Attributes:
         gateway: the model.
         skills: the words for it.
+        clock: measures the deadline.
         timeout_s: how long one answer may take, in seconds, attempts and waits included.
         importance: for whom the calls are made.
 
@@ -42,6 +43,7 @@ class Verdicts:
 
     gateway: LLMGateway
     skills: Skills
+    clock: Clock
     timeout_s: float = ECHO_JUDGE_TIMEOUT_S
     importance: Importance = "own"
 
@@ -50,19 +52,19 @@ class Verdicts:
 
         Args:
             question: names two sections, `… System Prompt` and `… Message`.
-            examples: a section whose subsections fill the message, one field a line, and tell the answer.
+            examples: a section whose subsections fill the message, one field a line, and tell the answer; a field that
+                stands there several times is a list.
             foreign: what others wrote, as the message's variables; several texts are numbered.
 
         Raises:
             SoulError: as the gateway; `Transient` where it took too long.
 
         """
-        turns = [turn for example in self._examples(examples) for turn in self._turns(question, example)]
-        words = {name: quoted(text) if isinstance(text, str) else numbered(text) for name, text in foreign.items()}
+        messages = messages_for(self.skills, question, examples=examples, **foreign)
         try:
-            async with asyncio.timeout(self.timeout_s):
+            async with self.clock.timeout(self.timeout_s):
                 answer = await self.gateway.chat(
-                    [*turns, self._asked(question, words)],
+                    messages,
                     system=self.skills.render(SKILL, f"{question} System Prompt"),
                     max_tokens=_ANSWER_TOKENS,
                     temperature=0,
@@ -73,16 +75,29 @@ class Verdicts:
             raise Transient(f"the model took longer than {self.timeout_s:g} s to answer one word") from error
         return answer.strip().upper()
 
-    def _examples(self, section: str) -> list[dict[str, str]]:
-        pages = self.skills.subsections(SKILL, section).values() if section else ()
-        return [dict(_FIELD.findall(page)) for page in pages]
 
-    def _turns(self, question: str, example: Mapping[str, str]) -> tuple[Message, Message]:
-        words = {name: quoted(text) for name, text in example.items() if name != _ANSWER}
-        return self._asked(question, words), Message("assistant", example[_ANSWER])
+def messages_for(skills: Skills, question: str, *, examples: str = "", **foreign: str | Sequence[str]) -> list[Message]:
+    """What the model is sent beside the system prompt; arguments as for `Verdicts.ask`."""
+    pages = skills.subsections(SKILL, examples).values() if examples else ()
+    messages = []
+    for example in map(_fields, pages):
+        (answer,) = example.pop(_ANSWER)
+        fields = {name: texts if len(texts) > 1 else texts[0] for name, texts in example.items()}
+        messages += [_asked(skills, question, fields), Message("assistant", answer)]
+    return [*messages, _asked(skills, question, foreign)]
 
-    def _asked(self, question: str, words: Mapping[str, str]) -> Message:
-        return Message("user", self.skills.render(SKILL, f"{question} Message", **words))
+
+def _asked(skills: Skills, question: str, fields: Mapping[str, str | Sequence[str]]) -> Message:
+    words = {name: quoted(text) if isinstance(text, str) else numbered(text) for name, text in fields.items()}
+    return Message("user", skills.render(SKILL, f"{question} Message", **words))
+
+
+def _fields(page: str) -> dict[str, list[str]]:
+    """The fields of an example; one that stands there several times has several texts."""
+    found: dict[str, list[str]] = {}
+    for name, text in _FIELD.findall(page):
+        found.setdefault(name, []).append(text)
+    return found
 
 
 def quoted(text: str) -> str:

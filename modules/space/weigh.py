@@ -6,23 +6,27 @@ from dataclasses import dataclass
 
 from common.schemas import Commitment
 from modules.space.minds import Judging
+from modules.space.own_lines import OwnLines
 from modules.space.saturation import agent_messages
 from modules.space.scene import Scene
 from modules.space.types import ValidationContext, ValidationOutcome
-from modules.space.validation import echo_partners, judged_echo, validate_space_message
+from modules.space.validation import echo_partners, judged_echo, repeated, validate_space_message
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Weighs for `me`."""
+    """Weighs for `me`, whose lines of the last days are `own_lines`."""
 
     me: str
     judge: Judging
+    own_lines: OwnLines
 
     async def weigh(self, message: str, commitments: tuple[Commitment, ...], scene: Scene) -> ValidationOutcome:
         """What becomes of `message`, said with `commitments`."""
         context = context_of(message, commitments, scene, self.me)
         outcome = validate_space_message(context)
+        if outcome.ok and not commitments and await self.own_lines.hold(outcome.message):
+            return repeated(outcome)
         if not (outcome.ok and outcome.judge):
             return outcome
         partners = echo_partners(context)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from common.errors import PolicyBlocked
-from common.files import storage_error, write_atomic
+from common.files import read_bounded, storage_error, write_atomic
 from modules.home import Home
 from modules.workspace.rules import (
     IDENTITY,
@@ -20,6 +21,7 @@ from modules.workspace.rules import (
     decoded,
     is_name,
     no_such,
+    too_large,
     writable,
 )
 from modules.workspace.types import Change, Warn
@@ -75,12 +77,11 @@ class LocalWorkspace:
         if name not in IDENTITY and (problem := self._leads_out(path)):
             return Found(problem=problem)
         try:
-            with path.open("rb") as file:
-                return decoded(file.read(MAX_TEXT_BYTES + 1))
+            return decoded(read_bounded(path, MAX_TEXT_BYTES))
         except _ABSENT:
             return Found()
         except OSError as error:
-            return Found(problem=f"cannot be read: {error.strerror}")
+            return too_large() if error.errno == errno.EFBIG else Found(problem=f"cannot be read: {error.strerror}")
 
     def _names(self) -> tuple[str, ...]:
         names = {name for name in IDENTITY if (self._home.root / name).is_file()}

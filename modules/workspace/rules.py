@@ -63,10 +63,15 @@ def writable(name: str) -> str:
     return name
 
 
+def too_large(etag: str | None = None) -> Found:
+    """What is said of a file beyond the limit."""
+    return Found(problem=f"is larger than {MAX_TEXT_BYTES // 1024} KiB", etag=etag)
+
+
 def decoded(data: bytes, etag: str | None = None) -> Found:
     """What these bytes are."""
     if len(data) > MAX_TEXT_BYTES:
-        return Found(problem=f"is larger than {MAX_TEXT_BYTES // 1024} KiB", etag=etag)
+        return too_large(etag)
     try:
         return Found(data.decode().removeprefix("\ufeff"), etag=etag)
     except UnicodeDecodeError:

@@ -2,70 +2,29 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from common.version import __version__
+from soul.commands.help import Command, Group
+from soul.commands.options import DemoMind, DraftAction, Home, Json, Kinds, PromptAudience, SocialOnly, TalkAction
+from soul.terminal.output import write_lines
 
 app = typer.Typer(
     name="soul",
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-own = typer.Typer(help="How SELF.md changed, and your word on it.", no_args_is_help=True)
+own = typer.Typer(help="How SELF.md changed, and your word on it.", cls=Group)
 app.add_typer(own, name="self")
-remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", no_args_is_help=True)
+remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
 app.add_typer(remembered, name="memory")
-
-
-class DraftAction(StrEnum):
-    """What `soul drafts` can do."""
-
-    LIST = "list"
-    SHOW = "show"
-    APPROVE = "approve"
-    REJECT = "reject"
-
-
-class TalkAction(StrEnum):
-    """What `soul talks` can do."""
-
-    LIST = "list"
-    SHOW = "show"
-
-
-class PromptAudience(StrEnum):
-    """Who may read what comes of a turn, for `--for`."""
-
-    OWNER = "owner"
-    BLUESKY = "bluesky"
-    SPACE = "space"
-
-
-class MemoryKind(StrEnum):
-    """The kinds of memory, for `--kind`."""
-
-    FACT = "fact"
-    PREFERENCE = "preference"
-    PERSON = "person"
-    LESSON = "lesson"
-    PROTOCOL = "protocol"
-    DECISION = "decision"
-    EPISODE = "episode"
-    CURATED = "curated"
-    DAILY = "daily"
-
-
-Kinds = Annotated[list[MemoryKind] | None, typer.Option("--kind", help="Only this kind; may be given again.")]
-Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory).")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
 
 
 @app.callback()
@@ -74,11 +33,11 @@ def root(
 ) -> None:
     """An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom."""
     if version:
-        typer.echo(f"soul {__version__}")
+        write_lines(f"soul {__version__}")
         raise typer.Exit
 
 
-@app.command()
+@app.command(cls=Command)
 def init(*, home: Home = Path()) -> None:
     """Make a home: asks a few questions, writes .env, SOUL.md and SELF.md, never overwrites."""
     from soul.commands.init import run_init  # noqa: PLC0415 - only this command needs it
@@ -86,7 +45,7 @@ def init(*, home: Home = Path()) -> None:
     run_init(home)
 
 
-@app.command()
+@app.command(cls=Command)
 def doctor(
     *,
     home: Home = Path(),
@@ -103,7 +62,7 @@ def doctor(
     raise typer.Exit(0 if run_doctor(home, as_json=json) else 1)
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     *,
     home: Home = Path(),
@@ -118,7 +77,7 @@ def run(
     run_life(home, social_only=social_only, flush_all=flush_all)
 
 
-@app.command()
+@app.command(cls=Command)
 def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
     """Do each thing once, in order, and end."""
     from soul.commands.walk import run_walk  # noqa: PLC0415 - only this command needs it
@@ -126,7 +85,7 @@ def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
     raise typer.Exit(0 if run_walk(home, social_only=social_only) else 1)
 
 
-@app.command()
+@app.command(cls=Command)
 def status(*, home: Home = Path(), json: Json = False) -> None:
     """What the SOUL is doing now, also while it runs elsewhere."""
     from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
@@ -134,15 +93,17 @@ def status(*, home: Home = Path(), json: Json = False) -> None:
     run_status(home, as_json=json)
 
 
-@app.command()
-def pause(reason: Annotated[list[str] | None, typer.Argument(help="Why.")] = None, *, home: Home = Path()) -> None:
+@app.command(cls=Command)
+def pause(
+    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="Why.")] = None, *, home: Home = Path()
+) -> None:
     """Stop every public act at once, until `soul resume`."""
     from soul.commands.pause import run_pause  # noqa: PLC0415 - only this command needs it
 
     run_pause(home, " ".join(reason or ()))
 
 
-@app.command()
+@app.command(cls=Command)
 def resume(*, home: Home = Path()) -> None:
     """End a pause, or safe mode. Exit code 1 if something else still holds the SOUL back."""
     from soul.commands.pause import run_resume  # noqa: PLC0415 - only this command needs it
@@ -150,10 +111,13 @@ def resume(*, home: Home = Path()) -> None:
     raise typer.Exit(0 if run_resume(home) else 1)
 
 
-@app.command()
+@app.command(cls=Command)
 def drafts(
-    action: Annotated[DraftAction, typer.Argument(help="What to do.")] = DraftAction.LIST,
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids, or 4 or more of their first characters.")] = None,
+    action: Annotated[DraftAction, typer.Argument(metavar="ACTION", help="What to do.")] = DraftAction.LIST,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Which ones: ids, or their first 4 characters."),
+    ] = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
     home: Home = Path(),
@@ -165,10 +129,10 @@ def drafts(
     run_drafts(home, action, ids or (), reason=reason, json_wanted=json)
 
 
-@app.command()
+@app.command(cls=Command)
 def talks(
-    action: Annotated[TalkAction, typer.Argument(help="What to do.")] = TalkAction.LIST,
-    talk_id: Annotated[str, typer.Argument(metavar="[ID]", help="An id, or its first characters.")] = "",
+    action: Annotated[TalkAction, typer.Argument(help="What to do.", metavar="ACTION")] = TalkAction.LIST,
+    talk_id: Annotated[str, typer.Argument(metavar="ID", help="Which: an id, or its first characters.")] = "",
     *,
     limit: Annotated[int, typer.Option(help="List at most so many.", min=1)] = 20,
     home: Home = Path(),
@@ -177,12 +141,12 @@ def talks(
     """Its conversations, those that go on and those that are archived; also while it runs."""
     from soul.commands.talks import run_talks  # noqa: PLC0415 - only this command needs it
 
-    run_talks(home, action, talk_id, limit=limit, as_json=json)
+    raise typer.Exit(0 if run_talks(home, action, talk_id, limit=limit, as_json=json) else 1)
 
 
-@app.command()
+@app.command(cls=Command)
 def why(
-    what: Annotated[str, typer.Argument(help="A link to a post, an at:// address, or an act's id.")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="A link to a post, an at:// address, or an act's id.")],
     *,
     home: Home = Path(),
     json: Json = False,
@@ -193,7 +157,7 @@ def why(
     run_why(home, what, as_json=json)
 
 
-@app.command()
+@app.command(cls=Command)
 def budget(
     *,
     days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
@@ -206,7 +170,7 @@ def budget(
     run_budget(home, as_json=json, days=days)
 
 
-@app.command()
+@app.command(cls=Command)
 def prompt(
     *,
     audience: Annotated[
@@ -223,7 +187,7 @@ def prompt(
     run_prompt(home, audience.value, as_json=json, text=text, about=about)
 
 
-@own.command("log")
+@own.command("log", cls=Command)
 def self_log(*, home: Home = Path(), json: Json = False) -> None:
     """Every version that is kept, newest first."""
     from soul.commands.self_ import run_self_log  # noqa: PLC0415 - only this command needs it
@@ -231,9 +195,9 @@ def self_log(*, home: Home = Path(), json: Json = False) -> None:
     run_self_log(home, as_json=json)
 
 
-@own.command("diff")
+@own.command("diff", cls=Command)
 def self_diff(
-    version: Annotated[str, typer.Argument(help="From which version on; without one, the last change.")] = "",
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since which version; else the last one.")] = "",
     *,
     home: Home = Path(),
 ) -> None:
@@ -243,15 +207,17 @@ def self_diff(
     run_self_diff(home, version)
 
 
-@own.command("rollback")
-def self_rollback(version: Annotated[str, typer.Argument(help="Which version.")], *, home: Home = Path()) -> None:
+@own.command("rollback", cls=Command)
+def self_rollback(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
+) -> None:
     """Make SELF.md what it was."""
     from soul.commands.self_ import run_self_rollback  # noqa: PLC0415 - only this command needs it
 
     run_self_rollback(home, version)
 
 
-@own.command("held")
+@own.command("held", cls=Command)
 def self_held(*, home: Home = Path(), json: Json = False) -> None:
     """The change that waits for you."""
     from soul.commands.self_ import run_self_held  # noqa: PLC0415 - only this command needs it
@@ -259,7 +225,7 @@ def self_held(*, home: Home = Path(), json: Json = False) -> None:
     run_self_held(home, as_json=json)
 
 
-@own.command("approve")
+@own.command("approve", cls=Command)
 def self_approve(*, home: Home = Path()) -> None:
     """Let that change happen."""
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
@@ -267,7 +233,7 @@ def self_approve(*, home: Home = Path()) -> None:
     run_self_decide(home, approve=True)
 
 
-@own.command("reject")
+@own.command("reject", cls=Command)
 def self_reject(*, home: Home = Path()) -> None:
     """Give that change up."""
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
@@ -275,7 +241,7 @@ def self_reject(*, home: Home = Path()) -> None:
     run_self_decide(home, approve=False)
 
 
-@remembered.command("list")
+@remembered.command("list", cls=Command)
 def memory_list(
     *,
     kind: Kinds = None,
@@ -290,9 +256,9 @@ def memory_list(
     run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
 
 
-@remembered.command("search")
+@remembered.command("search", cls=Command)
 def memory_search(
-    words: Annotated[list[str], typer.Argument(help="Words that stand in it.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words that stand in it.")],
     *,
     kind: Kinds = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=20)] = 8,
@@ -305,7 +271,7 @@ def memory_search(
     run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
 
 
-@remembered.command("show")
+@remembered.command("show", cls=Command)
 def memory_show(
     memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
     *,
@@ -318,9 +284,9 @@ def memory_show(
     run_memory_show(home, memory_id, as_json=json)
 
 
-@remembered.command("export")
+@remembered.command("export", cls=Command)
 def memory_export(
-    file: Annotated[Path | None, typer.Argument(help="Where to; without one, the terminal.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
     *,
     home: Home = Path(),
 ) -> None:
@@ -330,9 +296,11 @@ def memory_export(
     run_memory_export(home, file)
 
 
-@remembered.command("import")
+@remembered.command("import", cls=Command)
 def memory_import(
-    file: Annotated[Path, typer.Argument(help="What `export` wrote; - for standard input.")], *, home: Home = Path()
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote; - for standard input.")],
+    *,
+    home: Home = Path(),
 ) -> None:
     """Take in an export: all of it or nothing, and each line once."""
     from soul.commands.memory import run_memory_import  # noqa: PLC0415 - only this command needs it
@@ -340,22 +308,22 @@ def memory_import(
     run_memory_import(home, file)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     *,
     minutes: Annotated[float, typer.Option(help="End by itself after so many minutes; 0 runs until Ctrl-C.")] = 0,
-    speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 120,
+    speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 180,
     port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7070,
-    mind: Annotated[str, typer.Option(help="scripted, or gateway: the model of the .env.")] = "scripted",
+    mind: Annotated[DemoMind, typer.Option(help="gateway: the model of the .env.")] = DemoMind.SCRIPTED,
     home: Home = Path(),
 ) -> None:
     """Three SOULs in a small town on this machine, with a page to watch them."""
     from soul.commands.demo import run_demo  # noqa: PLC0415 - only this command needs it
 
-    run_demo(minutes=minutes, speed=speed, port=port, mind=mind, home=home)
+    run_demo(minutes=minutes, speed=speed, port=port, mind=mind.value, home=home)
 
 
-@app.command()
+@app.command(cls=Command)
 def space(
     *,
     name: Annotated[str | None, typer.Option("--name", help="Its name; SPACE_NAME, else agent-space.")] = None,
@@ -378,3 +346,11 @@ def space(
     from soul.commands.space import run_space  # noqa: PLC0415 - only this command needs it
 
     run_space(home, name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)
+
+
+@app.command("help", cls=Command)
+def help_(
+    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Which.")] = None,
+) -> None:
+    """What commands there are, or what one of them takes."""
+    raise typer.Exit(app([*(command or ()), "--help"], prog_name="soul", standalone_mode=False))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from modules.budget.report import day_lines, lines, report_of
 from modules.budget.types import Caps
 from modules.database import reading
 from modules.home import Home
+from soul.terminal.output import write_json, write_lines
 
 
 def run_budget(root: Path, *, as_json: bool, days: int = 7, clock: Clock | None = None) -> None:
@@ -26,6 +25,6 @@ def run_budget(root: Path, *, as_json: bool, days: int = 7, clock: Clock | None 
         past = ledger.days(connection, days)
     if as_json:
         found = asdict(report) | {"days": [asdict(day) for day in past]}
-        sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+        write_json(found)
         return
-    sys.stdout.write("\n".join([*lines(report), *day_lines(past)]) + "\n")
+    write_lines(*lines(report), *day_lines(past))

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import secrets
 import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from common.errors import ConfigError, Fatal
+from common.clock import SystemClock
+from common.errors import Fatal
 from common.files import write_atomic
 from common.settings import load_settings
 from modules.home import Home
 from soul.commands.demo_controls import HomeControls
 from soul.commands.init import fill_env
 from soul.resources import template
+from soul.terminal.output import write_lines
+from town import passing_by
 from town.mind.gateway import GatewayMind
 from town.residents import RESIDENTS, Resident
 from town.town import Town, open_town
@@ -43,31 +47,37 @@ _OWN_VARIABLES = (
     "MEMORY_DIR",
     "POST_LANGUAGES",
 )
-_TOKENS_PER_DAY = 200_000
+_TOKENS_PER_DAY = 20_000_000
+"""For the scripted mind, whose tokens cost nothing: about three times what a day of watching takes."""
+_TEMPO: Mapping[str, float] = {"maren": 1.0, "tobias": 1.2, "odile": 0.85}
+"""How fast each resident lives beside the others, so that they do not all speak at the same moments."""
+_PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
-_PASSER_BY = "kit.test"
 _QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
 
 
-def run_demo(*, minutes: float, speed: float, port: int, mind: str, home: Path) -> None:
+def run_demo(*, minutes: float, speed: float, port: int, mind: Literal["scripted", "gateway"], home: Path) -> None:
     """Show the town. Raises `ConfigError` for what only the caller can mend."""
-    asyncio.run(_show(minutes=minutes, speed=speed, port=port, mind=_mind(mind, home)))
+    thinking, tokens_per_day = _mind(mind, home)
+    asyncio.run(_show(minutes=minutes, speed=speed, port=port, mind=thinking, tokens_per_day=tokens_per_day))
 
 
-def _mind(choice: str, home: Path) -> Literal["scripted"] | GatewayMind:
+def _mind(choice: Literal["scripted", "gateway"], home: Path) -> tuple[Literal["scripted"] | GatewayMind, int]:
+    """Who thinks, and each resident's tokens for a day: of a model that costs, a share of the owner's own budget."""
     if choice == "scripted":
-        return "scripted"
-    if choice != "gateway":
-        raise ConfigError(f"--mind {choice} is unknown", remedy="Use scripted or gateway.")
+        return "scripted", _TOKENS_PER_DAY
     settings = load_settings(home)
-    return GatewayMind(
+    gateway = GatewayMind(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
         model=settings.ai_gateway_model,
     )
+    return gateway, settings.budget_tokens_per_day // len(RESIDENTS)
 
 
-async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scripted"] | GatewayMind) -> None:
+async def _show(
+    *, minutes: float, speed: float, port: int, mind: Literal["scripted"] | GatewayMind, tokens_per_day: int
+) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -77,20 +87,21 @@ async def _show(*, minutes: float, speed: float, port: int, mind: Literal["scrip
         controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
         async with (
             open_town(port=port, mind=mind, homes=folder, controls=controls) as town,
-            _neighbours() as neighbours,
+            _neighbours() as children,
+            _passer_by(town),
         ):
             for resident in town.residents:
-                make_home(folder / resident.name, resident, town, speed)
-                neighbours.append(await _start(folder / resident.name))
+                make_home(folder / resident.name, resident, town, speed, tokens_per_day)
+                children.all.append(await _start(folder / resident.name, children.watched))
             _pass_by(town)
             names = ", ".join(resident.display_name for resident in town.residents)
             _tell(f"The town is awake: {names}.", f"Watch them, and say something: {town.page_url}")
             _tell("Ctrl-C ends it." if minutes <= 0 else f"It ends by itself in {minutes:g} minutes.")
-            await _until(ended, minutes * 60 if minutes > 0 else None, neighbours)
+            await _until(ended, minutes * 60 if minutes > 0 else None, children.all)
     _tell("The town is asleep again; nothing of it is left.")
 
 
-def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
+def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_per_day: int = _TOKENS_PER_DAY) -> Home:
     """A home as `soul init` would make it, with the resident's own SOUL.md and SELF.md.
 
     One of the residents asks its owner before it speaks to strangers.
@@ -108,7 +119,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
         "AI_GATEWAY_API_KEY": town.model_key,
         "AI_GATEWAY_BASE_URL": town.model_url,
         "AI_GATEWAY_MODEL": town.model,
-        "BUDGET_TOKENS_PER_DAY": str(_TOKENS_PER_DAY),
+        "BUDGET_TOKENS_PER_DAY": str(tokens_per_day),
         "SPACE_URL": town.space_url,
         "AGENT_GITHUB_USERNAME": resident.name,
         "AGENT_GITHUB_TOKEN": town.github_tokens[resident.name],
@@ -116,7 +127,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
         "SOUL_PEERS": ",".join(peers),
         "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",
         "SOUL_ALLOW_PRIVATE_NET": "on",
-        "SOUL_SPEED": f"{speed:g}",
+        "SOUL_SPEED": f"{speed * _TEMPO.get(resident.name, 1.0):g}",
     }
     write_atomic(home.env, fill_env(template(".env.example"), dict(answers)), mode=0o600)
     write_atomic(home.soul, resident.soul)
@@ -127,9 +138,25 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float) -> Home:
 def _pass_by(town: Town) -> None:
     """A stranger asks the one resident who does not answer strangers by itself: the visitor has something to decide."""
     stranger = town.network.create_account(
-        _PASSER_BY, secrets.token_urlsafe(16), display_name="Kit", description="Passing through: one line of the demo."
+        passing_by.HANDLE,
+        secrets.token_urlsafe(16),
+        display_name=passing_by.NAME,
+        description="Passing through: one line of the demo.",
     )
     town.network.post_as(stranger.did, _QUESTION)
+
+
+@asynccontextmanager
+async def _passer_by(town: Town) -> AsyncIterator[None]:
+    """The same stranger looks into the room now and then."""
+    visits = passing_by.pass_by(town.space_url, SystemClock(), random.Random(), first_s=_PASSES_BY_AFTER_S)
+    passing = asyncio.create_task(visits, name="passer-by")
+    try:
+        yield
+    finally:
+        passing.cancel()
+        with suppress(asyncio.CancelledError):
+            await passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +171,21 @@ class _Neighbour:
         return lines[-1].strip() if lines else "it said nothing"
 
 
+@dataclass(frozen=True, slots=True)
+class _Children:
+    """The processes started so far, and the pipe that each of them watches: it closes when this process is gone."""
+
+    watched: int
+    all: list[_Neighbour]
+
+
 @asynccontextmanager
-async def _neighbours() -> AsyncIterator[list[_Neighbour]]:
+async def _neighbours() -> AsyncIterator[_Children]:
     """The children; on leaving, all are asked to stop at once, and none is left."""
     neighbours: list[_Neighbour] = []
+    watched, held = os.pipe()
     try:
-        yield neighbours
+        yield _Children(watched, neighbours)
     finally:
         living = [item.process for item in neighbours if item.process.returncode is None]
         for process in living:
@@ -161,18 +197,20 @@ async def _neighbours() -> AsyncIterator[list[_Neighbour]]:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        os.close(held)
+        os.close(watched)
 
 
-async def _start(root: Path) -> _Neighbour:
+async def _start(root: Path, watched: int) -> _Neighbour:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(_OWN_VARIABLES)}
     with (root / "life.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "soul.cli",
-            "run",
-            "--home",
+            "soul.commands.demo_child",
+            str(watched),
             str(root),
+            pass_fds=(watched,),
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
@@ -195,5 +233,4 @@ async def _until(ended: asyncio.Event, seconds: float | None, neighbours: list[_
 
 
 def _tell(*lines: str) -> None:
-    sys.stdout.write("".join(f"\n  {line}" for line in lines) + "\n")
-    sys.stdout.flush()
+    write_lines("", *(f"  {line}" for line in lines))

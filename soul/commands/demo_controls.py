@@ -21,6 +21,16 @@ from modules.journal.journal import Journal
 from modules.outbox import approval
 from soul.commands.pause import resume
 from town.page.controls import Told, ToldStep
+from town.town import VISITOR
+
+_REACHED: Mapping[str, str] = {"mention": "wrote to it", "reply": "replied to it", "quote": "quoted it"}
+_DID: Mapping[str, str] = {
+    "reply": "wrote an answer",
+    "post": "wrote this",
+    "like": "gave a like instead of words",
+    "repost": "passed it on",
+    "follow": "began to follow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,25 @@ def _told(home: Home, uri: str) -> Told:
     if isinstance(story, why.Unknown):
         raise SoulError(story.reason)
     steps = (ToldStep(step.at, step.text, _plain(step.details)) for step in why.steps(story))
-    return Told(why.title(story), tuple(steps), why.ending(story))
+    return Told(why.title(story), tuple(steps), why.ending(story), lead(story))
+
+
+def lead(story: why.Story) -> str:
+    """The story in one sentence."""
+    began = "It was time for a thought of its own"
+    if story.trigger:
+        who = "You" if story.trigger.author == VISITOR else f"@{story.trigger.author}"
+        began = f"{who} {_REACHED.get(story.trigger.reason, 'wrote')}"
+    act = min(story.acts, key=lambda act: act.kind != "reply", default=None)
+    if act is None:
+        reasons = [decided.reason for decided in story.decisions if decided.kind == "decision" and decided.reason]
+        return f"{began}, and it chose not to answer{': ' + reasons[-1] if reasons else ''}."
+    passed = {rule.rule for movement in act.movements for rule in movement.rules if rule.says == "pass"}
+    rules = f"{len(passed)} rules of good manners had nothing against it" if passed else ""
+    did = f"it {_DID.get(act.kind, 'acted')}"
+    if act.state != "done":
+        return f"{began}, and {did}, but that has not left."
+    return f"{began}, {did}, and {rules}." if rules else f"{began}, and {did}."
 
 
 def _plain(details: tuple[str, ...]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.doctor_outside import examine_outside
-from soul.commands.findings import Finding, report, unreadable
+from soul.commands.findings import Finding, report, unknown_settings, unreadable
 from soul.resources import SKILLS
 from soul.wall import open_budget
 from soul.way_out import way_to
@@ -50,9 +50,10 @@ async def examine(root: Path) -> list[Finding]:
     try:
         settings = load_settings(root)
     except SoulError as error:
-        return [unreadable(error)]
+        return [unreadable(error), *unknown_settings(root)]
     home = Home.at(root, settings.memory_dir)
     findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
+    findings += unknown_settings(root)
     findings += [_env_file(home), _soul(home), _self(home), _skills(), _memory(home), _lock(home)]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings)

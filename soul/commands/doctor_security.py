@@ -21,7 +21,7 @@ from common.settings import Settings, load_settings
 from modules.control import Control
 from modules.database import reading
 from modules.home import Home
-from soul.commands.findings import Finding, Level, report, unreadable
+from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
 from soul.commands.leaks import leaks
 
 _YOUNG = timedelta(days=14)
@@ -51,13 +51,16 @@ def examine(root: Path) -> list[Finding]:
     try:
         settings = load_settings(root)
     except SoulError as error:
-        return [unreadable(error)]
+        return [unreadable(error), *unknown_settings(root)]
     home = Home.at(root, settings.memory_dir)
     seen = _Seen(settings, home, Redactor(settings.secrets), SystemClock().now())
     return [
-        Finding(item.check, item.level, seen.redactor.text(item.message), seen.redactor.text(item.remedy))
-        for check in _CHECKS
-        for item in check(seen)
+        *unknown_settings(root),
+        *(
+            Finding(item.check, item.level, seen.redactor.text(item.message), seen.redactor.text(item.remedy))
+            for check in _CHECKS
+            for item in check(seen)
+        ),
     ]
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from common.clock import SystemClock
-from common.errors import ConfigError
+from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.console import SilentConsole
@@ -18,9 +16,9 @@ from modules.home import Home, lock_holder
 from modules.journal.journal import Journal
 from modules.outbox import approval
 from modules.outbox.types import Intent
-from soul.commands import DraftAction
-from soul.drafts import as_json, full_lines, list_lines
-from soul.terminal.plain import visible
+from soul.commands.options import DraftAction
+from soul.drafts import Draft, as_json, full_lines, list_lines, with_answered
+from soul.terminal.output import write_json, write_lines
 
 
 def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: str, json_wanted: bool) -> None:
@@ -28,20 +26,21 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if action is not DraftAction.LIST and not ids:
-        raise ConfigError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
+        raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
-            drafts = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)
+            intents = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)
+            drafts = with_answered(connection, intents)
         _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW)
         return
     decided = asyncio.run(_decide(settings, home, action, ids, reason))
     if json_wanted:
-        _show(decided, settings, json_wanted=True, full=False)
+        _show([Draft(intent) for intent in decided], settings, json_wanted=True, full=False)
         return
     for intent in decided:
-        _say(f"{'Approved' if action is DraftAction.APPROVE else 'Rejected'} {intent.id}")
+        write_lines(f"{'Approved' if action is DraftAction.APPROVE else 'Rejected'} {intent.id}")
     if action is DraftAction.APPROVE and lock_holder(home) is None:
-        _say("Nobody is awake: it leaves after the next `soul run`, unless it has lost its sense by then")
+        write_lines("Nobody is awake: it leaves after the next `soul run`, unless it has lost its sense by then")
 
 
 async def _decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
@@ -62,19 +61,17 @@ async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: st
     return await journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
 
 
-def _show(drafts: Sequence[Intent], settings: Settings, *, json_wanted: bool, full: bool) -> None:
+def _show(drafts: Sequence[Draft], settings: Settings, *, json_wanted: bool, full: bool) -> None:
     now, timezone = SystemClock().now(), settings.soul_timezone
     if json_wanted:
-        listed = [as_json(intent, now) for intent in drafts]
-        sys.stdout.write(json.dumps(listed, ensure_ascii=False, indent=2) + "\n")
+        listed = [as_json(draft, now) for draft in drafts]
+        write_json(listed)
     elif full:
-        for intent in drafts:
-            _say(*full_lines(intent, now, timezone))
+        for draft in drafts:
+            write_lines(*full_lines(draft, now, timezone))
     else:
-        _say(*list_lines(drafts, now, timezone))
+        write_lines(*list_lines(drafts, now, timezone))
         if drafts:
-            _say("`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it (4 characters of an ID will do)")
-
-
-def _say(*lines: str) -> None:
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
+            write_lines(
+                "`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it (4 characters of an ID will do)"
+            )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
+from common.env_keys import remedy, unknown_in_environment, unknown_in_file
 from common.errors import SoulError
+from soul.terminal.output import printable, write_json, write_lines
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -30,13 +31,23 @@ def unreadable(error: SoulError) -> Finding:
     return Finding("settings", "fail", str(error).removeprefix("Settings: "), error.remedy)
 
 
+def unknown_settings(root: Path) -> list[Finding]:
+    """A finding for each key that looks like a setting and is none: an error in `.env`, else a warning."""
+    mend = remedy(root)
+    in_file = [Finding("unknown settings", "fail", f"{one}", mend) for one in unknown_in_file(root)]
+    elsewhere = "Correct it in the environment of this process."
+    return in_file + [
+        Finding("unknown settings", "warn", f"in the environment: {one}", elsewhere) for one in unknown_in_environment()
+    ]
+
+
 def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
     """Print them; returns whether nothing failed."""
     if as_json:
-        sys.stdout.write(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False, indent=2) + "\n")
+        write_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            sys.stdout.write(f"{_ICONS[finding.level]} {finding.check}: {finding.message}\n")
+            write_lines(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
             if finding.remedy:
-                sys.stdout.write(f"  → {finding.remedy}\n")
+                write_lines(f"  → {printable(finding.remedy)}")
     return all(finding.level != "fail" for finding in findings)

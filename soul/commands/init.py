@@ -19,6 +19,7 @@ from common.settings import load_name
 from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.home import Home, ensure_self
 from soul.resources import template
+from soul.terminal.output import write_lines
 
 _TIMEOUT_S = 10.0
 _MAX_BYTES = 64 * 1024
@@ -37,29 +38,29 @@ def run_init(root: Path) -> None:
     new = not home.self_md.exists()
     if home.env.exists():
         name = load_name(home.root)
-        typer.echo(f"Kept {home.env} as it is.")
+        write_lines(f"Kept {home.env} as it is.")
     else:
         answers = _answers()
         name = answers["AGENT_NAME"]
         write_atomic(home.env, fill_env(template(".env.example"), answers), mode=_SECRET_MODE)
-        typer.echo(f"Wrote {home.env} (readable only by you).")
+        write_lines(f"Wrote {home.env} (readable only by you).")
     if home.soul.exists():
-        typer.echo(f"Kept {home.soul} as it is.")
+        write_lines(f"Kept {home.soul} as it is.")
     else:
         write_atomic(home.soul, template("SOUL.md"))
-        typer.echo(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
+        write_lines(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
     if name and ensure_self(
         home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"
     ):
-        typer.echo(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+        write_lines(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
     elif not name:
-        typer.echo("Its name is still to come: set AGENT_NAME in .env. SELF.md is written at the first start.")
+        write_lines("Its name is still to come: set AGENT_NAME in .env. SELF.md is written at the first start.")
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
     if new and not bootstrap.exists() and not done.exists():
         write_atomic(bootstrap, template(BOOTSTRAP_FILE))
-        typer.echo(f"Wrote {bootstrap}: what your first talk with the SOUL is about.")
+        write_lines(f"Wrote {bootstrap}: what your first talk with the SOUL is about.")
     where = "" if home.root == Path.cwd() else f" --home {home.root}"
-    typer.echo(f"Next: `soul doctor{where}`, then `soul run{where}`.")
+    write_lines(f"Next: `soul doctor{where}`, then `soul run{where}`.")
 
 
 def fill_env(example: str, answers: dict[str, str]) -> str:
@@ -79,7 +80,7 @@ def _answers() -> dict[str, str]:
     except typer.Abort as refusal:
         if not isinstance(refusal.__context__, EOFError):
             raise
-        typer.echo()
+        write_lines("")
         raise ConfigError(
             "`soul init` asks questions, and its input ended before they were answered: nothing was written",
             remedy="Run it in a terminal; or copy .env.example to .env in that folder, fill it in, and run it again.",
@@ -98,9 +99,9 @@ def _ask() -> dict[str, str]:
     answers["OWNER_BLUESKY_SOCIAL_HANDLE"] = handle
     found = resolve(service, handle)
     if found:
-        typer.echo(f"Found your DID: {found}")
+        write_lines(f"Found your DID: {found}")
     else:
-        typer.echo(f"Could not look up the DID of {handle} at {service}.")
+        write_lines(f"Could not look up the DID of {handle} at {service}.")
     answers["OWNER_BLUESKY_SOCIAL_HANDLE_DID"] = found or typer.prompt("Your DID (did:plc:…)")
     base_url = typer.prompt("Model service (OpenAI-compatible)", default="https://ai-gateway.vercel.sh/v1")
     answers["AI_GATEWAY_BASE_URL"] = base_url

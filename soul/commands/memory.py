@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from common.clock import SystemClock, local, parse_iso
-from common.errors import SoulError
+from common.errors import SoulError, UsageError
 from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings, load_settings
@@ -25,7 +24,7 @@ from modules.memory.days import day_span
 from modules.memory.export import Snapshots, snapshot_lines
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import Kind, Memory, MemoryStore, Query
-from soul.terminal.plain import printable, visible
+from soul.terminal.output import printable, write_json, write_json_lines, write_lines
 
 T = TypeVar("T")
 
@@ -63,13 +62,13 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
     if memory is None:
         raise SoulError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
     if as_json:
-        _print_json({**asdict(memory), "history": [asdict(each) for each in history]})
+        write_json({**asdict(memory), "history": [asdict(each) for each in history]})
         return
-    _say(*_whole(memory, settings))
+    write_lines(*_whole(memory, settings))
     others = [each for each in history if each.id != memory.id]
     if others:
-        _say("", "Under the same subject, newest first:")
-        _say(*(f"  {line}" for each in others for line in _whole(each, settings)))
+        write_lines("", "Under the same subject, newest first:")
+        write_lines(*(f"  {line}" for each in others for line in _whole(each, settings)))
 
 
 def run_memory_export(root: Path, file: Path | None) -> None:
@@ -78,12 +77,11 @@ def run_memory_export(root: Path, file: Path | None) -> None:
     _own_database(settings)
     with reading(home.database) as connection:
         lines = list(snapshot_lines(connection))
-    text = "".join(f"{line}\n" for line in lines)
     if file is None or file == _STDOUT:
-        sys.stdout.write(text)
+        write_json_lines(lines)
         return
-    write_atomic(file, text, mode=0o600)
-    _say(f"Wrote {len(lines) - 1} lines to {file}")
+    write_atomic(file, "".join(f"{line}\n" for line in lines), mode=0o600)
+    write_lines(f"Wrote {len(lines) - 1} lines to {file}")
 
 
 def run_memory_import(root: Path, file: Path) -> None:
@@ -105,7 +103,7 @@ def run_memory_import(root: Path, file: Path) -> None:
         await journal.record(Entry("life", "memory", summary, "mem", data=asdict(restored)))
         return told
 
-    _say(asyncio.run(_beside(home, take_in)))
+    write_lines(asyncio.run(_beside(home, take_in)))
 
 
 def _at(root: Path) -> tuple[Settings, Home]:
@@ -152,18 +150,20 @@ def _day(text: str, settings: Settings) -> datetime | None:
     try:
         return day_span(date.fromisoformat(text), settings.soul_timezone)[0]
     except ValueError:
-        raise SoulError(f"{text!r} is no day", remedy="Write it as 2026-01-31.") from None
+        raise UsageError(f"{text!r} is no day", remedy="Write it as 2026-01-31.") from None
 
 
 def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> None:
     if as_json:
-        _print_json([asdict(memory) for memory in memories])
+        write_json([asdict(memory) for memory in memories])
     elif not memories:
-        _say("Nothing of that is remembered")
+        write_lines("Nothing of that is remembered")
     for memory in () if as_json else memories:
         body = printable(memory.body)
         shown = body if len(body) <= _BODY_SHOWN else f"{body[: _BODY_SHOWN - 1]}…"
-        _say(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {memory.subject}: {shown}")
+        write_lines(
+            f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {memory.subject}: {shown}"
+        )
 
 
 def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
@@ -183,11 +183,3 @@ def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
 
 def _when(moment: str, settings: Settings) -> str:
     return f"{local(parse_iso(moment), settings.soul_timezone):%Y-%m-%d %H:%M}"
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def _say(*lines: str) -> None:
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from common.settings import load_settings
@@ -10,6 +9,7 @@ from modules.control import Control, Standing
 from modules.control_watch import COLLECTION
 from modules.home import Home, lock_holder
 from modules.safe_start import forget_starts
+from soul.terminal.output import write_lines
 
 
 def run_pause(root: Path, reason: str) -> None:
@@ -17,13 +17,15 @@ def run_pause(root: Path, reason: str) -> None:
     home = _home(root)
     Control(home.memory).pause(reason)
     when = "at once" if lock_holder(home) is not None else "from its next start"
-    sys.stdout.write(f"Paused, {when}: nothing public leaves until `soul resume`\n")
+    write_lines(f"Paused, {when}: nothing public leaves until `soul resume`")
 
 
 def run_resume(root: Path) -> bool:
     """Take it back; False if something else still speaks against acting. Raises `StorageError`."""
-    standing = resume(_home(root))
-    sys.stdout.write("".join(f"{line}\n" for line in resumed_lines(standing)))
+    home = _home(root)
+    before = Control(home.memory).standing()
+    standing = resume(home)
+    write_lines(*resumed_lines(standing, before))
     return standing.may_act
 
 
@@ -33,8 +35,10 @@ def resume(home: Home) -> Standing:
     return Control(home.memory).resume()
 
 
-def resumed_lines(standing: Standing) -> list[str]:
-    """What the owner should know after it."""
+def resumed_lines(standing: Standing, before: Standing) -> list[str]:
+    """What the owner should know after it; `before` is how things stood."""
+    if before.may_act:
+        return ["Nothing was paused: public acts may leave"]
     if standing.may_act:
         return ["Going on: public acts may leave"]
     return [

@@ -6,9 +6,7 @@ Reads what lies on this machine and what its services keep, and changes nothing;
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,8 @@ from common.settings import load_settings
 from modules.home import Home
 from modules.prompt.types import Audience
 from soul.preview import Preview, look
-from soul.terminal.plain import visible
+from soul.terminal.output import write_json, write_lines
+from soul.terminal.wording import part_name
 
 
 def run_prompt(root: Path, audience: Audience, *, as_json: bool, text: bool, about: str = "") -> None:
@@ -30,12 +29,12 @@ def run_prompt(root: Path, audience: Audience, *, as_json: bool, text: bool, abo
     settings = load_settings(root)
     preview = asyncio.run(look(settings, Home.at(root, settings.memory_dir), audience, about, SystemClock()))
     if as_json:
-        sys.stdout.write(json.dumps(_as_json(preview, text=text), ensure_ascii=False, indent=2) + "\n")
+        write_json(_as_json(preview, text=text))
     elif text:
-        sys.stdout.write(_shown(preview.prompt.text.splitlines()))
-        sys.stderr.write(_shown(_beside(preview)))
+        write_lines(*preview.prompt.text.splitlines())
+        write_lines(*_beside(preview), to=sys.stderr)
     else:
-        sys.stdout.write(_shown([*_lines(preview), *_beside(preview)]))
+        write_lines(*_lines(preview), *_beside(preview))
 
 
 def _as_json(preview: Preview, *, text: bool) -> dict[str, Any]:
@@ -61,11 +60,11 @@ def _lines(preview: Preview) -> list[str]:
     total = sum(part.tokens for part in prompt.parts)
     lines = [f"For {preview.audience}: about {total} of {preview.budget} tokens"]
     lines += [
-        f"  {part.group:<11}  {part.tokens:>6}  {part.chars:>7} characters  {part.name}"
+        f"  {part.group:<11}  {part.tokens:>6}  {part.chars:>7} characters  {part_name(part.name)}"
         + ("  (cut)" if part.name in prompt.truncated else "")
         for part in prompt.parts
     ]
-    lines += [f"  left out: {name}" for name in prompt.dropped]
+    lines += [f"  left out: {part_name(name)}" for name in prompt.dropped]
     if preview.history is None:
         return [*lines, f"  {preview.problem}"]
     tools = f"all tools take {preview.tool_tokens}" if preview.tool_tokens else "without tools"
@@ -76,7 +75,3 @@ def _beside(preview: Preview) -> list[str]:
     """What is amiss, and what cannot be known here."""
     amiss = [f"  {said.summary}" + (f" ({said.reason})" if said.reason else "") for said in preview.notices]
     return [*amiss, *(f"  {line}" for line in preview.unknown)]
-
-
-def _shown(lines: Iterable[str]) -> str:
-    return "".join(f"{visible(line)}\n" for line in lines)

@@ -7,25 +7,34 @@ import random
 import shutil
 import signal
 import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from common.clock import SystemClock
-from common.errors import BudgetExceeded, ConfigError, Fatal, SoulError
-from common.files import storage_error
+from common.clock import SystemClock, span
+from common.env_keys import refuse_unknown_keys
+from common.errors import ConfigError, Fatal, SoulError
+from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
 from modules.home import Home, HomeLock
+from modules.owner_answers import OwnerAnswers
+from modules.recovery import FORGOTTEN
+from modules.scheduler.attention import IDLE
 from soul.app import App, open_soul
 from soul.terminal.commands import Commands
 from soul.terminal.commissioning import somebody_listens
+from soul.terminal.output import printable, write_lines
 from soul.terminal.owner_commands import OwnerCommands
 from soul.terminal.plain import PlainConsole, typed_lines
+from soul.terminal.wording import doing
 
 _QUIT = {"exit", "quit"}
-_NOTHING_YET = ""
 
 
 def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
     """Live. Raises `Fatal` with a remedy."""
+    refuse_unknown_keys(root)
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if flush_all:
@@ -47,7 +56,9 @@ def flush(home: Home, settings: Settings) -> None:
             shutil.rmtree(home.memory)
         except OSError as error:
             raise storage_error(home.memory, error) from error
-        sys.stdout.write(f"Forgot everything under {home.memory}\n")
+        # NOTE(self): snapshots may lie in a store elsewhere.
+        write_atomic(home.memory / FORGOTTEN, "")
+        write_lines(f"Forgot everything under {home.memory}")
 
 
 def _is_memory(home: Home) -> bool:
@@ -75,7 +86,7 @@ async def _live(settings: Settings, home: Home, *, social_only: bool) -> None:
 
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:
-    waking = asyncio.create_task(app.wake(), name="wake")
+    waking = asyncio.create_task(app.wake(read_first=True), name="wake")
     stopped = asyncio.create_task(ended.wait(), name="stopped")
     await asyncio.wait([waking, stopped], return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -92,10 +103,10 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None
         await asyncio.gather(talk, return_exceptions=True)
 
 
-async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
-    """Hear the owner, line after line. The end of input ends the talk, not the life."""
+def owner_commands(app: App, ended: asyncio.Event) -> Commands:
+    """What the owner can type with a slash; `/quit` sets `ended`."""
     rails = app.rails
-    commands = OwnerCommands(
+    return OwnerCommands(
         settings=rails.settings,
         home=rails.home,
         clock=rails.clock,
@@ -106,21 +117,66 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
         commissioning=rails.knowledge.commissioning,
         ended=ended,
     ).all()
-    said: asyncio.Queue[str] = asyncio.Queue()
+
+
+async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
+    """Hear the owner, line after line. The end of input ends the talk, not the life."""
+    commands = owner_commands(app, ended)
+    answers = OwnerAnswers(
+        app.owner,
+        console=terminal,
+        say=partial(terminal.say, app.rails.identity.display_name),
+        clock=app.rails.clock,
+        timezone=app.rails.settings.soul_timezone,
+    )
     async with asyncio.TaskGroup() as group:
-        group.create_task(_answer(app, terminal, said), name="answers")
-        if somebody_listens(sys.stdin):
-            said.put_nowait(_NOTHING_YET)
-        async for line in typed_lines():
+        group.create_task(_answer(app, answers), name="answers")
+        async for line in _lines(app, ended):
             if line.lower() in _QUIT:
                 ended.set()
             elif line.startswith("/"):
-                await _obey(commands, terminal, line)
+                await obey(commands, terminal, line)
             else:
-                said.put_nowait(line)
+                await _hear(app, answers, terminal, line)
 
 
-async def _obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
+def _lines(app: App, ended: asyncio.Event) -> AsyncIterator[str]:
+    """What the owner types: with an editor on a terminal, else as it comes in."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return typed_lines()
+    from soul.terminal.line_editor import LineEditor  # noqa: PLC0415 - the drawing library is for terminals only
+
+    return LineEditor(sign=_Sign(app), leave=ended.set).lines()
+
+
+@dataclass(slots=True)
+class _Sign:
+    """One line on what the SOUL does now, and for how long."""
+
+    app: App
+    _mode: str = IDLE
+    _since: float = 0
+
+    def __call__(self) -> str:
+        mode, now = self.app.rails.attention.mode, self.app.rails.clock.monotonic()
+        if mode != self._mode:
+            self._mode, self._since = mode, now
+        name = printable(self.app.rails.identity.display_name)
+        if what := doing(mode):
+            return f"{name} is {what} … {span(now - self._since)}"
+        return f"Enter says it to {name}, /help lists what else there is, Ctrl-C ends this life"
+
+
+async def _hear(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:
+    try:
+        await answers.hear(line)
+    except Fatal as error:
+        app.scheduler.doom(error)
+    except SoulError as error:
+        terminal.line("error", f"Not heard: {error}", error.remedy)
+
+
+async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
     """A slash command works at once, also while the SOUL thinks about what was said before."""
     try:
         terminal.show(await commands.answer(line))
@@ -130,22 +186,8 @@ async def _obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
         terminal.line("error", f"{line}: {type(error).__name__}: {error}")
 
 
-async def _answer(app: App, terminal: PlainConsole, said: asyncio.Queue[str]) -> None:
-    while True:
-        line = await said.get()
-        if line != _NOTHING_YET:
-            terminal.line("think", "Thinking about what you said")
-        try:
-            answer = await (app.owner.answer(line) if line != _NOTHING_YET else app.owner.open())
-        except Fatal as error:
-            app.scheduler.doom(error)
-            return
-        except BudgetExceeded as error:
-            terminal.line("warn", str(error), error.remedy)
-        except SoulError as error:
-            terminal.line("error", str(error), error.remedy)
-        except Exception as error:
-            terminal.line("error", f"No answer: {type(error).__name__}: {error}")
-        else:
-            if answer or line != _NOTHING_YET:
-                terminal.say(app.rails.identity.display_name, answer or "(no words)")
+async def _answer(app: App, answers: OwnerAnswers) -> None:
+    try:
+        await answers.run(greet=somebody_listens(sys.stdin))
+    except Fatal as error:
+        app.scheduler.doom(error)

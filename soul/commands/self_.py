@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import json
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
-
-from rich.console import Console
-from rich.text import Text
 
 from common.clock import SystemClock, local, parse_iso
 from common.errors import NotWaiting, SoulError
@@ -29,10 +24,11 @@ from modules.self_keeper.history import History, sha256
 from modules.self_keeper.keeper import SelfKeeper
 from modules.self_keeper.story import what_moved
 from modules.self_keeper.types import Change, Held, Version
+from soul.terminal.output import Colour, write_json, write_line, write_lines
 
 T = TypeVar("T")
 
-_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 _UNCHANGED = "SELF.md has not changed yet"
 _SEE_LOG = "`soul self log` shows them."
 _SEE_HELD = "`soul self held` shows what waits."
@@ -45,17 +41,17 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
         versions, now = history.versions(), sha256(history.current())
     if as_json:
         listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
-        sys.stdout.write(json.dumps(listed, ensure_ascii=False, indent=2) + "\n")
+        write_json(listed)
         return
     if not versions:
-        _say(_UNCHANGED)
+        write_lines(_UNCHANGED)
     elif versions[0].sha256 != now:
-        _say("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
+        write_lines("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
     for version in versions:
         mark = "*" if version.sha256 == now else " "
         when = f"{local(parse_iso(version.at), settings.soul_timezone):%Y-%m-%d %H:%M}" if version.at else "?"
         cites = f" ({', '.join(version.cites)})" if version.cites else ""
-        _say(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{cites}")
+        write_lines(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{cites}")
 
 
 def run_self_diff(root: Path, version: str = "") -> None:
@@ -65,7 +61,7 @@ def run_self_diff(root: Path, version: str = "") -> None:
         old = _found(history, version) if version else _before(history, now)
         before = history.read(old) if old else b""
     if old is None:
-        _say(_UNCHANGED)
+        write_lines(_UNCHANGED)
     else:
         _show_diff(before, now, old.name, "SELF.md")
 
@@ -76,13 +72,13 @@ def run_self_held(root: Path, *, as_json: bool) -> None:
     with History(home).alone() as history:
         held, now = history.held(), history.current()
     if as_json:
-        sys.stdout.write(json.dumps(asdict(held) if held else None, ensure_ascii=False, indent=2) + "\n")
+        write_json(asdict(held) if held else None)
     elif held is None:
-        _say("No change of SELF.md waits for you")
+        write_lines("No change of SELF.md waits for you")
     else:
         _describe(held, settings)
         _show_diff(now, held.content.encode(), "SELF.md", "as it would be")
-        _say("`soul self approve` lets it happen, `soul self reject` gives it up")
+        write_lines("`soul self approve` lets it happen, `soul self reject` gives it up")
 
 
 def run_self_rollback(root: Path, version: str) -> None:
@@ -105,7 +101,7 @@ def run_self_decide(root: Path, *, approve: bool) -> None:
             _report(change, "Approved: SELF.md is changed")
             return
     elif waits and asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.reject())) is not None:
-        _say("Rejected: SELF.md stays as it is")
+        write_lines("Rejected: SELF.md stays as it is")
         return
     raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
 
@@ -142,25 +138,19 @@ async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper
 def _report(change: Change, done: str) -> None:
     if change.status == "refused":
         raise SoulError(f"SELF.md was not changed: {change.reason}", remedy=_SEE_HELD)
-    _say("; ".join([done, *what_moved(change)]))
+    write_lines("; ".join([done, *what_moved(change)]))
 
 
 def _describe(held: Held, settings: Settings) -> None:
     when = f"{local(parse_iso(held.at), settings.soul_timezone):%Y-%m-%d %H:%M}"
-    _say(f"Waits since {when}, because {held.why}")
-    _say(f"Wanted because: {held.reason}{''.join(f' ({cite})' for cite in held.cites)}")
+    write_lines(f"Waits since {when}, because {held.why}")
+    write_lines(f"Wanted because: {held.reason}{''.join(f' ({cite})' for cite in held.cites)}")
 
 
 def _show_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> None:
     before, after = (text.decode(errors="replace").splitlines() for text in (old, new))
     lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
     if not lines:
-        _say(f"{old_name} and {new_name} are the same")
+        write_lines(f"{old_name} and {new_name} are the same")
     for line in lines:
-        _say(line, _STYLES.get(line[0], ""))
-
-
-def _say(line: str, style: str = "") -> None:
-    """Coloured on a terminal only; nothing in the text can move the cursor or hide something."""
-    shown = "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in line)
-    Console(file=sys.stdout, highlight=False, soft_wrap=True, markup=False).print(Text(shown, style=style))
+        write_line(line, _COLOURS.get(line[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from common.env_keys import refuse_unknown_keys
 from common.settings import load_room_settings
 from soul.room.host import host_room
 from soul.room.plan import plan_room
@@ -20,5 +21,6 @@ def run_space(
     until_eof: bool,
 ) -> None:
     """Open the room and host it. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
+    refuse_unknown_keys(home, of="SPACE_")
     settings = load_room_settings(home)
     host_room(plan_room(settings, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from common.clock import SystemClock
+from common.constants import TEXT_MAX_BYTES
 from common.errors import ConfigError, SoulError
+from common.files import read_bounded
 from common.settings import load_settings
 from modules.control import Control
 from modules.database import reading
 from modules.foreign_text import one_line
 from modules.home import Home, lock_holder
 from modules.outbox.approval import held
-from soul.drafts import as_json
+from soul.drafts import as_json, with_answered
+from soul.terminal.output import write_json, write_lines
+from soul.terminal.wording import doing, loop_name, moment, part_name
 
 
 def run_status(root: Path, *, as_json: bool) -> None:
@@ -23,9 +26,9 @@ def run_status(root: Path, *, as_json: bool) -> None:
     settings = load_settings(root)
     status = look(Home.at(root, settings.memory_dir))
     if as_json:
-        sys.stdout.write(json.dumps(status, ensure_ascii=False, indent=2) + "\n")
+        write_json(status)
         return
-    sys.stdout.write("\n".join(status_lines(settings.agent_name, status)) + "\n")
+    write_lines(*status_lines(settings.agent_name, status, settings.soul_timezone))
 
 
 def look(home: Home) -> dict[str, Any]:
@@ -39,42 +42,66 @@ def read_status(home: Home) -> dict[str, Any]:
     """The status file with `awake`: whether a process really holds the home."""
     pid = lock_holder(home)
     try:
-        status = json.loads(home.status.read_text(encoding="utf-8"))
+        status = json.loads(read_bounded(home.status, TEXT_MAX_BYTES).decode())
     except FileNotFoundError:
         status = {}
+    except (OSError, RecursionError) as error:
+        raise ConfigError(
+            f"{home.status} cannot be read: {error}", remedy="It is rewritten while the SOUL runs."
+        ) from None
     except ValueError as error:
         raise ConfigError(
             f"{home.status} is not valid JSON: {error}", remedy="It is rewritten while the SOUL runs."
         ) from None
+    if not isinstance(status, dict):
+        raise ConfigError(f"{home.status} does not hold a JSON object", remedy="It is rewritten while the SOUL runs.")
     return {**status, "awake": pid is not None, "pid": pid}
 
 
-def status_lines(name: str, status: dict[str, Any]) -> list[str]:
-    """The same for a terminal."""
-    return [*_life(name, status), *_owner_control(status)]
+def status_lines(name: str, status: dict[str, Any], timezone: str = "") -> list[str]:
+    """The same for a terminal, the most important first; times are those of `timezone`, or of this machine."""
+    return [_headline(name, status), *_owner_control(status), *_life(status, timezone)]
 
 
-def _life(name: str, status: dict[str, Any]) -> list[str]:
+def _headline(name: str, status: dict[str, Any]) -> str:
+    who = f"{name} (@{status['handle']})" if "handle" in status else name
     if "counts" not in status:
-        return [f"{name} is {'waking up' if status['awake'] else 'not awake, and has not lived here yet'}"]
+        state = "waking up" if status["awake"] else "not awake, and has not lived here yet"
+    elif status["awake"]:
+        state = f"awake, {doing(status['mode'])}".rstrip(", ")
+    else:
+        state = "not awake"
+    if reasons := status["standing"]["reasons"]:
+        return f"{who} is {state}; {'; '.join(reasons)}: nothing public leaves until `soul resume`"
+    return f"{who} is {state}" + (" and idle" if state == "awake" else "")
+
+
+def _life(status: dict[str, Any], timezone: str) -> list[str]:
+    if "counts" not in status:
+        return []
     counts, last = status["counts"], status.get("lastDecision")
-    where = f"awake (pid {status['pid']}), {status['mode']}" if status["awake"] else "not awake"
+    process = f", process {status['pid']}" if status["awake"] else ""
     lines = [
-        f"{name} (@{status['handle']}) is {where}; this is how things stood at {status['updatedAt']}",
-        "  " + ", ".join(f"{count} {what}" for what, count in counts.items()),
-        f"  {status['pendingNotifications']} posts waiting to be met, {status['pendingIntents']} acts on their way out",
+        f"  as of {moment(status['updatedAt'], timezone)}{process}",
+        "  " + ", ".join(f"{count:,} {what}" for what, count in counts.items()),
+        f"  {status['pendingNotifications']:,} posts to answer, {status['pendingIntents']:,} acts on their way out",
     ]
+    if waiting := status.get("ownerMessages"):
+        lines.append(f"  {waiting} of your messages {'waits' if waiting == 1 else 'wait'} for an answer")
     lines += _room(status)
     if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
-    lines += [f"  no room in the prompt: {note}" for note in status.get("promptNotes", ())]
+    lines += [f"  no room in the prompt: {part_name(note)}" for note in status.get("promptNotes", ())]
     if last:
-        lines.append(f"  last decision at {last['at']}: {last['summary']} ({last['reason']})")
+        lines.append(f"  last decision at {moment(last['at'], timezone)}: {last['summary']} ({last['reason']})")
     if status["awake"]:
-        lines += [
-            f"  {loop['name']:<18} next {loop['nextAt'] or 'now'}  {loop['lastOutcome']}" for loop in status["loops"]
-        ]
+        lines += [_loop(loop, timezone) for loop in status["loops"]]
     return lines
+
+
+def _loop(loop: dict[str, Any], timezone: str) -> str:
+    when = moment(loop["nextAt"], timezone) if loop["nextAt"] else "now"
+    return f"  {loop_name(loop['name']):<18}  {when:<16}  {loop['lastOutcome']}"
 
 
 def _room(status: dict[str, Any]) -> list[str]:
@@ -89,16 +116,14 @@ def _room(status: dict[str, Any]) -> list[str]:
 
 
 def _owner_control(status: dict[str, Any]) -> list[str]:
-    lines = [f"  {reason}: nothing public leaves (`soul resume`)" for reason in status["standing"]["reasons"]]
-    if status["drafts"]:
-        lines.append(f"  {len(status['drafts'])} acts wait for your yes (`soul drafts`)")
-    return lines
+    count = len(status["drafts"])
+    return [f"  {count} {'act waits' if count == 1 else 'acts wait'} for your yes (`soul drafts`)"] if count else []
 
 
 def _drafts(home: Home) -> list[dict[str, Any]]:
     """None of them where the database cannot say: it is not there yet, or of another version."""
     try:
         with reading(home.database) as connection:
-            return [as_json(intent, SystemClock().now()) for intent in held(connection)]
+            return [as_json(draft, SystemClock().now()) for draft in with_answered(connection, held(connection))]
     except SoulError:
         return []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +11,8 @@ from typing import Any
 
 from adapters.storage.store import Credentials, open_storage
 from common.clock import iso, local, parse_iso
-from common.errors import ConfigError, SoulError
+from common.errors import SoulError, UsageError
+from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
 from modules.database import Database
@@ -25,36 +24,50 @@ from modules.sessions.archive_reading import Archives
 from modules.sessions.rows import blocks, to_fields, words_of
 from modules.sessions.talks import Stretch, Talk
 from modules.sessions.types import Session, is_main
-from soul.commands import TalkAction
-from soul.terminal.plain import printable, visible
+from soul.commands.options import TalkAction
+from soul.terminal.output import printable, write_json, write_lines
 
 _DEADLINE_S = 20.0
 _SECOND_MS = 1000
 _STATES = {"goes on": "goes on", "archived": "archived", "waits": "waits for the store"}
 
 
-def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json: bool) -> None:
-    """Print them, or one of them whole. Raises `SoulError` where there is none, or where some of it cannot be read."""
+def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json: bool) -> bool:
+    """Print them, or one of them whole; whether all of it could be read.
+
+    Raises `SoulError` where there is none, or where some of it cannot be read; for a program that stands as `error` and
+    `remedy` in the one document that it gets.
+    """
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if action is TalkAction.LIST:
         listed = asyncio.run(_listed(home, limit))
         if as_json:
-            _print_json([_facts(talk) for talk in listed])
+            write_json([_facts(talk) for talk in listed])
         else:
-            _say(*_list_lines(listed, settings))
-        return
+            write_lines(*_list_lines(listed, settings))
+        return True
     if not given:
-        raise ConfigError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
+        raise UsageError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
     session, found, troubles = asyncio.run(_read(settings, home, given))
+    failure = _failure(found, troubles)
     if as_json:
-        _print_json({"session": session.id, "key": session.key, "stretches": [_whole(each) for each in found]})
-    else:
-        _say(f"{session.id}  {session.key}", *_show_lines(found, settings))
-    if troubles:
-        missing = sum(stretch.talk.messages for stretch in found if stretch.lines is None)
-        remedy = "Check STORAGE_URL and its credentials, and try again."
-        raise SoulError(f"{missing} messages cannot be read: {troubles[0]}", remedy=remedy)
+        said = {"session": session.id, "key": session.key, "stretches": [_whole(each) for each in found]}
+        trouble = {"error": Redactor().text(str(failure)), "remedy": failure.remedy} if failure else {}
+        write_json(said | trouble)
+        return failure is None
+    write_lines(f"{session.id}  {session.key}", *_show_lines(found, settings))
+    if failure:
+        raise failure
+    return True
+
+
+def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | None:
+    if not troubles:
+        return None
+    missing = sum(stretch.talk.messages for stretch in found if stretch.lines is None)
+    remedy = "Check STORAGE_URL and its credentials, and try again."
+    return SoulError(f"{missing} messages cannot be read: {troubles[0]}", remedy=remedy)
 
 
 async def _listed(home: Home, limit: int) -> list[Talk]:
@@ -182,13 +195,3 @@ def _moment(line: Line) -> datetime:
 
 def _when(moment: datetime, settings: Settings) -> str:
     return f"{local(moment, settings.soul_timezone):%Y-%m-%d %H:%M}"
-
-
-def _print_json(value: object) -> None:
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it comes back the same.
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
-
-
-def _say(*lines: str) -> None:
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))

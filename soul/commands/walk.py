@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from common.clock import SystemClock
+from common.env_keys import refuse_unknown_keys
 from common.errors import Fatal, SoulError
 from common.settings import Settings, load_settings
 from modules.home import Home
@@ -23,6 +24,7 @@ Step = Callable[[App], Awaitable[Outcome]]
 
 def run_walk(root: Path, *, social_only: bool) -> bool:
     """Walk; True if every step succeeded."""
+    refuse_unknown_keys(root)
     settings = load_settings(root)
     return asyncio.run(_walk(settings, Home.at(root, settings.memory_dir), social_only=social_only))
 
@@ -85,7 +87,7 @@ async def _drain(app: App) -> Outcome:
 
 
 async def _sum_up(app: App) -> Outcome:
-    return Outcome(ran=True, reason=spoken_situation(await app.facts.gather()))
+    return Outcome(ran=True, reason=spoken_situation(await app.facts.gather(), app.rails.settings.soul_timezone))
 
 
 _STEPS: dict[str, Step] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 from common.errors import SoulError
@@ -11,6 +9,7 @@ from common.settings import load_settings
 from modules.database import reading
 from modules.home import Home
 from modules.journal import why
+from soul.terminal.output import write_json, write_lines
 
 
 def run_why(root: Path, what: str, *, as_json: bool) -> None:
@@ -21,6 +20,6 @@ def run_why(root: Path, what: str, *, as_json: bool) -> None:
     if isinstance(story, why.Unknown):
         raise SoulError(story.reason)
     if as_json:
-        sys.stdout.write(json.dumps(why.as_json(story), ensure_ascii=False, indent=2) + "\n")
+        write_json(why.as_json(story))
     else:
-        sys.stdout.write("\n".join(why.lines(story, settings.soul_timezone)) + "\n")
+        write_lines(*why.lines(story, settings.soul_timezone))

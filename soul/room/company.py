@@ -23,6 +23,7 @@ from adapters.space.types import (
 from common.constants import SPACE_CLAIM_TTL_MS
 
 TYPING_S = 10.0
+_MOST_CLAIMS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,10 @@ class Company:
                 self._change(event.name, state=event.state, detail=event.detail)
             case Claimed():
                 key = event.action, event.target
+                self._claims.pop(key, None)
                 self._claims[key] = Claim(event.name, event.action, event.target, now + SPACE_CLAIM_TTL_MS / 1000)
+                if len(self._claims) > _MOST_CLAIMS:
+                    del self._claims[next(iter(self._claims))]
             case ActionDone():
                 self._claims.pop((event.action, event.target), None)
             case _:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import regex
 
+from common.text.graphemes import CLUSTER
 from soul.room.text import cells, clusters, strip_control
 
 _MOST_REMEMBERED = 200
-_LAST_SIGN = regex.compile(r"\X\Z")
-_NEXT_SIGN = regex.compile(r"\X")
-_LAST_WORD = regex.compile(r"\S*\s*\Z")
+_LAST_WORD = regex.compile(r"(?<!\S)\S+\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +124,10 @@ class Editor:
         return replace(self, text=self.text[:start] + self.text[end:], at=start)
 
     def _before(self) -> int:
-        match = _LAST_SIGN.search(self.text[: self.at])
-        return match.start() if match else 0
+        return max((place for place, _ in clusters(self.text[: self.at])), default=0)
 
     def _after(self) -> int:
-        match = _NEXT_SIGN.match(self.text, self.at)
+        match = CLUSTER.match(self.text, self.at)
         return match.end() if match else self.at
 
     def _line_end(self) -> int:

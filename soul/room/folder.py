@@ -14,9 +14,11 @@ from pathlib import Path
 
 from adapters.space.advertise import DEFAULT_NAME
 from common.errors import ConfigError
-from common.files import storage_error
+from common.files import storage_error, write_atomic
+from soul.room.text import one_line
 
 _LOCK = "room.lock"
+_NAME = "room.name"
 _MOST_CHARS, _MOST_BYTES = 80, 240
 _MARK_CHARS = 8
 
@@ -29,11 +31,11 @@ def default_folder(name: str) -> Path:
 
 
 @contextmanager
-def kept_alone(folder: Path) -> Iterator[Path]:
-    """Make `folder` if need be and keep other rooms out of it.
+def kept_alone(folder: Path, name: str) -> Iterator[Path]:
+    """Make `folder` if need be and keep other rooms out of it, also those that are closed.
 
     Raises:
-        ConfigError: another room keeps its record there.
+        ConfigError: another room keeps its record there, or the record of a room of another name lies there.
         SoulError: the folder cannot be made or written.
 
     """
@@ -52,9 +54,26 @@ def kept_alone(folder: Path) -> Iterator[Path]:
                 f"another room keeps its record in {path}",
                 remedy="close that room, or give this one another folder with --data, or another --name",
             ) from error
+        _check_name(path, name)
         yield path
     finally:
         os.close(lock)
+
+
+def _check_name(folder: Path, name: str) -> None:
+    """Whoever joins is told the record, so it belongs to one room; a folder without a name takes this one."""
+    at, name = folder / _NAME, one_line(name.encode(errors="replace").decode())
+    try:
+        kept = at.read_text(encoding="utf-8", errors="replace").strip() if at.exists() else ""
+        if not kept:
+            write_atomic(at, f"{name}\n")
+    except OSError as error:
+        raise storage_error(at, error) from error
+    if kept and kept != name:
+        raise ConfigError(
+            f"{folder} keeps the record of another room, « {one_line(kept)[:_MOST_CHARS]} »",
+            remedy="open it with that --name, or give this room another folder with --data",
+        )
 
 
 def _folder_name(name: str) -> str:

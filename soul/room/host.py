@@ -36,7 +36,7 @@ _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS
 
 def host_room(plan: RoomPlan) -> None:
     """Host it from this terminal. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
-    with kept_alone(plan.folder or default_folder(plan.name)) as folder:
+    with kept_alone(plan.folder or default_folder(plan.name), plan.name) as folder:
         asyncio.run(_Hosting(plan, folder).live())
 
 
@@ -55,20 +55,22 @@ class _Hosting:
         desk = Desk(screen, self.company, self.clock)
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: _show_trouble(desk, context))
         record = _record(self.folder, desk)
-        server = SpaceServer(record, desk, clock=self.clock, token=self.plan.token)
+        server = SpaceServer(record, desk, clock=self.clock, token=self.plan.token, origins=self.plan.origins)
         name = one_line(self.plan.name)
         started = await server.start(self.plan.port, (self.plan.bind,))
         if isinstance(started, Err):
             raise _no_door(self.plan, started)
         try:
-            screen.print(["", f"  « {name} »", "  AGENT SPACE", ""])
+            desk.print(["", f"  « {name} »", "  AGENT SPACE", ""])
             async with _advertised(self.plan, server.port, desk) as found:
-                _tell_where(self.plan, server.port, found, desk, screen)
+                _tell_where(self.plan, server.port, found, desk)
                 desk.note("done", "Space ready", "Enter says it to all, /help lists what else there is")
+                desk.draw_all()
                 await self._until_gone(screen, desk, server, record)
             await self._drain(desk, server)
         finally:
             await server.stop()
+            desk.draw_all()
         screen.print(["", f"  « {name} » is closed. Good-bye.", ""])
 
     def _heed_signals(self) -> None:
@@ -89,7 +91,7 @@ class _Hosting:
             self.clock,
             say=server.broadcast_from_host,
             recent=record.get_recent_history,
-            show=screen.show,
+            show=desk.show,
             ended=self.ended,
         )
         working = asyncio.create_task(desk.serve(orders.all(), server.broadcast_from_host, self.ended), name="desk")
@@ -136,12 +138,12 @@ async def _advertised(plan: RoomPlan, port: int, desk: Desk) -> AsyncIterator[Ad
         await made.data.close()
 
 
-def _tell_where(plan: RoomPlan, port: int, found: Advertisement | None, desk: Desk, screen: Screen) -> None:
+def _tell_where(plan: RoomPlan, port: int, found: Advertisement | None, desk: Desk) -> None:
     desk.note("done", f"Listening on port {port}", f"of {plan.bind}")
     host = next(iter(lan_addresses((plan.bind,))), plan.bind)
     place = f"[{host}]" if ":" in host else host
     # NOTE(self): no row of ours, which would be broken into lines where it is long: it is there to be copied.
-    screen.print([f"  SPACE_URL=ws://{place}:{port}{_key(plan.token)}"])
+    desk.print([f"  SPACE_URL=ws://{place}:{port}{_key(plan.token)}"])
     if found is not None:
         desk.note("done", f"Advertised on the local network as {found.name}")
     if plan.is_local:

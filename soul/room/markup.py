@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -35,9 +36,16 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 def wrapped(content: Sequence[Piece], columns: int) -> list[list[Piece]]:
-    """The pieces on lines of at most `columns`."""
+    """The pieces on lines of at most `columns`, in time that grows with their length only."""
     text = "".join(part for _, part in content)
-    return [list(_between(content, start, end)) for start, end in wrap_places(text, columns)]
+    ends = list(itertools.accumulate(len(part) for _, part in content))
+    lines: list[list[Piece]] = []
+    first = 0
+    for start, end in wrap_places(text, columns):
+        while first < len(ends) and ends[first] <= start:
+            first += 1
+        lines.append(list(_between(content, ends, first, start, end)))
+    return lines
 
 
 def plain(content: Sequence[Piece]) -> str:
@@ -45,10 +53,12 @@ def plain(content: Sequence[Piece]) -> str:
     return "".join(text for _, text in content)
 
 
-def _between(content: Sequence[Piece], start: int, end: int) -> Iterator[Piece]:
-    place = 0
-    for style, text in content:
-        part = text[max(start - place, 0) : max(end - place, 0)]
-        if part:
+def _between(content: Sequence[Piece], ends: Sequence[int], first: int, start: int, end: int) -> Iterator[Piece]:
+    """What stands from `start` to `end`, of which the piece number `first` is the first; `ends`: where pieces end."""
+    for number in range(first, len(content)):
+        style, text = content[number]
+        place = ends[number] - len(text)
+        if place >= end:
+            return
+        if part := text[max(start - place, 0) : end - place]:
             yield style, part.replace("\t", TAB)
-        place += len(text)

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from adapters.space.types import LogEntry
+from adapters.space.types import OWNS_ADDRESSED, LogEntry
 from common.clock import Clock
 from common.errors import SoulError
-from soul.room.company import Company, Guest
+from soul.room.company import Claim, Company, Guest
 from soul.room.rows import Row, as_table, entry_row
 from soul.room.text import fit, one_line
 from soul.terminal.commands import Command, Commands
@@ -18,6 +18,7 @@ _MINUTE_S = 60
 _DEFAULT_HISTORY = 20
 _MOST_HISTORY = 1_000
 _TEXT_COLUMNS = 90
+_TEXT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +53,20 @@ class Orders:
 
     async def _claims(self, _: str) -> Sequence[str]:
         now = self.clock.monotonic()
-        rows = [
-            (
-                one_line(claim.name),
-                f"{one_line(claim.action)}  {one_line(claim.target)}  for {claim.until - now:.0f} s more",
-            )
-            for claim in self.company.claims(now)
-        ]
+        rows = [(one_line(claim.name), _what(claim, now)) for claim in self.company.claims(now)]
         return as_table(rows) or ["  Nothing is claimed."]
 
     async def _history(self, rest: str) -> Sequence[str]:
         if rest and not rest.isdecimal():
             raise SoulError(f"{one_line(rest)} is no number", remedy="For example: /history 50")
         limit = min(int(rest[:9]) if rest else _DEFAULT_HISTORY, _MOST_HISTORY)
-        entries = await asyncio.to_thread(self.recent, limit) if limit else ()
-        rows = [row for entry in entries if (row := entry_row(entry, self.clock.now()))]
+        rows = await asyncio.to_thread(self._recorded, limit) if limit else []
         for row in rows:
             self.show(row)
         return [] if rows else ["  Nothing was said yet."]
+
+    def _recorded(self, limit: int) -> list[Row]:
+        return [row for entry in self.recent(limit) if (row := entry_row(entry, self.clock.now()))]
 
     async def _say(self, rest: str) -> Sequence[str]:
         whom, _, words = rest.partition(" ")
@@ -90,13 +87,19 @@ class Orders:
         return []
 
 
+def _what(claim: Claim, now: float) -> str:
+    action, target = (one_line(text[:_TEXT_CHARS]) for text in (claim.action, claim.target))
+    return f"{action}  {target}  for {claim.until - now:.0f} s more"
+
+
 def _about(guest: Guest, now: float) -> str:
     doing = "typing" if guest.is_typing(now) else guest.state
     detail = f": {one_line(guest.detail)}" if guest.detail else ""
     parts = [f"{doing}{detail}", f"v{one_line(guest.version)}", f"here {_since(now - guest.since)}"]
     if (present := guest.presence) is not None:
         if present.capabilities is not None:
-            parts.append(f"can {', '.join(map(one_line, present.capabilities)) or 'nothing'}")
+            able = [one_line(able) for able in present.capabilities if able != OWNS_ADDRESSED]
+            parts.append(f"can {', '.join(able) or 'nothing'}")
         if present.identity and present.identity.expertise:
             parts.append(f"knows {', '.join(map(one_line, present.identity.expertise))}")
     return fit("  ".join(parts), _TEXT_COLUMNS)

@@ -1,4 +1,4 @@
-"""Which room is to be opened: from the options, else from SPACE_NAME, SPACE_PORT and SPACE_TOKEN. Pure."""
+"""Which room is to be opened: from the options, else from SPACE_NAME, SPACE_PORT and their like. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adapters.space.advertise import DEFAULT_NAME
 from common.constants import SPACE_DEFAULT_PORT
-from common.errors import ConfigError
+from common.errors import UsageError
 from common.settings import RoomSettings
 
 LOOPBACK = "127.0.0.1"
@@ -26,6 +26,7 @@ class RoomPlan:
     token: str = field(default="", repr=False)
     folder: Path | None = None
     until_eof: bool = False
+    origins: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -46,7 +47,7 @@ def plan_room(
     """The room that these options ask for; None and "" leave it to the settings, and these to the usual.
 
     Raises:
-        ConfigError: `bind` is no address.
+        UsageError: `bind` is no address.
 
     """
     return RoomPlan(
@@ -56,6 +57,7 @@ def plan_room(
         settings.space_token.get_secret_value() if token is None else token,
         folder,
         until_eof,
+        settings.space_origins,
     )
 
 
@@ -65,7 +67,7 @@ def _address(bind: str) -> str:
     try:
         return str(ipaddress.ip_address(wanted))
     except ValueError:
-        raise ConfigError(
+        raise UsageError(
             f"--bind {bind} is no address",
             remedy="Use loopback, lan, or an address of this machine such as 192.0.2.2.",
         ) from None

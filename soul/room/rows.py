@@ -37,6 +37,8 @@ _LABEL_COLUMNS = 8
 _NAME_COLUMNS = 32
 _LEAST_COLUMNS = 16
 _QUIET_CHARS = 2_000
+DRAWN_CHARS = 4_000
+"""How much of one message is shown; the record has all of it."""
 _RECORDED = {
     "join": "joined",
     "leave": "left",
@@ -109,7 +111,10 @@ def entry_row(entry: LogEntry, at: datetime) -> Row | None:
 def said(name: str, content: str, at: datetime) -> Row:
     """Words in the room."""
     who = fit(one_line(name), _NAME_COLUMNS)
-    return Row(at, "said", strip_control(content).strip("\n"), who, mark=symbol(name), style=f"fg:{colour(name)}")
+    words = strip_control(content[:DRAWN_CHARS]).strip("\n")
+    if len(content) > DRAWN_CHARS:
+        words += f" … more was said: {len(content) - DRAWN_CHARS:,} characters"
+    return Row(at, "said", words, who, mark=symbol(name), style=f"fg:{colour(name)}")
 
 
 def note(level: NoteLevel, message: str, detail: str, at: datetime) -> Row:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import lru_cache
 
 import regex
 from wcwidth import wcswidth, wcwidth
+
+from common.text.graphemes import CLUSTER
 
 TAB = "    "
 _ELLIPSIS = "…"
@@ -31,13 +34,15 @@ _UNSEEN = regex.compile(
 )
 _BREAK = regex.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
 _PILE = regex.compile(r"(\p{M}{6})\p{M}+")
-_CLUSTER = regex.compile(r"\X")
+# NOTE(self): where a flag begins depends on all of its kind before it, so a long run of them would cost its square.
+_FLAGS = regex.compile("([\U0001f1e6-\U0001f1ff]{64})[\U0001f1e6-\U0001f1ff]+")
 
 
 def strip_control(text: str) -> str:
     """`text` without what a terminal would obey or hide; line breaks and tabs stay."""
     text = _OBEYED.sub("", _BREAK.sub("\n", text))
-    return _PILE.sub(r"\1", _UNSEEN.sub(lambda match: match["seen"] or "", text))
+    text = _UNSEEN.sub(lambda match: match["seen"] or "", text)
+    return _FLAGS.sub(r"\1", _PILE.sub(r"\1", text))
 
 
 def one_line(text: str) -> str:
@@ -45,6 +50,7 @@ def one_line(text: str) -> str:
     return " ".join(strip_control(text).split())
 
 
+@lru_cache(maxsize=8_192)
 def cells(cluster: str) -> int:
     """The columns that one sign takes; rather too many where terminals disagree."""
     if cluster == "\t":
@@ -54,12 +60,12 @@ def cells(cluster: str) -> int:
 
 def width(text: str) -> int:
     """The columns that a line takes."""
-    return sum(cells(cluster) for cluster in _CLUSTER.findall(text))
+    return sum(cells(cluster) for cluster in CLUSTER.findall(text))
 
 
 def clusters(text: str) -> Iterator[tuple[int, str]]:
     """What people see as one sign each, with its place."""
-    return ((match.start(), match.group()) for match in _CLUSTER.finditer(text))
+    return ((match.start(), match.group()) for match in CLUSTER.finditer(text))
 
 
 def fit(text: str, columns: int) -> str:

@@ -17,13 +17,14 @@ from modules.control import Control
 from modules.database import Database
 from modules.home import Home
 from modules.journal import why
+from modules.outbox.approval import held
 from modules.outbox.outbox import Outbox
 from modules.owner import OwnerTalk
 from modules.scheduler.scheduler import Scheduler
 from modules.self_keeper.history import History
 from soul.commands.pause import resume, resumed_lines
 from soul.commands.status import look, status_lines
-from soul.drafts import numbered_lines
+from soul.drafts import numbered_lines, with_answered
 from soul.terminal.commands import Command, Commands
 
 _VERSIONS_SHOWN = 5
@@ -81,7 +82,8 @@ class OwnerCommands:
         )
 
     async def status(self, _: str) -> Sequence[str]:
-        return status_lines(self._settings.agent_name, await asyncio.to_thread(look, self._home))
+        status = await asyncio.to_thread(look, self._home)
+        return status_lines(self._settings.agent_name, status, self._settings.soul_timezone)
 
     async def budget(self, _: str) -> Sequence[str]:
         settings, now = self._settings, self._clock.now()
@@ -90,8 +92,8 @@ class OwnerCommands:
         return budget_lines(report)
 
     async def drafts(self, _: str) -> Sequence[str]:
-        waiting = await self._outbox.held()
-        self._shown = [intent.id for intent in waiting]
+        waiting = await self._database.run(lambda connection: with_answered(connection, held(connection)))
+        self._shown = [draft.intent.id for draft in waiting]
         return numbered_lines(waiting, self._clock.now(), self._settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
@@ -109,9 +111,11 @@ class OwnerCommands:
         return []
 
     async def resume(self, _: str) -> Sequence[str]:
+        before = Control(self._home.memory).standing()
         standing = resume(self._home)
         await self._scheduler.run_guarded("control")
-        return [] if standing.may_act else resumed_lines(standing)
+        # NOTE(self): the end of a pause is told by the loop that watches for it.
+        return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
 
     async def why(self, rest: str) -> Sequence[str]:
         return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
-import unicodedata
 from collections.abc import AsyncIterator, Iterable
 from io import TextIOWrapper
 from typing import TextIO
@@ -15,21 +15,24 @@ from rich.text import Text
 
 from common.clock import Clock, local
 from modules.console import LineKind
+from soul.terminal.output import printable, visible
 
-_LOOK: dict[LineKind, tuple[str, str, str]] = {
-    "info": ("○", "info", ""),
+LOOKS: dict[LineKind, tuple[str, str, str]] = {
+    "info": ("○", "note", ""),
     "done": ("✓", "done", "green"),
-    "warn": ("◆", "warn", "yellow"),
+    "warn": ("◆", "warning", "yellow"),
     "error": ("✗", "error", "red"),
-    "act": ("▸", "act", "cyan"),
-    "think": ("•", "think", "magenta"),
-    "mem": ("★", "mem", "blue"),
-    "sys": ("■", "sys", "bright_black"),
-    "refl": ("◆", "refl", "magenta"),
-    "mind": ("○", "mind", "magenta"),
-    "queue": ("\u203a", "queue", "cyan"),
+    "act": ("▸", "acts", "cyan"),
+    "think": ("•", "thinks", "magenta"),
+    "mem": ("★", "memory", "blue"),
+    "sys": ("■", "state", "bright_black"),
+    "refl": ("◆", "self", "magenta"),
+    "mind": ("○", "thinks", "magenta"),
+    "queue": ("\u203a", "queued", "cyan"),
     "social": ("♥", "social", "bright_red"),
 }
+
+_ROOM = re.compile(r"^\[space\] ")
 
 
 class PlainConsole:
@@ -38,20 +41,20 @@ class PlainConsole:
     def __init__(self, clock: Clock, *, timezone: str = "", file: TextIO | None = None) -> None:
         self._clock = clock
         self._timezone = timezone
-        self._out = RichConsole(file=file or sys.stdout, highlight=False, soft_wrap=True, markup=False)
+        self._out = RichConsole(file=file, highlight=False, soft_wrap=True, markup=False)
 
     def line(self, kind: LineKind, message: str, detail: str = "") -> None:
-        icon, label, style = _LOOK[kind]
+        icon, label, style = LOOKS[kind]
         text = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
-        text.append(f"{icon} {label:<6} ", style=style)
-        text.append(printable(message))
+        text.append(f"{icon} {label:<7} ", style=style)
+        text.append(printable(_ROOM.sub("Room: ", message)))
         if detail:
             text.append(f"  {printable(detail)}", style="dim")
         self._print(text)
 
     def say(self, name: str, text: str) -> None:
         """An answer to the owner."""
-        self._print(Text(f"\n{name}: {printable(text)}\n", style="bold"))
+        self._print(Text(f"\n{printable(name)}: {printable(text)}\n", style="bold"))
 
     def show(self, lines: Iterable[str]) -> None:
         """Lines as they are, for example a list."""
@@ -64,18 +67,6 @@ class PlainConsole:
         except (BrokenPipeError, ValueError, OSError):
             # NOTE(self): the reader of our output went away; the journal has every line, and the SOUL lives on.
             self._out = RichConsole(quiet=True)
-
-
-def printable(text: str) -> str:
-    """`text` on one line, without characters that could move the cursor or hide something."""
-    return visible(" ".join(text.split()))
-
-
-def visible(line: str) -> str:
-    """`line` without those characters, its spaces as they are."""
-    return "".join(
-        char for char in line if unicodedata.category(char) not in {"Cc", "Cf", "Co", "Cs"} or char == "\u200d"
-    )
 
 
 async def typed_lines() -> AsyncIterator[str]:

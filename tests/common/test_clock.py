@@ -59,6 +59,32 @@ async def test_a_cancelled_sleeper_does_not_disturb_the_others() -> None:
     assert not stays.cancelled()
 
 
+@pytest.mark.parametrize(("passes_s", "ends"), [(4.9, False), (5.1, True)])
+async def test_a_deadline_passes_with_the_fake_clock(passes_s: float, ends: bool) -> None:  # noqa: FBT001
+    clock = FakeClock()
+
+    async def waiting() -> None:
+        async with clock.timeout(5):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(waiting())
+    await clock.advance(passes_s)
+    assert task.done() is ends
+    await clock.advance(1)
+    with pytest.raises(TimeoutError):
+        await task
+
+
+async def test_a_body_that_ends_in_time_is_not_disturbed_by_its_deadline() -> None:
+    clock = FakeClock()
+    async with clock.timeout(5):
+        await clock.sleep(0)
+    await clock.advance(10)
+    with pytest.raises(TimeoutError):
+        async with SystemClock().timeout(0.001):
+            await asyncio.Event().wait()
+
+
 async def test_sleeping_for_nothing_only_yields() -> None:
     clock = FakeClock()
     before = clock.monotonic()

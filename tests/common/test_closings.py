@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.closings import content_words, is_emoji_only, is_low_value_closing, without_handles
+from common.text.closings import content_words, ends_talk, is_emoji_only, is_low_value_closing, without_handles
+from tests.cpu_time import cpu_s
 
 STARTERS = [
     "thanks",
@@ -194,7 +193,40 @@ def test_any_text_is_judged_and_a_question_never_condemned(text: str) -> None:
 
 @pytest.mark.parametrize("hostile", ["@a.-" * 800, "tag the " * 400, "wait for the " * 250, "- " * 1500, "1" * 3000])
 def test_hostile_text_is_judged_quickly(hostile: str) -> None:
-    started = time.perf_counter()
-    is_low_value_closing(hostile)
-    content_words(hostile)
-    assert time.perf_counter() - started < 0.5
+    assert cpu_s(lambda: (is_low_value_closing(hostile), content_words(hostile))) < 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thanks, that is enough for today",
+        "Thank you all, that\u2019s all.",
+        "That's enough, thanks",
+        "good night everyone",
+        "let's call it a day",
+        "see you tomorrow!",
+        "ok, stop here",
+        "bye",
+        "That's all for today, thanks everybody",
+    ],
+)
+def test_words_that_end_a_talk(text: str) -> None:
+    assert ends_talk(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "is that enough for today?",
+        "That's enough sugar for the cake",
+        "That is all well and good, but the pump leaks since Tuesday",
+        "That's all for today, please open an issue about the clock",
+        "enough for now, but tell me about the weir",
+        "I have had enough of these tin roofs for now and then",
+        "What a good night sleep does for an owl is told by the vicar",
+        "thanks",
+        "",
+    ],
+)
+def test_words_that_leave_a_talk_open(text: str) -> None:
+    assert not ends_talk(text)

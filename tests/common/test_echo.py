@@ -25,6 +25,7 @@ from common.text.measures import (
     tfidf_vector,
 )
 from common.text.stems import tokenize_with_stemming
+from tests.exploration import examples
 
 BACKUPS = "Nightly backups should verify checksums before rotating archives"
 REVIEWS = "Design reviews feel rushed lately"
@@ -148,7 +149,7 @@ def test_novelty_takes_stems_or_texts_and_counts_repeats() -> None:
 
 
 @given(STEMS, STEMS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_common_subsequence_is_that_of_the_textbook(first: list[str], second: list[str]) -> None:
     rows = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for i, one in enumerate(first):
@@ -179,7 +180,8 @@ def plainly(message: str, peers: Sequence[str], pool: Sequence[str], near: float
         score = 0.4 * dice + 0.6 * cosine
         if score > best:
             best, nearest = score, peer
-        if score >= near and not short:
+        replaced = stems[-1] not in other and other[-1] not in stems
+        if score >= (max(near, 0.70) if short else near) and not (short and (novelty < new or replaced)):
             strategy = f"ensemble(lcs={dice:.2f},tfidf={cosine:.2f})"
             return EnsembleEchoResult(True, score, novelty, peer, strategy)  # noqa: FBT003
     if short and novelty < new and best >= 0.35:
@@ -188,7 +190,7 @@ def plainly(message: str, peers: Sequence[str], pool: Sequence[str], near: float
 
 
 @given(MESSAGE, ROOM, st.integers(0, 6), st.sampled_from([0.371, 0.523, 0.801]), st.sampled_from([0.0, 0.15, 0.25]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_fast_way_finds_what_the_plain_definition_finds(
     message: str, room: list[str], last: int, near: float, new: float
 ) -> None:
@@ -207,7 +209,7 @@ def test_the_fast_way_finds_what_the_plain_definition_finds(
 
 
 @given(st.lists(MESSAGE, min_size=6, max_size=14), st.integers(1, 5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_room_that_moves_on_is_compared_as_one_that_is_read_anew(messages: list[str], size: int) -> None:
     for end in range(size, len(messages)):
         room = messages[end - size : end]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.graphemes import CLUSTER, fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"
@@ -85,3 +88,15 @@ def test_whatever_is_said_fits_or_is_refused(text: str, limit: int, with_url: bo
 )
 def test_leading_sentences_are_whole_and_fit(text: str, limit: int, expected: str) -> None:
     assert leading_sentences(text, limit) == expected
+
+
+@given(st.text(alphabet=st.sampled_from("ab \r\n\u0301\u200d\ufe0f\u0903\u0600\u1100\u1161🇩🇪😀👩👧🏽नम्"), max_size=40))
+def test_a_character_is_what_unicode_says(text: str) -> None:
+    assert CLUSTER.findall(text) == regex.findall(r"\X", text)
+
+
+@pytest.mark.parametrize("sign", ["🇩", "👩\u200d", "e\u0301", "\u0301", "\u200d", "\u0600", "\u1100", "क्"])
+def test_a_long_row_of_one_sign_is_counted_in_one_pass(sign: str) -> None:
+    start = time.process_time()
+    grapheme_len(sign * 50_000)
+    assert time.process_time() - start < 2

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.text.host_intent import IntentResult, classify_host_intent_structural
+from tests.exploration import examples
 
 ACTION, TALK, FOLLOW = "action_request", "discussion", "follow_up"
 REQUESTS = """
@@ -197,7 +198,7 @@ def test_while_something_is_to_be_done_giving_means_giving_that() -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_text_gets_an_intent(text: str) -> None:
     result = classify_host_intent_structural(text)
     assert result.intent in {ACTION, TALK, FOLLOW}
@@ -209,7 +210,7 @@ def test_any_text_gets_an_intent(text: str) -> None:
     st.sampled_from(["@marvin ", "Rebecca, ", "Hey, ", "ok ", "Everyone, ", "hey @sh-marvin, ", "  "]),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_calling_somebody_changes_nothing(message: str, called: str, shouted: bool) -> None:  # noqa: FBT001
     addressed = called + (message.upper() if shouted else message)
     assert check(addressed) == check(message)

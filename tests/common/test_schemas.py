@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from common.schemas import Commitment, ExtractedCommitment, validate_commitments
+from common.schemas import Commitment, ExtractedCommitment, parse_space_decision, validate_commitments
+from local_tools.space_tool import DecisionInput
 
 ISSUE = {"type": "create_issue", "title": "Clock stops"}
 
@@ -88,3 +89,16 @@ def test_a_repository_that_cannot_be_told_drops_the_commitment_and_says_why(give
 def test_a_promise_without_parameters_is_a_promise() -> None:
     found = {"description": "File it", "type": "create_issue", "params": None, "confidence": "high"}
     assert ExtractedCommitment.model_validate(found).params == {}
+
+
+@pytest.mark.parametrize("absent", [{}, {"reason": None}, {"reason": None, "message": None, "commitments": None}])
+def test_a_decision_without_a_reason_is_a_decision(absent: dict[str, None]) -> None:
+    parsed = parse_space_decision({"shouldSpeak": True, **absent})
+    assert parsed.data is not None
+    assert (parsed.data.should_speak, parsed.data.reason) == (True, "")
+
+
+def test_a_reason_is_asked_for_and_is_text() -> None:
+    assert DecisionInput.model_json_schema()["required"] == ["shouldSpeak", "reason"]
+    assert parse_space_decision({"shouldSpeak": True, "reason": 7}).error.startswith("reason: ")
+    assert parse_space_decision({"shouldSpeak": None, "reason": None}).error.startswith("shouldSpeak: ")

@@ -65,7 +65,7 @@ def test_all_that_is_missing_is_named_at_once_with_the_way_to_begin(tmp_path: Pa
     with pytest.raises(ConfigError) as caught:
         load_settings(tmp_path)
     assert all(f"{name} is missing" in str(caught.value) for name in REQUIRED)
-    assert f"there is no {tmp_path / '.env'}" in str(caught.value)
+    assert f"There is no SOUL here: {tmp_path / '.env'} does not exist" in str(caught.value)
     assert f"soul init --home {tmp_path}" in caught.value.remedy
 
 

@@ -22,6 +22,7 @@ from common.state import (
     stamp_version,
 )
 from common.version import __version__
+from tests.exploration import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -44,7 +45,7 @@ def test_only_exactly_this_version_counts_as_the_same(data: dict[str, Any], same
     assert check_version(data) is same
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(state=st.dictionaries(st.text().filter(lambda key: key != "_memoryVersion"), JSON, max_size=4))
 def test_what_was_saved_is_what_is_loaded(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
     path = tmp_path_factory.mktemp("state") / "state.json"

@@ -13,6 +13,7 @@ from common.text.stems import (
     tokenize_for_comparison,
     tokenize_with_stemming,
 )
+from tests.exploration import examples
 
 GOLDEN = """
     creating:creat created:creat create:creat creation:crea hopping:hop stopped:stop rolling:roll passes:pass
@@ -30,7 +31,7 @@ def test_a_word_has_the_stem_that_every_member_gives_it(pair: str) -> None:
 
 
 @given(st.text("abcdefgilmnorstuvy", max_size=14))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_stem_is_a_beginning_of_its_word(word: str) -> None:
     stem = simple_stem(word)
     assert word.startswith(stem) or (stem.endswith("i") and word.startswith(stem[:-1]))
@@ -114,7 +115,7 @@ def test_plain_words_are_all_words_but_those_who_are_spoken_to() -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_nothing_empty_short_or_common_is_compared(text: str) -> None:
     for word in tokenize_for_comparison(text):
         assert len(word) > 1
@@ -123,7 +124,7 @@ def test_nothing_empty_short_or_common_is_compared(text: str) -> None:
 
 
 @given(st.text([*map(chr, range(32, 46)), *map(chr, range(48, 64)), *map(chr, range(65, 127)), *"\t\n"], max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_plain_ascii_gives_what_the_shared_rule_says(text: str) -> None:
     kept = "".join(char for char in text.lower() if char.isalnum() or char.isspace() or char == "_")
     assert tokenize_for_comparison(text) == [word for word in kept.split() if len(word) > 1 and word not in STOPWORDS]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.text.utf16 import base36, hash31, u16_len, u16_slice
+from tests.exploration import examples
 
 PALETTE = "\U0001f3a8"
 ANY_TEXT = st.text(st.characters(), max_size=40)
@@ -44,7 +45,7 @@ def test_a_hash_is_written_with_its_sign_in_base_36() -> None:
 
 
 @given(ANY_TEXT, st.integers(0, 90))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_slice_is_never_longer_than_asked_and_can_always_be_encoded(text: str, units: int) -> None:
     cut = u16_slice(text, units)
     assert u16_len(cut) == min(units, u16_len(text))
@@ -53,6 +54,6 @@ def test_a_slice_is_never_longer_than_asked_and_can_always_be_encoded(text: str,
 
 
 @given(st.integers(-(10**12), 10**12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_base_36_is_read_back_by_the_language_itself(number: int) -> None:
     assert int(base36(number), 36) == number

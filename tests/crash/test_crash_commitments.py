@@ -16,7 +16,6 @@ import pytest
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import HOST
-from common.clock import SystemClock
 from modules.commitments.queue import FILE
 from modules.commitments.types import Wanted
 from tests.children import child_of
@@ -76,7 +75,7 @@ async def test_a_process_killed_at_random_keeps_every_promise_once_and_tells_it_
 ) -> None:
     rng, kills, lives = random.Random(SEED), Counter[str](), 0
     async with AsyncExitStack() as stack:
-        network, faults = GitHubNetwork(clock=SystemClock()), Faults(rng)
+        network, faults = GitHubNetwork(clock=FastClock()), Faults(rng)
         token = network.create_account(LOGIN).token
         repo = network.create_repo(network.create_account("acme"), "site")
         watch = Watch(github_app(network, faults=faults))

@@ -17,6 +17,7 @@ from adapters.space.types import Claimed, IdentitySummary
 from common.clock import SystemClock
 from common.result import ApiResult, Ok
 from tests.interop.peers import HERE, Peer, node
+from tests.patience import HANG_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(90)]
 
@@ -59,7 +60,7 @@ async def our_member(url: str, name: str = "maren") -> AsyncIterator[SpaceClient
         await running
 
 
-async def until(holds: Callable[[], bool], seconds: float = 15) -> None:
+async def until(holds: Callable[[], bool], seconds: float = HANG_S) -> None:
     for _ in range(round(seconds / 0.02)):
         if holds():
             return
@@ -80,11 +81,11 @@ async def test_a_javascript_member_joins_our_room_and_its_join_comes_back_byte_b
         assert join == (
             '{"type":"join","name":"sh-marvin","id":"m1","version":"10.1.0","capabilities":["social","github"]}'
         )
-        await marvin.next("frame", type_="presence")
+        present = await marvin.frame("presence")
+        assert [agent["name"] for agent in present["agents"]] == ["sh-marvin"]
+        assert set(present) == {"type", "agents"}
         history = await marvin.frame("history_response")
         assert [entry["type"] for entry in history["entries"]] == ["join"]
-        again = await marvin.frame("presence")
-        assert [agent["name"] for agent in again["agents"]] == ["sh-marvin"]
 
 
 async def test_a_javascript_member_and_ours_talk_claim_and_end_in_our_room() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.atproto.types import Actor, Notification, StrongRef
-from local_tools.bluesky import repeats
+from modules.bluesky.reply_check import repeats
 from modules.bluesky.types import ThreadTurn
 from modules.llm_gateway.types import ToolCall
 from modules.tools.types import Provenance, ToolResult, Turn
@@ -131,6 +131,22 @@ async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
         assert read(await use(life, "bluesky_get_follows", actor="rowan.test")) == []
 
 
+async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_twice(world: World) -> None:
+    kit, rowan = world.account("kit"), world.account("rowan")
+    async with awake(world.make_home("rowan")) as life:
+        for _ in range(2):
+            followed = json.loads((await use(life, "bluesky_follow", did=kit)).content)
+            await life.send()
+            again = await use(life, "bluesky_follow", did=kit)
+            assert again.is_error
+            assert "Already done: follow" in again.content
+            assert [item.at.uri for item in world.network.index.follows.to(kit)] == [followed["uri"]]
+            await use(life, "bluesky_unfollow", follow_uri=followed["uri"])
+            assert (await use(life, "bluesky_follow", did=kit)).is_error, "the unfollow has not left yet"
+            await life.send()
+            assert not world.network.index.follows.between(rowan, kit)
+
+
 async def test_only_own_records_can_be_deleted(world: World) -> None:
     async with awake(world.make_home("rowan")) as life:
         theirs = f"at://{world.account('kit')}/app.bsky.graph.follow/3jt5tsfznls2r"
@@ -201,6 +217,8 @@ async def test_every_tool_has_a_description_and_its_own_name(world: World) -> No
         ("Which roof is louder?", "@rowan.test which roof is louder? Tell me.", True),
         ("WHICH ROOF IS LOUDER", "which roof is louder?", True),
         ("Tin is louder.", "which roof is louder?", False),
+        ("Tin.", "tin or slate?", False),
+        ("the roof is", "of the roof island", False),
         ("", "anything", False),
         ("!!", "anything", False),
     ],

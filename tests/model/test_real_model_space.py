@@ -33,7 +33,7 @@ def mind(real_model: str) -> dict[str, str]:
         "AI_GATEWAY_BASE_URL": real_model,
         "AI_GATEWAY_MODEL": MODEL,
         "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "LLM_CALL_TIMEOUT_S": "300",
+        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
         "BUDGET_TOKENS_PER_DAY": "10000000",
     }
 

@@ -21,6 +21,7 @@ from modules.boot_context import (
 )
 from modules.boot_filter import left_out
 from modules.boot_state import BootState, LastSession, Line, OlderSession, Protocol, Task, Teammate, Work
+from tests.exploration import examples
 
 HEADINGS = ("Who I Am", "Active Work", "How We Work", "Last Session", "History")
 GIT = Protocol("Git flow", "Branch from main, one reviewer, squash on merge.")
@@ -211,7 +212,7 @@ RATIOS = st.sampled_from([2.5, 4.0, 6.0])
 MUST = WHO_TOKENS + WORK_TOKENS
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(state=STATES, budget=st.integers(100, 5000), ratio=RATIOS)
 def test_no_section_passes_its_cap_and_the_whole_not_its_budget(state: BootState, budget: int, ratio: float) -> None:
     estimate = by_ratio(ratio)
@@ -224,7 +225,7 @@ def test_no_section_passes_its_cap_and_the_whole_not_its_budget(state: BootState
     assert text == render_boot_context(state, budget, estimate=estimate)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(state=STATES, budget=st.integers(100, 5000), ratio=RATIOS)
 def test_nothing_gives_way_while_something_below_it_still_has_room(state: BootState, budget: int, ratio: float) -> None:
     estimate = by_ratio(ratio)
@@ -235,7 +236,7 @@ def test_nothing_gives_way_while_something_below_it_still_has_room(state: BootSt
     assert {"Who I Am", "Active Work"} <= {name for name, section in tight.items() if section == ample[name]}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(state=STATES)
 def test_the_public_text_does_not_change_with_what_is_private(state: BootState) -> None:
     work = state.work

@@ -19,6 +19,7 @@ from modules.workspace import StoredWorkspace
 from soul.resources import template
 from soul.terminal.commissioning import somebody_listens
 from tests.modules.commissioning_desk import open_desk
+from tests.patience import HANG_S
 
 CHILD = Path(__file__).with_name("commissioning_child.py")
 
@@ -73,7 +74,7 @@ async def test_killed_between_the_mark_and_the_file_the_next_start_puts_it_away_
     done = await asyncio.create_subprocess_exec(
         sys.executable, str(CHILD), str(fresh), env={**os.environ, "PYTHONPATH": str(CHILD.parents[2])}
     )
-    assert await asyncio.wait_for(done.wait(), 20) == -signal.SIGKILL
+    assert await asyncio.wait_for(done.wait(), HANG_S) == -signal.SIGKILL
     assert files(fresh) == [BOOTSTRAP_FILE]
     async with open_desk(fresh) as desk:
         assert not desk.commissioning.due()

@@ -23,6 +23,7 @@ from common.clock import FakeClock
 from common.result import Err, Ok
 from modules.media import MEDIA_MAX_BYTES, Media, Picture, RecentObjects, drawn_anew
 from tests.adapters.storage.storage_house import KINDS, S3, open_kind, serving_s3
+from tests.exploration import examples
 
 SESSION = "bluesky:thread:at://did:plc:abc/app.bsky.feed.post/3k"
 
@@ -130,7 +131,7 @@ SIZES = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60)), max_s
 
 
 @given(SIZES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_is_remembered_never_outgrows_its_room_and_the_newest_is_among_it(
     steps: Sequence[tuple[str, int]],
 ) -> None:
@@ -245,7 +246,7 @@ def test_what_is_no_picture_has_a_reason(data: bytes) -> None:
 
 
 @given(st.sampled_from([image(form=form) for form in ("JPEG", "PNG", "WEBP", "GIF")]), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_damaged_picture_is_drawn_or_refused_and_nothing_else(whole: bytes, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(whole) - 1))
     damaged = whole[:place] + data.draw(st.binary(max_size=8)) + whole[place + data.draw(st.integers(0, 8)) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from modules.memory.export import Snapshots
 from modules.memory.profiles import Profiles
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import NewMemory
-from modules.recovery import KEPT, Recovery
+from modules.recovery import FORGOTTEN, KEPT, Recovery
 from modules.schema import MIGRATIONS
 from tests.acquaintance import introduce
 
@@ -324,6 +325,57 @@ async def test_what_an_owner_forgot_on_purpose_does_not_come_back(tmp_path: Path
         await before.recovery.write()
     for path in Home.at(tmp_path).memory.iterdir():
         path.unlink()
+    (Home.at(tmp_path).memory / FORGOTTEN).touch()
+    for _ in range(2):
+        async with life(tmp_path) as after:
+            assert await after.known() == []
+            assert after.told == []
+
+
+@pytest.mark.parametrize("left", ["missing", "empty"])
+async def test_a_database_that_is_gone_is_brought_back_from_the_snapshot(tmp_path: Path, left: str) -> None:
+    async with life(tmp_path) as before:
+        for number in range(50):
+            await before.remember(f"subject {number}")
+        await before.recovery.write()
+    path = Home.at(tmp_path).database
+    path.unlink()
+    if left == "empty":
+        path.touch()
     async with life(tmp_path) as after:
-        assert await after.known() == []
-        assert after.told == []
+        assert len(await after.known()) == 50
+        assert after.told == ["done: From the snapshot of 2026-01-05 came back: 50 memories, 0 fields"]
+
+
+async def test_a_snapshot_never_takes_the_place_of_a_much_larger_one(tmp_path: Path) -> None:
+    """Not on its own day, and not by its age; and what is brought back is the sum of both."""
+    async with life(tmp_path) as before:
+        for number in range(50):
+            await before.remember(f"subject {number}", hashlib.sha512(bytes([number])).hexdigest())
+        await before.recovery.write()
+    path = tmp_path / "store" / FOLDER / "memories-2026-01-05.jsonl.gz"
+    whole = path.read_bytes()
+    Home.at(tmp_path).database.unlink()
+    (Home.at(tmp_path).memory / FORGOTTEN).touch()
+    async with life(tmp_path) as now:
+        await now.remember("tin")
+        assert await now.recovery.write()
+        await now.remember("zinc")
+        assert await now.recovery.write()
+        assert await now.keys() == ["memories-2026-01-05.1.jsonl.gz", "memories-2026-01-05.jsonl.gz"]
+        for day in range(KEPT + 3):
+            await now.clock.advance(DAY_S)
+            await now.remember(f"day {day}")
+            await now.recovery.write_daily()
+        assert len(await now.keys()) == KEPT + 1
+    assert path.read_bytes() == whole
+    Home.at(tmp_path).database.unlink()
+    async with life(tmp_path, day=30) as after:
+        assert len(await after.known()) == 50 + 2 + KEPT + 3
+
+
+async def test_a_new_home_says_nothing_about_snapshots(tmp_path: Path) -> None:
+    async with life(tmp_path) as now:
+        assert now.told == []
+        await now.remember("slate")
+        assert await now.recovery.write()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -263,3 +264,10 @@ async def test_at_home_a_file_that_identity_names_in_the_workspace_is_not_who_it
     lay(at_home.home.workspace / "SOUL.md", b"Mallory")
     assert await at_home.workspace.read("SOUL.md") is None
     assert await at_home.workspace.names() == ()
+
+
+async def test_a_pipe_in_the_workspace_is_left_out_and_not_waited_for(at_home: Desk) -> None:
+    at_home.home.workspace.mkdir(exist_ok=True)
+    os.mkfifo(at_home.home.workspace / "GOALS.md")
+    assert await at_home.workspace.read("GOALS.md") is None
+    assert at_home.warnings == ["GOALS.md cannot be read: it is not a regular file; it is left out"]

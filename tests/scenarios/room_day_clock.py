@@ -19,6 +19,7 @@ import functools
 import os
 import selectors
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -83,6 +84,9 @@ class DayClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))
+
+    def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        return asyncio.timeout(seconds)
 
     async def until(self, seconds: float) -> None:
         """Wait for a moment of the day, in seconds since it began."""

@@ -32,6 +32,7 @@ from modules.space.life import CONFIG
 from soul.app import App, open_soul
 from soul.space import look_when_spoken_to
 from tests.living import Think, World, call, settings_of
+from tests.patience import HANG_S
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -243,13 +244,15 @@ class Society:
         """Let that much of the society's time go by."""
         await self.clock.sleep(seconds)
 
-    async def until(self, true: Callable[[], bool], within_s: float = 90, why: str = "") -> float:
+    async def until(self, true: Callable[[], bool], why: str = "", *, within_s: float = HANG_S) -> float:
         """Wait for what must come; how long it took, in the society's seconds."""
         began = self.clock.monotonic()
-        while not true():
-            if self.clock.monotonic() - began > within_s:
-                raise AssertionError(f"it did not come: {why}\n" + "\n".join(self.said()))
-            await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(within_s):
+                while not true():  # noqa: ASYNC110 - the SOULs tell nobody what is waited for
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            raise AssertionError(f"it did not come: {why}\n" + "\n".join(self.said())) from None
         return self.clock.monotonic() - began
 
     def make_home(self, name: str, *, github: bool = True, **more: str) -> Home:

@@ -245,7 +245,7 @@ async def test_the_owner_speaks_in_the_terminal_and_gets_a_thing_done(world: Wor
 
 async def test_words_given_back_are_not_an_answer(world: World) -> None:
     def think(request: ChatRequest) -> Thought:
-        parrot = "repeated their words" not in request.messages[-1].text
+        parrot = "repeats their words" not in request.messages[-1].text
         return call("bluesky_reply", text="Which roof is louder in the rain?" if parrot else "Tin, by far.")
 
     world.mind.answer = think
@@ -278,8 +278,8 @@ async def test_an_outage_in_the_middle_of_a_life_delays_a_reply_and_neither_lose
 
 
 async def test_everybody_who_asks_in_a_thread_is_met_with_a_reply_or_a_like(world: World) -> None:
-    count = itertools.count(1)
-    world.mind.answer = lambda _: call("bluesky_reply", text=f"Answer number {next(count)}, and a roof.")
+    answers = itertools.cycle(["Copper hums.", "Thatch sleeps through it.", "Glass, to see what falls."])
+    world.mind.answer = lambda _: call("bluesky_reply", text=next(answers))
     home = world.make_home("rowan")
     root, _ = world.network.post_as(world.account("rowan"), "Tin sings, slate listens.")
     asked = [

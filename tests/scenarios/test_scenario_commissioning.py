@@ -11,6 +11,7 @@ from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.home import Home
 from soul.resources import template
 from tests.living import World, awake, call
+from tests.patience import HANG_S
 from tests.program import started, until
 from town.mind.types import ChatRequest, Thought
 
@@ -149,5 +150,5 @@ async def test_at_the_terminal_the_first_words_are_the_souls(world: World, home:
             assert answer in await until(process, "rowan: ")
         process.stdin.write(b"exit\n")
         await process.stdin.drain()
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     assert files(home) == [BOOTSTRAP_DONE]

@@ -18,6 +18,7 @@ from modules.outbox import approval
 from modules.safe_start import note_start
 from soul.commands.doctor import examine
 from tests.living import Life, World, awake, replying
+from tests.patience import HANG_S
 from town.atproto.faults import Fault
 from town.mind.types import ChatRequest, Thought
 
@@ -95,7 +96,7 @@ async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: Wo
         await rounds(life)
         assert (world.texts("rowan"), world.mind.asked) == ([], [])
         world.network.delete(owner, COLLECTION, EVERY_SOUL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while not life.app.rails.control.standing().may_act:
                 await rounds(life, 1)
         await rounds(life, 1)
@@ -162,6 +163,21 @@ async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_el
         await rounds(life)
         assert len(world.mind.asked) == 1
     assert len(world.texts("rowan")) == int(yes)
+
+
+async def test_a_reply_that_was_ready_before_drafts_were_set_waits_for_the_yes_and_then_leaves(world: World) -> None:
+    home = world.make_home("rowan")
+    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+    async with awake(home) as life:
+        await life.app.scheduler.run_guarded("awareness")
+        assert (await life.app.rails.outbox.counts())["pending"] == 1
+    async with awake(world.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        await rounds(life)
+        (held,) = await life.app.rails.outbox.held()
+        assert world.texts("rowan") == []
+        await life.app.rails.outbox.approve(held.id)
+        await life.send()
+    assert len(world.texts("rowan")) == 1
 
 
 async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(world: World) -> None:
@@ -233,6 +249,7 @@ def _spend_96_percent(connection: sqlite3.Connection) -> None:
     now = SystemClock().now()
     day = f"{local(now):%Y-%m-%d}"
     connection.execute(
-        "INSERT INTO model_calls VALUES ('earlier', ?, ?, 'test', 'owner', 'test-mind', 'settled', 950000, 10000, 0)",
+        "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+        " cost_micro_usd) VALUES ('earlier', ?, ?, 'test', 'owner', 'test-mind', 'settled', 950000, 10000, 0)",
         (day, iso(now)),
     )

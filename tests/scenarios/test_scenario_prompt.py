@@ -13,6 +13,7 @@ from common.files import write_atomic
 from modules.home import Home
 from modules.memory.types import NewMemory
 from modules.outbox.types import Draft
+from modules.prompt.placing import RULE
 from modules.prompt.types import Audience
 from modules.sessions.types import OWNER_SESSION
 from soul.commands.prompt import run_prompt
@@ -24,8 +25,11 @@ QUESTION = "What do you know of the weir?"
 SKILL = "---\nname: {name}\ndescription: How to {name}.\n---\n\nSlowly.\n"
 
 
-def system(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages if message.role == "system")
+def told(request: ChatRequest) -> str:
+    """The whole prompt: the system message, and in a talk what stands before the words that are answered."""
+    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    changing, _, _ = request.messages[-1].text.rpartition(f"\n\n{RULE}\n")
+    return f"{system}\n\n{RULE}{changing}" if changing else system
 
 
 def timeless(text: str) -> str:
@@ -97,7 +101,7 @@ async def test_what_is_shown_is_what_the_first_turn_is_sent_and_nothing_is_chang
             world.mind.answer = replying("Water, mostly. What do you know of it?")
             world.network.post_as(world.account("kit"), f"@rowan.test {QUESTION}")
             await life.look()
-    assert timeless(text) == timeless(system(world.mind.asked[-1]))
+    assert timeless(text) == timeless(told(world.mind.asked[-1]))
     assert "The weir was built in 1904" in text
     assert ("The weir is low" in text) is (audience == "bluesky")
     for own in ("- knots: How to knots.", "- tea: How to tea.", "The boat is called Wren.", "The key hangs", "Ana"):
@@ -116,7 +120,7 @@ async def test_the_first_talk_is_shown_as_long_as_it_is_due(world: World, capsys
     async with awake(home) as life:
         await life.app.owner.open()
     assert "Ask me why I repair clocks." in text
-    assert timeless(text) == timeless(system(world.mind.asked[-1]))
+    assert timeless(text) == timeless(told(world.mind.asked[-1]))
     async with awake(home) as life:
         await life.app.rails.knowledge.commissioning.complete({"role": "keeps time"}, {"name": "Ana"})
     write_atomic(home.workspace / "BOOTSTRAP.md", "Ask me again.\n")
@@ -161,13 +165,26 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         world.mind.answer = lambda _: Thought(text="One draft waits.")
         await life.app.owner.answer("What waits?")
         line = f"- Waits for your owner's yes: post {submitted.intent.id[:6]} (all that becomes public waits"
-        assert line in system(world.mind.asked[-1])
-        assert "canary-heron" not in system(world.mind.asked[-1])
+        assert line in told(world.mind.asked[-1])
+        assert "canary-heron" not in told(world.mind.asked[-1])
         world.mind.answer = replying("Tin. Which would you pick?")
         world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
         await life.look()
-        assert "Waits for your owner's yes" not in system(world.mind.asked[-1])
+        assert "Waits for your owner's yes" not in told(world.mind.asked[-1])
         for draft in await life.app.rails.outbox.held():
             await life.app.rails.outbox.reject(draft.id, "no")
         await life.app.owner.answer("And now?")
         assert "Waits for your owner's yes" not in "\n".join(each.text for each in world.mind.asked[-1].messages)
+
+
+async def test_the_second_line_of_a_talk_finds_the_system_prompt_and_the_tools_of_the_first_again(
+    world: World,
+) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        await life.app.owner.answer("Are you there?")
+        await life.app.owner.answer("What do you see?")
+    first, second = world.mind.asked[-2:]
+    assert first.messages[0] == second.messages[0]
+    assert first.messages[0].role == "system"
+    assert first.offers == second.offers
+    assert [message.role for message in first.messages] == ["system", "user"]

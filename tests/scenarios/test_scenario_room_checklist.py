@@ -50,7 +50,7 @@ SHOWN: dict[int, tuple[tuple[str, str], ...]] = {
     ),
     4: (
         (WISH, "test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once"),
-        (PROMISE, "test_a_wish_is_an_issue_within_30_seconds_and_a_promise_is_taken_up_within_one"),
+        (PROMISE, "test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting_for_a_timer"),
     ),
     5: (
         (WISH, "test_whatever_the_owners_mind_does_the_host_gets_the_issue"),

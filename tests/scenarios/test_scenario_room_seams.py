@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from adapters.space.types import Identified, Joined, PresenceList, Said
+from adapters.space.types import OWNS_ADDRESSED, Identified, Joined, PresenceList, Said
 from modules.commitments.types import Wanted
 from modules.home import Home
 from modules.memory.types import Query
@@ -28,7 +28,7 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
     async with open_society(world) as society:
         async with society.soul("marvin"), society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
             society.says(WISH)
-            await society.until(lambda: bool(society.done()), 90, "the issue")
+            await society.until(lambda: bool(society.done()), "the issue")
             assert cautious.app.rails.outside.room.is_active
         assert society.said(by="rebecca") == []
         (issue,) = society.issues()
@@ -73,16 +73,16 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: Wo
                 paused.name in room.peers() and room.peers()[paused.name].capabilities == capabilities for room in rooms
             )
 
-        await society.until(lambda: shows(("social", "github", "code")), 30, "all are in")
+        await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "all are in")
         paused.app.rails.control.pause("a test")
-        await society.until(lambda: shows(()), 30, "the pause shows")
+        await society.until(lambda: shows(()), "the pause shows")
         society.says(WISH)
-        await society.until(lambda: bool(society.done()), 90, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         assert society.said(by=paused.name) == []
         (issue,) = society.issues()
         assert issue.author.login != f"{paused.name}-soul"
         paused.app.rails.control.resume()
-        await society.until(lambda: shows(("social", "github", "code")), 30, "the pause is over")
+        await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "the pause is over")
         await society.passes(60)
         assert paused.app.rails.outside.room.joins == 3
         assert len(society.issues()) == 1
@@ -91,7 +91,7 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: Wo
 async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:
     async with open_society(world) as society, society.soul("marvin") as marvin:
         society.says(WISH)
-        await society.until(lambda: bool(society.done()), 90, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         memories = marvin.app.rails.knowledge.keeping.memories
         for _ in range(50):
             found = await memories.search(Query("midnight"), society.clock.now())
@@ -108,7 +108,6 @@ async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(wo
         await keeper.change(f"{text}\n## Current Interests\n- lichen on slate\n", reason="I looked closely", by="owner")
         await society.until(
             lambda: any("lichen on slate" in told.summary.current_interests for told in _identities(society, "marvin")),
-            60,
             "the new identity",
         )
         before = len(_identities(society, "marvin"))
@@ -129,7 +128,7 @@ async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_aga
 
     async with open_society(world) as society, society.soul("marvin", mind):
         society.says("Please open an issue for the clock that stops at midnight.")
-        await society.until(lambda: bool(society.said(by="marvin")), 120, "the question")
+        await society.until(lambda: bool(society.said(by="marvin")), "the question")
         await society.passes(30)
         assert society.said(by="marvin") == ["Where on GitHub should the clock go?"]
         assert len(asks) == 2
@@ -140,12 +139,12 @@ async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(world: Wor
     async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
         talk = marvin.app.space.participation.talk
         society.says(WISH)
-        await society.until(lambda: talk.request.content == WISH, 60, "the wish")
+        await society.until(lambda: talk.request.content == WISH, "the wish")
         society.says("Give me the summary of the clock issue then")
-        await society.until(lambda: any("summary" in entry.content for entry in talk.host_messages if entry.intent), 60)
+        await society.until(lambda: any("summary" in entry.content for entry in talk.host_messages if entry.intent))
         assert [entry.intent for entry in talk.host_messages] == ["action_request", "follow_up"]
         assert talk.request.content == WISH
-        await society.until(lambda: bool(society.done()), 120, "the forced issue")
+        await society.until(lambda: bool(society.done()), "the forced issue")
         assert len(society.issues()) == 1
 
 

@@ -36,7 +36,7 @@ async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next
         await in_the_room(stack, society, *NAMES, pace=LIVELY)
         society.says(OPINION)
         enough = saturation_threshold(len(NAMES), "discussion")
-        await society.until(lambda: len(society.said()) >= enough, 400, "the talk")
+        await society.until(lambda: len(society.said()) >= enough, "the talk")
         first = society.said()
         assert {chat.name for chat in society.host.chats()} == set(NAMES)
         assert len(set(first)) == len(first)
@@ -45,7 +45,7 @@ async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next
         quiet_at = len(society.said())
         society.says("And what do you think about slate, then?")
         await society.until(
-            lambda: {chat.name for chat in society.host.chats()[quiet_at:]} == set(NAMES), 90, "everyone again"
+            lambda: {chat.name for chat in society.host.chats()[quiet_at:]} == set(NAMES), "everyone again"
         )
         for name in NAMES:
             assert any(PEERS[name] in text for text in society.said(by=name))
@@ -56,7 +56,7 @@ async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silen
         society.minds = {name: talkative(name, NAMES) for name in NAMES}
         await in_the_room(stack, society, *NAMES, pace=LIVELY)
         society.says("@rebecca what do you think about roofs made of tin?")
-        await society.until(lambda: {chat.name for chat in society.host.chats()} == set(NAMES), 120, "all three")
+        await society.until(lambda: {chat.name for chat in society.host.chats()} == set(NAMES), "all three")
         first = {name: next(asked.text for asked in society.asked if asked.name == name) for name in NAMES}
         assert "The host speaks to you." in first["rebecca"]
         for name in ("marvin", "peterben"):
@@ -69,7 +69,7 @@ async def test_who_declines_leaves_no_trace_of_typing(world: World) -> None:
         society.default = lambda _: quiet()
         await in_the_room(stack, society, *NAMES[:2])
         society.says(OPINION)
-        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, 60, "both are asked")
+        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, "both are asked")
         await society.passes(10)
         assert society.said() == []
         assert not any(isinstance(event, Typing) for event in society.host.seen)
@@ -82,21 +82,21 @@ async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(w
         (marvin,) = await in_the_room(stack, society, "marvin")
         path = marvin.home.memory / CONFIG
         society.says(OPINION)
-        await society.until(lambda: "Adjusted behavior" in marvin.lines(), 60, "the pace")
+        await society.until(lambda: "Adjusted behavior" in marvin.lines(), "the pace")
         kept = json.loads(path.read_text())
         assert {key: kept[key] for key in wish} == wish
         assert kept["lastAdjustedReason"] == "I speak too much"
         society.default = lambda _: says("Tin sings in the rain.")
         path.write_text(json.dumps(kept | {"cooldownMinMs": 60_000, "cooldownMaxMs": 60_000}))
         society.says("And you, what would you choose?")
-        await society.until(lambda: bool(society.said()), 60, "an answer")
+        await society.until(lambda: bool(society.said()), "an answer")
         assert "pause after speaking: 1.0m to 1.0m" in society.asked[-1].text
         assert "Let others finish." in society.asked[-1].text
         asked = len(society.asked)
         society.says("Is there more to it?")
         await society.passes(40)
         assert len(society.asked) == asked
-        await society.until(lambda: len(society.asked) > asked, 60, "the end of the pause")
+        await society.until(lambda: len(society.asked) > asked, "the end of the pause")
 
 
 async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(world: World) -> None:
@@ -104,9 +104,9 @@ async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_t
         society.minds = {name: talkative(name, NAMES) for name in NAMES}
         marvin, rebecca = await in_the_room(stack, society, *NAMES[:2], pace=LIVELY | {"reflectionEveryN": 2})
         society.says(OPINION)
-        await society.until(lambda: len(society.said(by="marvin")) >= 4, 120, "four messages")
+        await society.until(lambda: len(society.said(by="marvin")) >= 4, "four messages")
         store = marvin.app.rails.knowledge.keeping.memories
-        await society.until(lambda: marvin.lines().count("space_participation") >= 2, 30, "two experiences")
+        await society.until(lambda: marvin.lines().count("space_participation") >= 2, "two experiences")
         kept = [one for one in await store.listed(kinds=["episode"]) if "connection_formed" in one.tags]
         assert len(kept) >= 2
         assert len({one.subject for one in kept}) == len(kept)
@@ -115,13 +115,12 @@ async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_t
         assert any("host: " in one.body for one in kept)
         learned = "I learned that the rooms of others are louder than mine. Tin is not the only roof that sings."
         await marvin.app.space.presenter.reflected(learned)
-        await society.until(lambda: _count(society, Reflected, "marvin") == 1, 20, "the reflection")
-        await society.until(lambda: _count(society, Identified, "marvin") >= 2, 20, "who it is now")
+        await society.until(lambda: _count(society, Reflected, "marvin") == 1, "the reflection")
+        await society.until(lambda: _count(society, Identified, "marvin") >= 2, "who it is now")
         asked = len(society.asked)
         society.says("What is new with you two?")
         await society.until(
             lambda: any("the rooms of others are louder" in one.text for one in society.asked[asked:]),
-            90,
             "somebody hears of it",
         )
         assert {one.name for one in society.asked[asked:] if "rooms of others" in one.text} == {rebecca.name}

@@ -50,7 +50,7 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(world
         society.default = mind
         await all_in(stack, society, *FOUR)
         society.says(WISH)
-        await society.until(lambda: bool(society.done()), 90, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         await society.passes(30)
         (issue,) = society.issues()
         assert BODY in (issue.body or "")
@@ -71,10 +71,10 @@ async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothi
         society.default = mind
         await all_in(stack, society, *FOUR[:3])
         society.says(WISH)
-        await society.until(lambda: bool(society.done()), 90, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         before = len(society.said())
         society.says("Did you do it?")
-        await society.until(lambda: any("issues/1" in text for text in society.said()[before:]), 90, "the link")
+        await society.until(lambda: any("issues/1" in text for text in society.said()[before:]), "the link")
         await society.passes(30)
         assert len(society.issues()) == 1
         assert len(society.done()) == 1
@@ -90,9 +90,9 @@ async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_a
         society.default = mind
         await all_in(stack, society, *FOUR[:2])
         society.says(WISH)
-        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, 60, "both heard it")
+        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, "both heard it")
         society.says("Did you do it?")
-        await society.until(lambda: bool(society.done()), 60, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         assert len(society.issues()) == 1
         assert any("CRITICAL" in asked.text for asked in society.asked)
 
@@ -138,7 +138,7 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(world: Worl
         society.default = mind
         async with society.soul("marvin") as marvin, society.soul("rebecca") as rebecca:
             society.says(WISH)
-            await society.until(lambda: bool(society.done()), 120, "the issue")
+            await society.until(lambda: bool(society.done()), "the issue")
             await society.passes(30)
             (issue,) = society.issues()
             owner = marvin if issue.author.login == "marvin-soul" else rebecca
@@ -155,7 +155,7 @@ async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(wo
         society.default = mind
         async with society.soul("marvin") as marvin:
             society.says(WISH)
-            await society.until(lambda: bool(society.done()), 60, "the issue")
+            await society.until(lambda: bool(society.done()), "the issue")
             assert "Action-owner retry succeeded" in marvin.lines()
             assert "Forced action mode" not in marvin.lines()
         assert len(society.issues()) == 1
@@ -171,7 +171,7 @@ async def test_without_github_a_soul_says_so_once_and_makes_nothing(world: World
         society.default = mind
         async with society.soul("marvin", social_only=True) as marvin:
             society.says(WISH)
-            await society.until(lambda: bool(society.said()), 60, "an answer")
+            await society.until(lambda: bool(society.said()), "an answer")
             await society.passes(45)
             assert society.said() == ["I have no GitHub here; a friend with an account could open it for you."]
             assert marvin.promises() == []
@@ -188,7 +188,7 @@ async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(world: 
         assert [soul.promises() for soul in social] == [[], []]
         await stack.enter_async_context(society.soul("odile"))
         society.says("Please open an issue for the gutter in github.com/acme/site, somebody.")
-        await society.until(lambda: bool(society.done()), 120, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         assert [issue.author.login for issue in society.issues()] == ["odile-soul"]
         assert [soul.promises() for soul in social] == [[], []]
 
@@ -200,7 +200,7 @@ async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(worl
             async with society.soul("marvin"), society.soul("rebecca"):
                 if not life:
                     society.says(WISH)
-                    await society.until(lambda: bool(society.done()), 90, "the issue")
+                    await society.until(lambda: bool(society.done()), "the issue")
                 else:
                     society.default = diligent
                 await society.passes(20)
@@ -241,7 +241,7 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
     async with open_society(world) as society:
         async with society.soul("marvin", for_gone) as marvin:
             society.says(GONE)
-            await society.until(lambda: bool(society.said()), 60, "the promise")
+            await society.until(lambda: bool(society.said()), "the promise")
             await _in_haste(society, marvin, lambda: _abandoned(marvin) == 1 + SPACE_MAX_REOPENS)
             said = len(society.said())
             for _ in range(6):
@@ -259,7 +259,7 @@ async def test_a_wish_whose_repository_comes_back_is_kept_once_and_in_full(world
     async with open_society(world) as society:
         async with society.soul("marvin", for_gone) as marvin:
             society.says(GONE)
-            await society.until(lambda: bool(society.said()), 60, "the promise")
+            await society.until(lambda: bool(society.said()), "the promise")
             await _in_haste(society, marvin, lambda: _abandoned(marvin) == 1)
             acme = society.github.find("acme")
             assert acme is not None

@@ -1,10 +1,11 @@
 """Proves that no day passes its cap, whatever happens on it: `BUDGET_DAYS=10000` lives through as many.
 
 Each example is a home over several days. Calls are made one after the other and many at once, from one process and
-from two on the same file; they are answered with a count, answered without, refused, lost, or cut off by a crash; the
-process starts again; the clock is set ahead and back over midnight. The service behind is simulated, and as greedy as
-the rules allow: it makes up to one token of every byte it is sent, and uses up its limit even when the answer never
-arrives. What it really consumed is counted here, beside the ledger, and must stay below the cap as well.
+from two on the same file; they are answered with a count, answered without, refused, lost, known to have no answer, or
+cut off by a crash; the process starts again; the clock is set ahead and back over midnight. The service behind is
+simulated, and as greedy as the rules allow: it makes up to one token of every byte it is sent, and uses up its limit
+even when the answer never arrives. What it really consumed is counted here, beside the ledger, and must stay below the
+cap as well.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ ALLOWED: dict[str, set[Importance]] = {
     "owner_only": {"owner"},
     "listen": set(),
 }
-Ending = Literal["counted", "uncounted", "refused", "lost", "crashed"]
+Ending = Literal["counted", "uncounted", "refused", "lost", "crashed", "unanswered"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ Event = Burst | Restart | Jump
 _CALLS = st.builds(
     Call,
     importance=st.sampled_from(["own", "commitment", "mention", "owner"]),
-    ending=st.sampled_from(["counted", "uncounted", "refused", "lost", "crashed"]),
+    ending=st.sampled_from(["counted", "uncounted", "refused", "lost", "crashed", "unanswered"]),
     text=st.builds(lambda letter, count: letter * count, st.sampled_from("aä한🦆"), st.integers(0, 3000)),
     limit=st.sampled_from([256, 300, 1024, 4096]),
     greed=st.sampled_from([0, 10, 50, 100, 100]),
@@ -198,6 +199,8 @@ class Life:
             await rig.budget.settle(leave, Usage(sent, answered), answered)
         elif one.ending == "uncounted":
             await rig.budget.settle(leave, None, answered)
+        elif one.ending == "unanswered":
+            await rig.budget.unanswered(leave)
         return leave
 
     async def ledger(self, day: str) -> tuple[int, int]:

@@ -34,6 +34,7 @@ from modules.space.types import Counts, Deed, HistoryEntry, HostRequest, OwnWork
 from modules.space.validation import validate_space_message
 from modules.space.verdicts import Verdicts
 from soul.resources import SKILLS
+from tests.cpu_time import cpu_s
 from tests.ways import to_loopback
 from town.mind.service import model_app
 from town.mind.types import ChatRequest, Thought
@@ -41,6 +42,7 @@ from town.serving import serve
 
 NOW = FakeClock().now()
 LONG = 100_000
+MOST_CPU_S = 8  # only where the cost grows with the square of the length
 HEAVY = {
     "link-like": "x/y " + "a-" * (LONG // 2 - 2),
     "domain": "a." * (LONG // 2 - 1) + "/",
@@ -50,11 +52,6 @@ HEAVY = {
     "brackets": "<[|" * (LONG // 3),
     "newlines": "\n" * (LONG - 1) + "x",
 }
-
-
-def patience(seconds: float) -> float:
-    """A limit that fails only where cost grows with the square of the length, not on a slow machine."""
-    return 6 * seconds
 
 
 def said(number: int, content: str) -> HistoryEntry:
@@ -84,10 +81,9 @@ def context(message: str, *others: str) -> ValidationContext:
 @pytest.mark.parametrize("kind", HEAVY)
 def test_twenty_huge_messages_hold_up_an_answer_for_seconds_at_most(kind: str) -> None:
     others = [f"{HEAVY[kind]} {number}" for number in range(20)]
-    started = time.perf_counter()
-    validate_space_message(context("Tin sings in the rain, slate only listens to it, w1 w2 w3 w4 w5.", *others))
-    validate_space_message(context(HEAVY[kind][:50_000], *others))
-    assert time.perf_counter() - started < patience(2)
+    short = context("Tin sings in the rain, slate only listens to it, w1 w2 w3 w4 w5.", *others)
+    long = context(HEAVY[kind][:50_000], *others)
+    assert cpu_s(lambda: (validate_space_message(short), validate_space_message(long))) < MOST_CPU_S
 
 
 async def test_huge_messages_are_shown_and_told_in_short(tmp_path: Path) -> None:
@@ -96,11 +92,11 @@ async def test_huge_messages_are_shown_and_told_in_short(tmp_path: Path) -> None
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     try:
         teller = Teller(Journal(database, console, FakeClock(), Redactor()))
-        started = time.perf_counter()
+        began = time.process_time()
         for one in batch:
             SpaceLines(console).show(Said(one.name, "eve-1", one.content, iso(one.at)))
             await teller.decided("Declined", "enough", Scene(now=NOW, batch=tuple(batch)))
-        assert time.perf_counter() - started < patience(1)
+        assert time.process_time() - began < MOST_CPU_S
     finally:
         await database.close()
     assert max(len(detail) for _, _, detail in console.lines) < 2_100
@@ -137,7 +133,7 @@ async def babbling(folder: Path) -> AsyncIterator[tuple[HostIntents, Babbler]]:
                 transport=to_loopback,
             )
             journal = Journal(database, SilentConsole(), clock, Redactor())
-            yield HostIntents(Verdicts(gateway, skills), journal), mind
+            yield HostIntents(Verdicts(gateway, skills, clock), journal), mind
             await gateway.aclose()
     finally:
         await database.close()

@@ -12,7 +12,7 @@ import pytest
 from adapters.space.types import Identified
 from common.files import write_atomic
 from modules.commitments.fulfil import HELD
-from modules.commitments.policy import FOUND_ROOM, HOST_WISH
+from modules.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH
 from modules.tools.types import Provenance
 from soul.space import is_on_this_machine
 from tests.living import World
@@ -78,6 +78,35 @@ async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_own
         assert not house.place.issues()
         assert not house.bluesky.records
         assert house.status(one).status == "in_progress"
+
+
+@pytest.mark.parametrize(
+    "promise", [{"kind": "create_issue"}, {"kind": "comment_issue", "issueNumber": 1}], ids=["issue", "comment"]
+)
+@pytest.mark.parametrize("named", [True, False], ids=["named-by-the-host", "named-by-a-member"])
+async def test_what_a_member_wants_in_a_third_persons_repository_waits_for_the_owner(
+    house: House, promise: dict[str, Any], *, named: bool
+) -> None:
+    account = house.place.network.create_account("ada")
+    theirs = house.place.network.open_issue(house.place.repo, account, title="The weir", body="")
+    await house.promise(wanted("Buy at my shop", **{**promise, HOST_NAMED: named}))
+    await house.live(5)
+    assert bool(await house.outbox.held()) is not named
+    assert (len(house.place.issues()) + len(theirs.comments) > 1) is named
+
+
+async def test_only_where_the_hosts_own_words_named_a_repository_is_it_marked_so(room: Room) -> None:
+    there, elsewhere = an_issue(), an_issue("Buy at my shop", "evil/elsewhere")
+    async with (
+        room.member("eve", ("social",)) as eve,
+        room.soul("marvin", lambda _: speaks("Both.", there, elsewhere)) as marvin,
+    ):
+        await eve.send_chat("It is in github.com/evil/elsewhere too.")
+        await marvin.hears("It is in github.com/evil/elsewhere too.")
+        await room.says(f"marvin: {WISH}", marvin)
+        await marvin.check()
+        marks = {one.params["repoName"]: one.params.get(HOST_NAMED) for one in marvin.promised()}
+    assert marks == {"site": True, "elsewhere": None}
 
 
 async def test_in_our_own_repository_a_room_that_was_found_may_want_something(house: House) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from modules.hands.cgroup import open_group
+from tests.patience import HANG_S
 from tests.security.sandbox_house import Host, running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,30 @@ async def test_a_fork_bomb_ends(host: Host, bomb: str) -> None:
     assert ran.ended == "processes", ran
     assert ran.seconds < 12
     assert running("bomb-under-test") == []
+
+
+THREADS = """
+import threading, time
+begun = 0
+try:
+    while begun < 1000:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        begun += 1
+finally:
+    print(begun, flush=True)
+"""
+
+
+async def test_the_kernel_itself_limits_processes_and_threads_for_root_too(host: Host) -> None:
+    group = open_group(1)
+    if group is None and os.geteuid() == 0:
+        pytest.skip("no control group can be made here")
+    if group is not None:
+        group.remove()
+    ran = await host.python(THREADS, processes=50)
+    assert not ran.success
+    assert ran.ended == ("processes" if group is not None else "exited")
+    assert int(ran.stdout or 0) < 100
 
 
 async def test_one_process_gets_no_more_memory_than_its_limit(host: Host) -> None:
@@ -102,7 +128,7 @@ async def test_nothing_outlives_its_run(host: Host) -> None:
     assert running("313371") == []
 
 
-async def until(true: Callable[[], object], within_s: float = 20) -> None:
+async def until(true: Callable[[], object], within_s: float = HANG_S) -> None:
     """Wait for something that another process does."""
     end = time.monotonic() + within_s
     while not true():

@@ -8,7 +8,6 @@ import shutil
 import signal
 import statistics
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -81,15 +80,18 @@ async def test_a_signal_is_told_as_a_shell_tells_it(host: Host) -> None:
 
 
 async def test_a_run_costs_little(host: Host) -> None:
-    times = sorted([await timed(host) for _ in range(10)])
-    sys.stdout.write(f"\na run of `true`: median {statistics.median(times):.0f} ms, least {times[0]:.0f} ms\n")
-    assert times[0] < 500
+    costs = sorted([await cost_ms(host) for _ in range(10)])
+    sys.stdout.write(
+        f"\na run of `true`: processor time median {statistics.median(costs):.0f} ms, least {costs[0]:.0f} ms\n"
+    )
+    assert costs[0] < 500
 
 
-async def timed(host: Host) -> float:
-    began = time.perf_counter()
+async def cost_ms(host: Host) -> float:
+    """Processor time of a run and of the processes that it started."""
+    before = os.times()
     assert (await host.hands.run(["true"], host.work)).success
-    return (time.perf_counter() - began) * 1000
+    return sum(after - began for after, began in zip(os.times()[:4], before[:4], strict=True)) * 1000
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are nobody special already")

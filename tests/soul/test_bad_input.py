@@ -16,6 +16,7 @@ from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
 from tests.living import World
+from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from town.mind.faults import Fault as MindFault
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 async def command(*words: str) -> None:
     """Run a command of the system, which must succeed."""
     process = await asyncio.create_subprocess_exec(*words)
-    assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert await asyncio.wait_for(process.wait(), HANG_S) == 0
 
 
 async def test_without_settings_it_names_what_is_missing_and_how_to_begin(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ async def test_a_soul_changed_while_it_lives_stops_it(world: World) -> None:
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "♥")
         home.soul.write_text("You are somebody else now.")
-        output, _ = await asyncio.wait_for(process.communicate(), 15)
+        output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
         one_clear_line(Ended(process.returncode or 0, output.decode()), "SOUL.md changed while the SOUL was running")
 
 
@@ -130,7 +131,7 @@ async def test_a_disk_that_fills_up_under_way_ends_the_life_with_one_line_and_th
             with contextlib.suppress(OSError):
                 (disk / "ballast").write_bytes(b"x" * (4 << 20))
             world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
-            output, _ = await asyncio.wait_for(process.communicate(), 30)
+            output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
         one_clear_line(Ended(process.returncode or 0, output.decode()), "Disk full", "Free some space")
         (disk / "ballast").unlink()
         async with started("run", "--home", str(home.root)) as process:
@@ -158,7 +159,7 @@ async def test_a_service_that_is_down_is_waited_for(world: World, tmp_path: Path
     async with started("run", "--home", str(home.root)) as process:
         told = await until(process, "trying again")
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 5) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     assert "Bluesky cannot be reached" in told
 
 
@@ -167,7 +168,7 @@ async def test_ctrl_c_ends_within_five_seconds_with_code_0(world: World) -> None
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "♥")
         process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(process.wait(), 5) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
 
 
 async def test_an_unknown_option_is_usage_code_2(tmp_path: Path) -> None:

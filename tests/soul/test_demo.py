@@ -1,4 +1,4 @@
-"""The demo as a newcomer sees it: within a minute everybody has spoken, two have talked, and you were answered."""
+"""The demo as a newcomer sees it: everybody has spoken, two have talked, and you were answered."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import httpx
 import pytest
 
 from tests.living import World, call
+from tests.patience import HANG_S
 from tests.program import until
 from town.mind.types import ChatRequest, Thought
 from town.residents import RESIDENTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
-SHOWN_WITHIN_S = 60
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUESTION = "Good evening, @maren.test! What does the fog do to the tide?"
 
 
@@ -48,7 +48,7 @@ async def demo(folder: Path, *more: str) -> AsyncIterator[tuple[asyncio.subproce
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)
-            await asyncio.wait_for(process.wait(), 20)
+            await asyncio.wait_for(process.wait(), HANG_S)
 
 
 async def told(http: httpx.AsyncClient, wanted: str) -> list[dict[str, Any]]:
@@ -99,16 +99,16 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
     return shown
 
 
-async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Path) -> None:
+async def test_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Path) -> None:
     wanted = {f"{what} {resident.handle}" for resident in RESIDENTS for what in ("post by", "budget of")}
     wanted |= {"exchange", "answer", "draft by odile.test"}
     began = time.monotonic()
     async with demo(tmp_path) as (process, url):
-        async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as http:
+        async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=HANG_S) as http:
             (await http.post("/api/posts", json={"text": QUESTION})).raise_for_status()
             shown: set[str] = set()
             while not wanted <= shown:
-                assert time.monotonic() - began < SHOWN_WITHIN_S, wanted - shown
+                assert time.monotonic() - began < HANG_S, wanted - shown
                 await asyncio.sleep(1)
                 shown = seen(await feed(http)) | await tended(http)
             for posts in await feed(http):
@@ -121,7 +121,7 @@ async def test_within_a_minute_all_have_posted_two_have_talked_and_you_are_answe
         pids = living(tmp_path)
         assert len(pids) == len(RESIDENTS)
         process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -145,7 +145,7 @@ async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(worl
     texts: list[str] = []
     async with (
         demo(tmp_path, "--mind", "gateway", "--home", str(home.root)) as (_, url),
-        httpx.AsyncClient(base_url=url, timeout=20) as http,
+        httpx.AsyncClient(base_url=url, timeout=HANG_S) as http,
     ):
         for _ in range(60):
             texts = [post["text"] for posts in await feed(http) for post in posts]

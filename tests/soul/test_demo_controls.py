@@ -27,6 +27,8 @@ async def test_it_tells_why_in_plain_words(world: World) -> None:
         await life.look()
         told = await controls.why("rowan.test", theirs)
     assert told.title == "Why it replied to @kit.test"
+    assert told.lead.startswith("@kit.test wrote to it, it wrote an answer")
+    assert told.lead.count(".") == told.lead.count("kit.test") + 1, "one sentence"
     assert told.steps[0].text == "@kit.test mentioned it"
     assert told.steps[0].details == (f"“{QUESTION}”",), "no bare address"
     assert any("Because: question asked" in step.details for step in told.steps)
@@ -47,6 +49,7 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(world: World) -> None
         assert (await life.app.facts.gather())["drafts"] == []
     assert world.texts("rowan") == ["A tin roof sings."]
     assert told.title == "Why its post was blocked"
+    assert told.lead == "It was time for a thought of its own, and it wrote this, but that has not left."
     assert any("the owner said no" in " ".join(step.details) for step in told.steps)
 
 

@@ -42,7 +42,8 @@ async def make_database(home: Home, *, spent: int = 0) -> None:
 
     def spend(connection: sqlite3.Connection) -> None:
         connection.execute(
-            "INSERT INTO model_calls VALUES ('1', ?, ?, 'earlier', 'owner', 'test-mind', 'settled', ?, 0, 0)",
+            "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+            " cost_micro_usd) VALUES ('1', ?, ?, 'earlier', 'owner', 'test-mind', 'settled', ?, 0, 0)",
             (day_of(now, ""), iso(now), spent),
         )
 

@@ -59,7 +59,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World)
     assert json.loads(json.dumps(after)) == after
     spoken = spoken_situation(after)
     assert "1 waiting for the owner's yes" in spoken
-    assert "tokens of today 0/1000" in spoken
+    assert "tokens of today 0 of 1,000" in spoken
     assert spoken.endswith("paused by the owner: holiday")
 
 
@@ -73,7 +73,11 @@ async def test_what_is_reserved_counts_as_used(world: World) -> None:
             ("b", day, "", "reply", "mention", "test-mind", "reserved", 300, 50, -1),
         ]
         await life.app.rails.database.run(
-            lambda connection: connection.executemany("INSERT INTO model_calls VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+            lambda connection: connection.executemany(
+                "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+                " cost_micro_usd) VALUES (?,?,?,?,?,?,?,?,?,?)",
+                rows,
+            )
         )
         budget = (await facts.gather())["modelBudget"]
     assert budget["tokens"] == {"used": 470, "cap": 1000}

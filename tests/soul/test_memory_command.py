@@ -21,7 +21,7 @@ from modules.home import Home
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import KINDS, NewMemory
 from modules.schema import MIGRATIONS
-from soul.commands import MemoryKind, app
+from soul.commands import app
 from soul.commands.memory import (
     run_memory_export,
     run_memory_import,
@@ -29,6 +29,7 @@ from soul.commands.memory import (
     run_memory_search,
     run_memory_show,
 )
+from soul.commands.options import MemoryKind
 from tests.acquaintance import introduce
 from tests.living import write_home
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,8 @@ from modules.outbox.types import Draft, Intent, Pacing
 from modules.schema import MIGRATIONS
 from soul.terminal.commands import Command, Commands
 from soul.terminal.owner_commands import OwnerCommands
-from tests.living import Life, World, awake, write_home
+from tests.living import Life, World, awake, replying, write_home
+from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
@@ -52,10 +54,10 @@ async def hold(home: Home, *texts: str) -> list[Intent]:
     return held
 
 
-async def drafts(home: Home, *words: str) -> list[dict[str, str]]:
+async def drafts(home: Home, *words: str) -> list[dict[str, Any]]:
     ended = await soul("drafts", *words, "--home", str(home.root), "--json")
     assert ended.code == 0, ended.output
-    listed: list[dict[str, str]] = json.loads(ended.output)
+    listed: list[dict[str, Any]] = json.loads(ended.output)
     return listed
 
 
@@ -110,17 +112,18 @@ async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Ho
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "code"),
     [
-        (("approve",), "Which draft?"),
-        *(((action, "1"), "'1' is not 4 or more characters") for action in ("approve", "reject", "show")),
-        (("show", "xyz"), "is not 4 or more characters"),
+        (("approve",), "Which draft?", 2),
+        *(((action, "1"), "'1' is too short", 1) for action in ("approve", "reject", "show")),
+        (("show", "xyz"), "is too short", 1),
+        (("approve", "wxyz"), "cannot be a draft's id", 1),
     ],
 )
-async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence[str], said: str) -> None:
+async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence[str], said: str, code: int) -> None:
     await hold(home, "slate or tin?")
     ended = await soul("drafts", *words, "--home", str(home.root))
-    one_clear_line(ended)
+    one_clear_line(ended, code=code)
     assert said in ended.complaints[0]
 
 
@@ -235,7 +238,7 @@ async def test_the_owner_types_commands_that_need_no_model(world: World) -> None
         assert "/reject ID [reason]" in await typed("/help", "Anything else is said to the SOUL")
         assert "✗" in await typed("/nonsense", "There is no /nonsense")
         assert draft in await typed("/drafts", draft)
-        await typed("/status", "acts wait for your yes")
+        await typed("/status", "for your yes")
         await typed("/budget", "the next day begins in")
         await typed("/self", "SELF.md")
         await typed(f"/why {uri}", "which roof is louder")
@@ -247,5 +250,21 @@ async def test_the_owner_types_commands_that_need_no_model(world: World) -> None
         await typed("/resume", "Going on")
         await until(process, "Sent reply")
         await typed("/quit", "Stopped; nothing accepted is lost")
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     assert len(world.texts("rowan")) == 1
+
+
+async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(world: World) -> None:
+    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    world.mind.answer = replying("Slate, because it remembers the rain.")
+    async with awake(home) as life:
+        world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?\nTin or slate?")
+        await life.look()
+        [listed] = await terminal_of(life).answer("/drafts")
+    assert "reply to @kit.test: Slate, because" in listed
+    [draft] = await drafts(home)
+    assert draft["answers"] == {"handle": "kit.test", "text": "@rowan.test which roof is louder?\nTin or slate?"}
+    shown = (await soul("drafts", "show", draft["id"], "--home", str(home.root))).output
+    assert "to     @kit.test, who wrote:\n" in shown
+    assert "@rowan.test which roof is louder?\n           Tin or slate?\n" in shown
+    assert shown.index("Tin or slate?") < shown.index("Slate, because")

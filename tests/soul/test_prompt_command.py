@@ -12,6 +12,8 @@ import pytest
 from common.clock import SystemClock
 from common.errors import ConfigError, IdentityError
 from common.files import write_atomic
+from modules.commitments.queue import CommitmentQueue
+from modules.commitments.types import Wanted
 from modules.database import Database
 from modules.home import Home
 from modules.memory.sqlite_store import SqliteMemories
@@ -67,6 +69,16 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
     assert [line.split()[0] for line in lines[1:6]] == ["static"] * 4 + ["semi-static"]
     assert any(line.startswith("  room for about 19") for line in lines)
     assert files(home) == before
+
+
+def test_parts_are_named_in_plain_words(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    CommitmentQueue(home.memory, SystemClock()).enqueue_commitment(
+        Wanted("post_bluesky", "A post about moss", "space://conversation/1", "I'll post it.", {}, "space")
+    )
+    run_prompt(home.root, "owner", as_json=False, text=False)
+    said = capsys.readouterr().out
+    assert "  what has its attention\n" in said
+    assert "PROSOCHE.md" not in said
 
 
 def test_the_text_is_what_the_model_reads(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         stack.push_async_callback(_cancelled, asyncio.create_task(_listen(guest)))
         await _send(guest, type="join", name="ada", id="ada-1", version="1")
         society.says(WISH)
-        await society.until(lambda: bool(society.done()), 120, "the issue")
+        await society.until(lambda: bool(society.done()), "the issue")
         midway, said = Counter[str](), list[str]()
         for number in range(ROUNDS):
             assert isinstance(society.clock, Quick)
@@ -78,7 +78,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
                 midway = await _living_objects(society, said)
         at_the_end = await _living_objects(society, said)
         society.says(LAST)
-        await society.until(lambda: {chat.name for chat in society.host.chats()} >= set(NAMES), 120, "all still talk")
+        await society.until(lambda: {chat.name for chat in society.host.chats()} >= set(NAMES), "all still talk")
         said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
         for soul in souls:
             assert len(soul.app.space.participation.talk.history) <= SPACE_HISTORY_KEPT

@@ -1,4 +1,4 @@
-"""How soon a host has what was wished for, in real time, and that a SOUL killed over a promise keeps it once."""
+"""A host has what was asked for without waiting for a timer, and a SOUL killed over a promise keeps it once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from functools import partial
 import pytest
 
 from common.clock import SystemClock
+from common.constants import COMMITMENT_CHECK_INTERVAL_MS
+from modules.commitments.policy import HOST_NAMED
 from modules.commitments.queue import CommitmentQueue
 from modules.commitments.types import Wanted
 from tests.living import World
@@ -20,24 +22,23 @@ from tests.scenarios.room_society import BODY, REPO, WISH, diligent, open_societ
 from town.github.faults import Fault, FaultKind
 
 FOUR = ("marvin", "rebecca", "peterben", "odile")
-DONE_WITHIN_S = 30.0
 PROMISES = 24
-PICKED_UP_WITHIN_S = 1.0
+CHECK_S = COMMITMENT_CHECK_INTERVAL_MS / 1000
 _PERCENT_95 = 18
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
-async def test_a_wish_is_an_issue_within_30_seconds_and_a_promise_is_taken_up_within_one(
+@pytest.mark.timeout(900)
+async def test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting_for_a_timer(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with open_society(world, SystemClock()) as society, AsyncExitStack() as stack:
         souls = [await stack.enter_async_context(society.soul(name, diligent, wait=False)) for name in FOUR]
         for soul in souls:
             await soul.awake.wait()
-        await society.until(lambda: all(soul.is_in for soul in souls), 10, "all join")
+        await society.until(lambda: all(soul.is_in for soul in souls), "all join")
         society.says(WISH)
-        done_s = await society.until(lambda: bool(society.done()), DONE_WITHIN_S, "the issue")
+        done_s = await society.until(lambda: bool(society.done()), "the issue")
         (issue,) = society.issues()
         assert BODY in (issue.body or "")
         queue, waits = souls[0].app.promises.queue, []
@@ -46,11 +47,11 @@ async def test_a_wish_is_an_issue_within_30_seconds_and_a_promise_is_taken_up_wi
             made_at = society.clock.monotonic()
             made = queue.enqueue_commitment(_work(number)).commitment
             assert made is not None
-            await society.until(partial(_taken_up, queue, made.id), 20, "it is taken up")
+            await society.until(partial(_taken_up, queue, made.id), "it is taken up")
             waits.append(society.clock.monotonic() - made_at)
-        await society.until(lambda: len(society.issues()) == 1 + PROMISES, 240, "all issues")
+        await society.until(lambda: len(society.issues()) == 1 + PROMISES, "all issues", within_s=600)
         p95 = statistics.quantiles(waits, n=20)[_PERCENT_95]
-        assert p95 <= PICKED_UP_WITHIN_S
+        assert p95 < CHECK_S / 2
         assert len(society.issues()) == 1 + PROMISES
     with capfd.disabled():
         sys.stdout.write(
@@ -61,7 +62,14 @@ async def test_a_wish_is_an_issue_within_30_seconds_and_a_promise_is_taken_up_wi
 
 def _work(number: int) -> Wanted:
     target = f"{REPO}#Work {number}"
-    params = {"owner": "acme", "repoName": "site", "title": f"Work {number}", "body": BODY, "target": target}
+    params = {
+        "owner": "acme",
+        "repoName": "site",
+        "title": f"Work {number}",
+        "body": BODY,
+        "target": target,
+        HOST_NAMED: True,
+    }
     return Wanted("create_issue", f"Work {number}", f"space://conversation/{number}", "I'll do it.", params, "space")
 
 
@@ -84,11 +92,11 @@ async def test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_an
         society.github_faults.arm(Fault(fault, request_to, times=10_000, seconds=60))
         home = society.make_home("marvin")
         async with started("run", "--home", str(home.root)) as first:
-            await society.until(lambda: bool(society.host.seen), 60, "it comes in")
+            await society.until(lambda: bool(society.host.seen), "it comes in")
             society.says(WISH)
-            await society.until(lambda: bool(society.said()), 60, "the promise")
+            await society.until(lambda: bool(society.said()), "the promise")
             if fault == "hang":
-                await society.until(lambda: bool(society.issues()), 30, "the issue")
+                await society.until(lambda: bool(society.issues()), "the issue")
             else:
                 await asyncio.sleep(2)
             first.kill()
@@ -96,7 +104,7 @@ async def test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_an
         assert society.done() == []
         society.github_faults.clear()
         async with started("run", "--home", str(home.root)):
-            await society.until(lambda: bool(society.done()), 150, "the issue, told")
+            await society.until(lambda: bool(society.done()), "the issue, told")
             await asyncio.sleep(10)
         (issue,) = society.issues()
         assert BODY in (issue.body or "")

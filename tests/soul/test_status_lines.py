@@ -28,3 +28,51 @@ def test_the_share_that_a_cache_saved_is_shown_as_soon_as_it_is_known_also_when_
 ) -> None:
     shown = [line.strip() for line in status_lines("rowan", _CALM | {"cachedShare": share}) if "cache" in line]
     assert [line.startswith(said) for line in shown] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("waiting", "said"), [(0, ""), (1, "1 of your messages waits"), (3, "3 of your messages wait")]
+)
+def test_what_the_owner_said_and_nobody_answered_is_counted(waiting: int, said: str) -> None:
+    shown = [line.strip() for line in status_lines("rowan", _CALM | {"ownerMessages": waiting}) if "messages" in line]
+    assert [line.startswith(said) for line in shown] == ([True] if said else [])
+
+
+def test_a_pause_stands_in_the_first_line_instead_of_idle() -> None:
+    standing = {"paused": True, "safeMode": False, "reasons": ["paused by the owner: off to bed"]}
+    awake = {"awake": True, "pid": 7, "mode": "idle", "loops": [], "standing": standing}
+    first = status_lines("rowan", _CALM | awake)[0]
+    assert first == (
+        "rowan (@rowan.test) is awake; paused by the owner: off to bed: nothing public leaves until `soul resume`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"), [("idle", "awake and idle"), ("owner", "awake, thinking about what you said")]
+)
+def test_the_first_line_says_what_it_does(mode: str, said: str) -> None:
+    first = status_lines("rowan", _CALM | {"awake": True, "pid": 7, "mode": mode, "loops": []})[0]
+    assert first == f"rowan (@rowan.test) is {said}"
+
+
+def test_times_and_numbers_are_written_in_one_way_and_loops_are_told_by_what_they_do() -> None:
+    loops = [{"name": "expression-check", "nextAt": "2026-01-05T13:30:00.000Z", "lastOutcome": ""}]
+    status = _CALM | {
+        "awake": True,
+        "pid": 7,
+        "mode": "idle",
+        "loops": loops,
+        "pendingNotifications": 1234,
+        "promptNotes": ["PROSOCHE.md was cut"],
+        "lastDecision": {"at": "2026-01-05T11:00:00.000Z", "summary": "Silent", "reason": "nothing to add"},
+    }
+    shown = "\n".join(status_lines("rowan", status, "Europe/Paris"))
+    for words in (
+        "as of 2026-01-05 13:00, process 7",
+        "1,234 posts",
+        "at 2026-01-05 12:00: Silent",
+        "2026-01-05 14:30",
+    ):
+        assert words in shown
+    for words in ("T12:", ".000Z", "PROSOCHE", "expression-check"):
+        assert words not in shown

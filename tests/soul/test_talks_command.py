@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from common.errors import ConfigError, SoulError
+from common.errors import ConfigError, SoulError, UsageError
 from modules.home import Home
-from soul.commands import TalkAction, app
+from soul.cli import run
+from soul.commands import app
+from soul.commands.options import TalkAction
 from soul.commands.talks import run_talks
 from tests.living import World, awake, call, write_home
 from town.mind.types import ChatRequest, Thought
@@ -77,7 +79,7 @@ async def test_what_was_said_is_shown_wherever_it_lies_and_commands_no_terminal(
     assert [line.split("  ")[2] for line in text.splitlines() if " OWNER: " in line] == [
         f"OWNER: {say}" for say in LINES
     ]
-    assert "SOUL: Bees on the roof, noted.\n    How many[2J hives are there?\n" in text
+    assert "SOUL: Bees on the roof, noted.\n    How many hives are there?\n" in text
     await asyncio.to_thread(shown, home, goes_on)
     assert "OWNER: Good morning." in capsys.readouterr().out
     await asyncio.to_thread(shown, home, archived, as_json=True)
@@ -95,9 +97,13 @@ async def test_a_store_out_of_reach_is_one_clear_line(world: World, capsys: pyte
         await asyncio.to_thread(shown, home, archived)
     assert "STORAGE_URL" in caught.value.remedy
     assert "cannot be read now" in capsys.readouterr().out
-    with pytest.raises(SoulError, match="6 messages cannot be read"):
-        await asyncio.to_thread(shown, home, archived, as_json=True)
-    assert json.loads(capsys.readouterr().out)["stretches"][0]["said"] is None
+    code = await asyncio.to_thread(run, ["talks", "show", archived, "--json", "--home", str(home.root)])
+    document = json.loads(capsys.readouterr().out)
+    assert (code, document["session"], document["stretches"][0]["said"]) == (1, archived, None)
+    assert document["error"].startswith("6 messages cannot be read")
+    assert "STORAGE_URL" in document["remedy"]
+    code = await asyncio.to_thread(run, ["talks", "show", goes_on, "--json", "--home", str(home.root)])
+    assert (code, "error" in json.loads(capsys.readouterr().out)) == (0, False)
     await asyncio.to_thread(shown, home, goes_on)
     result = await asyncio.to_thread(CliRunner().invoke, app, ["talks", "show", goes_on, "--home", str(home.root)])
     assert (result.exit_code, "Good morning." in result.stdout) == (0, True)
@@ -105,7 +111,7 @@ async def test_a_store_out_of_reach_is_one_clear_line(world: World, capsys: pyte
 
 def test_where_nobody_has_talked_yet_the_owner_is_told_so(tmp_path: Path) -> None:
     home = write_home(tmp_path / "rowan", "rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner", SOUL_SPEED="1")
-    with pytest.raises(ConfigError, match="Which conversation"):
+    with pytest.raises(UsageError, match="Which conversation"):
         run_talks(home.root, TalkAction.SHOW, "", limit=1, as_json=False)
     with pytest.raises(ConfigError, match="There is no"):
         shown(home, "")

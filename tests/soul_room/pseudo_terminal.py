@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.patience import HANG_S
+
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])")
 
 
@@ -62,7 +64,7 @@ class Terminal:
     def tell_resized(self) -> None:
         self.process.send_signal(signal.SIGWINCH)
 
-    async def until(self, words: str, *, after: int = 0, seconds: float = 20) -> int:
+    async def until(self, words: str, *, after: int = 0, seconds: float = HANG_S) -> int:
         """Wait until `words` stand in the text behind the place `after`; answers with the place behind them."""
         end = asyncio.get_running_loop().time() + seconds
         while (found := self.text.find(words, after)) < 0:
@@ -75,7 +77,7 @@ class Terminal:
 
     async def end(self) -> int:
         """Wait for the program's end."""
-        return await asyncio.wait_for(self.process.wait(), 20)
+        return await asyncio.wait_for(self.process.wait(), HANG_S)
 
     def _read(self) -> None:
         self.raw += os.read(self._ours, 65_536)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from common.errors import ConfigError
+from common.errors import ConfigError, UsageError
 from common.settings import RoomSettings, load_room_settings
 from soul.room.folder import default_folder, kept_alone
 from soul.room.plan import EVERYWHERE, RoomPlan, plan_room
@@ -73,7 +73,7 @@ def test_a_room_is_open_to_this_machine_alone_unless_more_is_asked(bind: str, ad
 
 
 def test_a_name_is_no_address() -> None:
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(UsageError, match="no address"):
         plan_room(RoomSettings(), bind="example.com")
 
 
@@ -102,10 +102,51 @@ def test_rooms_of_different_names_never_share_a_record() -> None:
 
 def test_one_room_keeps_others_out_of_its_folder_and_leaves_it_free(tmp_path: Path) -> None:
     with (
-        kept_alone(tmp_path / "a" / "b") as folder,
+        kept_alone(tmp_path / "a" / "b", "salon") as folder,
         pytest.raises(ConfigError, match="another room"),
-        kept_alone(folder),
+        kept_alone(folder, "salon"),
     ):
         raise AssertionError("both came in")
-    with kept_alone(folder):
+    with kept_alone(folder, "salon"):
         assert folder.is_dir()
+
+
+def test_a_folder_keeps_the_record_of_one_room_and_of_no_other(tmp_path: Path) -> None:
+    odd = "salon \udcff\n2"
+    with kept_alone(tmp_path / "one", "salon"), kept_alone(tmp_path / "two", odd):
+        pass
+    with (
+        pytest.raises(ConfigError, match="another room, « salon »") as refused,
+        kept_alone(tmp_path / "one", "parlour"),
+    ):
+        pass
+    assert "--name" in refused.value.remedy
+    assert "--data" in refused.value.remedy
+    with kept_alone(tmp_path / "one", "salon"), kept_alone(tmp_path / "two", odd):
+        pass
+
+
+def test_a_record_from_before_folders_had_names_goes_on_under_the_name_it_is_opened_with(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "chat.jsonl").write_text("{}\n")
+    with kept_alone(tmp_path, "salon"):
+        pass
+    with pytest.raises(ConfigError, match="another room"), kept_alone(tmp_path, "parlour"):
+        pass
+
+
+@pytest.mark.parametrize(
+    "wrong", ["page.example", "http://page.example/", "ws://page.example", "http://page.example:0", "http://a, *"]
+)
+def test_an_origin_that_no_browser_sends_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.setenv("SPACE_ORIGINS", wrong)
+    with pytest.raises(ConfigError, match="SPACE_ORIGINS"):
+        load_room_settings(tmp_path)
+
+
+def test_the_origins_of_web_pages_that_may_join_come_from_the_settings(tmp_path: Path) -> None:
+    assert plan_room(load_room_settings(tmp_path)).origins == ()
+    (tmp_path / ".env").write_text("SPACE_ORIGINS=http://127.0.0.1:8000, https://page.example\n")
+    assert plan_room(load_room_settings(tmp_path)).origins == ("http://127.0.0.1:8000", "https://page.example")

@@ -15,6 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from adapters.space.chatlog import ChatLog
+from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 
 
@@ -40,7 +41,7 @@ async def test_each_line_of_a_pipe_is_said_and_its_end_closes_the_room_if_that_i
             output = await until(process, "odd bytes")
         await until(process, "← left    marvin")
         process.stdin.close()
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     assert "• host  good evening" in output
     assert re.search(r"^  marvin  idle", output, re.MULTILINE)
     assert "@nobody is not in the room" in output
@@ -58,7 +59,7 @@ async def test_a_room_without_input_stays_open_until_it_is_asked_to_close(tmp_pa
             await until(process, "→ joined  marvin")
         await until(process, "← left    marvin")
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     assert stat.S_IMODE((tmp_path / "room").stat().st_mode) == 0o700
 
 
@@ -75,7 +76,7 @@ async def test_a_taken_port_and_a_kept_folder_are_refused_in_one_line(tmp_path: 
 
 
 async def test_a_bind_that_is_no_address_is_refused_in_one_line(tmp_path: Path) -> None:
-    one_clear_line(await soul("space", "--bind", "home", "--data", str(tmp_path)), "--bind home", "lan")
+    one_clear_line(await soul("space", "--bind", "home", "--data", str(tmp_path)), "--bind home", "lan", code=2)
 
 
 async def test_a_port_that_is_none_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

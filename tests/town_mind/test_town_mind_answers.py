@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 
 import pytest
 
@@ -187,3 +188,19 @@ async def test_an_address_is_given_where_the_tool_requires_it() -> None:
     call = await only_call(answering("odile", "you.test", "@odile.test hello", offers=(strict,)))
     assert call.input["post_uri"].startswith("at://")
     assert call.input["post_cid"] == "bafyreid"
+
+
+@pytest.mark.parametrize("who", ["maren", "tobias", "odile"])
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("hello", "(?i)hello|good to see you"),
+        ("What is 17 + 25?", r"\b42\b"),
+        ("Can you tell me a joke?", "bar|screw|soup|wave|glue|light bulb|anemometer|tomato|bench"),
+        ("What is this place?", "town"),
+    ],
+)
+async def test_a_hello_a_joke_and_a_sum_addressed_to_nobody_get_an_answer_that_fits(
+    who: str, line: str, wanted: str
+) -> None:
+    assert re.search(wanted, await reply_to(who, line))

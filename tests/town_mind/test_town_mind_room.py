@@ -12,7 +12,7 @@ from modules.commitments.voice import Extraction, read_extracted
 from modules.foreign_text import Framer
 from modules.skills import interpolate
 from modules.space.checks import check_echo_opener, check_list
-from tests.town_mind.town_mind_prompts import SKILLS, only_call, system
+from tests.town_mind.town_mind_prompts import BY_NAME, SKILLS, only_call, system
 from town.mind.room_reading import read_moment, title_of
 from town.mind.scripted import ScriptedMind
 from town.mind.types import ChatRequest, Json, Message, Offer
@@ -205,7 +205,7 @@ async def test_a_name_behind_a_comma_keeps_its_capital() -> None:
     messages = {
         str((await decided("maren", told("maren", said, boundary=number))).get("message", "")) for number in range(40)
     }
-    assert {"rebecca, Dogger, Fisher, German Bight. Half of it poetry, all of it useful."} <= messages
+    assert {"Rebecca, Dogger, Fisher, German Bight. Half of it poetry, all of it useful."} <= messages
 
 
 async def test_it_knows_its_own_words_to_promise_nothing_and_says_so_in_the_form_that_is_asked_for() -> None:
@@ -215,3 +215,40 @@ async def test_it_knows_its_own_words_to_promise_nothing_and_says_so_in_the_form
     about = Message("system", SKILLS.render("commitments", "Extraction", agent_name="Maren"))
     thought = await ScriptedMind().think(ChatRequest("m", (about, Message("user", message))))
     assert read_extracted(thought.text) == Extraction()
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("hello", ("Hello", "Good to see you")),
+        ("What is 12 times 12?", ("144",)),
+        ("Tell me a joke, please", ("bar", "harbour wall", "anemometers", "bench")),
+        ("what is this?", ("town",)),
+    ],
+)
+async def test_the_host_s_hello_joke_and_sum_get_an_answer_that_fits(line: str, wanted: tuple[str, ...]) -> None:
+    said = await decided("maren", told("maren", [("host", line)]))
+    assert said["shouldSpeak"]
+    assert any(word in str(said["message"]) for word in wanted), said
+
+
+async def test_what_one_has_answered_needs_no_second_answer() -> None:
+    said = [("host", "What is 12 times 12?"), ("odile", "144, by my count.")]
+    decisions = [await decided("maren", told("maren", said, boundary=number)) for number in range(20)]
+    assert all("144" not in str(decision.get("message", "")) for decision in decisions)
+
+
+async def test_a_question_of_the_host_is_answered_by_somebody_whatever_it_is_about() -> None:
+    for number in range(20):
+        line = f"What would you change about the town square first, number {number}?"
+        decisions = [await decided(who, told(who, [("host", line)], boundary=number)) for who in BY_NAME]
+        assert any(decision["shouldSpeak"] for decision in decisions)
+
+
+async def test_a_question_of_a_passer_by_is_mostly_answered() -> None:
+    said = [("host", "Evening."), ("Kit", "Settle something for me: What would the margin say about today?")]
+    answered = 0
+    for number in range(30):
+        decisions = [await decided(who, told(who, said, boundary=number)) for who in BY_NAME]
+        answered += any(decision["shouldSpeak"] for decision in decisions)
+    assert answered > 24

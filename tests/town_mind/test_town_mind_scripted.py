@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from common.text.graphemes import grapheme_len
 from modules.bluesky.invitation import check_invitation
+from tests.exploration import examples
 from tests.town_mind.town_mind_prompts import (
     ANSWERS,
     MIND,
@@ -33,16 +36,19 @@ NAMES = [resident.name for resident in RESIDENTS]
 
 
 @pytest.mark.parametrize("who", NAMES)
-async def test_a_day_of_posts_never_repeats_a_text_soon_and_always_fits_and_invites(who: str) -> None:
+async def test_a_day_of_posts_never_repeats_a_text_soon_always_fits_and_ends_in_many_ways(who: str) -> None:
     posts: list[str] = []
     for number in range(24):
         call = await only_call(expressing(who, recent=posts[::-1][:5], minute=480 + number * 7))
         text = str(call.input["text"])
         assert grapheme_len(text) <= 300
-        assert check_invitation(text).has_invitation
         assert text not in posts[-5:]
         posts.append(text)
     assert len(set(posts)) >= 18
+    asking = [text for text in posts if text.endswith("?")]
+    assert 4 <= len(asking) <= 16
+    endings = Counter(re.split(r"(?<=[.?!])\s+", re.sub(r"@\S+", "", text))[-1] for text in posts)
+    assert max(endings.values()) <= 4
 
 
 async def test_the_same_request_gets_the_same_post_and_another_time_another() -> None:
@@ -90,7 +96,7 @@ async def test_a_line_of_self_md_can_become_the_post() -> None:
     ]
     led = [text for text in texts if text.startswith(line)]
     assert 0 < len(led) < len(texts)
-    assert all(check_invitation(text).has_invitation for text in led)
+    assert any(check_invitation(text).has_invitation for text in led)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +132,6 @@ async def test_each_kind_of_line_gets_a_form_of_its_own(
     texts = [str((await only_call(request)).input["text"]) for request in requests]
     led = [text for text in texts if text.startswith(starts)]
     assert led
-    assert all(check_invitation(text).has_invitation for text in led)
 
 
 async def test_a_soul_that_says_little_of_itself_still_posts_sensibly() -> None:
@@ -135,17 +140,20 @@ async def test_a_soul_that_says_little_of_itself_still_posts_sensibly() -> None:
     assert "@" not in text
 
 
-async def test_a_draft_sent_back_is_kept_and_gains_a_way_in() -> None:
-    first = expressing("maren")
+async def test_a_draft_sent_back_is_kept_as_it_is_or_gains_a_way_in() -> None:
     draft = "The tide table is a year of moon."
     told = Message(
         "tool", f"Not posted yet: nothing to answer\n\nYour draft was: {draft}\n\nKeep the thought.", answers="1"
     )
     asked = Message("assistant", "", (ToolUse("bluesky_post", {"text": draft}, "1"),))
-    text = str((await only_call(dataclasses.replace(first, messages=(*first.messages, asked, told)))).input["text"])
-    assert text.startswith(draft)
-    assert "?" in text
-    assert grapheme_len(text) <= 300
+    texts = []
+    for minute in range(600, 630):
+        first = expressing("maren", minute=minute)
+        again = dataclasses.replace(first, messages=(*first.messages, asked, told))
+        texts.append(str((await only_call(again)).input["text"]))
+    assert all(text.startswith(draft) and grapheme_len(text) <= 300 for text in texts)
+    assert draft in texts
+    assert any("?" in text for text in texts)
 
 
 async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
@@ -231,7 +239,7 @@ async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None
     assert "extra" not in given
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     text=st.text(max_size=400) | st.from_regex(r"@[a-z]{3}\.test .{0,80}(or .{0,20})?\?", fullmatch=True),
     before=st.lists(st.text(max_size=60), max_size=4),
@@ -245,7 +253,7 @@ async def test_whatever_is_posted_one_allowed_tool_is_called_and_fits(text: str,
         assert 0 < grapheme_len(str(call.input["text"])) <= 300
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(prompt=st.text(max_size=300), rules=st.text(max_size=300), forced=st.booleans())
 async def test_a_prompt_that_makes_no_sense_gets_an_answer_all_the_same(
     prompt: str, rules: str, *, forced: bool

@@ -19,6 +19,7 @@ from common.errors import SoulError
 from tests.town_page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
 from town.atproto.values import LIKE
+from town.listening import Listeners
 from town.page.app import page_app
 from town.page.controls import Told, ToldStep
 from town.page.residents import read_status
@@ -79,6 +80,7 @@ STORY = Told(
         ToldStep("", "Sent reply"),
     ),
     "It stands.",
+    "You wrote to it, it wrote an answer, and 14 rules of good manners had nothing against it.",
 )
 BUDGET = {
     "step": "normal",
@@ -164,6 +166,7 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
             avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
             controls=hand,
             room=RoomOnPage(room.view, room.server, GITHUB, "you/town-square"),
+            listen=Listeners(RESIDENTS, list).choose,
         )
         async with serve(app) as url:
             yield Square(url, network, dids, tmp_path, app, hand, room)

@@ -126,6 +126,7 @@ async def test_foreign_text_stays_text(page: Page, square: Square) -> None:
     square.hand.stories[square.say("maren", "Ask me why.")] = Told(INJECTION, (step,), INJECTION)
     await page.get_by_role("button", name="Why did Maren write this?").click()
     await expect(page.locator(".story")).to_contain_text("<script>")
+    await page.locator(".story summary").click()
     await expect(page.locator(".post .text").last).to_have_text(INJECTION)
     await page.locator("#people summary").first.click()
     await expect(page.locator(".decision").first).to_contain_text("<script>")
@@ -143,7 +144,8 @@ async def test_the_residents_show_what_they_do_and_why(page: Page, square: Squar
         [re.compile(r"Listening, next thought in 1:\d\d$"), "Reading what reached it", "Not awake"]
     )
     card = page.locator(".person").first
-    await expect(card).to_have_attribute("open", "")
+    await expect(card).not_to_have_attribute("open", "")
+    await card.locator("summary").click()
     await expect(card.locator("dd")).to_have_text(["4", "3", "2", "1"])
     await expect(card.locator(".why")).to_have_text("Why: they asked")
     await card.get_by_role("link", name="show post").click()
@@ -160,7 +162,11 @@ async def test_a_post_of_a_resident_tells_why_by_keyboard_and_yours_does_not_ask
     await page.keyboard.press("Enter")
     story = page.get_by_role("region", name="Why, told of Maren")
     await expect(story.get_by_role("heading")).to_have_text("Why it replied to @you.test")
+    await expect(story.locator(".lead")).to_contain_text("You wrote to it, it wrote an answer")
+    await expect(story.get_by_role("listitem").first).to_be_hidden()
+    await story.get_by_text("Every step (5)").click()
     await expect(story.get_by_role("listitem")).to_have_count(5)
+    await why.focus()
     await expect(story).to_contain_text("1,539 tokens in, 33 out, $0.0004")
     await expect(story).to_contain_text("Because: question asked")
     await expect(why).to_have_attribute("aria-expanded", "true")
@@ -183,6 +189,7 @@ async def test_a_story_that_is_not_known_says_so(page: Page, square: Square, wat
 async def test_the_budget_is_a_bar_that_moves_and_says_its_step(page: Page, square: Square) -> None:
     square.status("maren")
     card = page.locator(".person").first
+    await card.locator("summary").click()
     bar = card.get_by_role("meter", name="Maren's model budget of today")
     await expect(bar).to_have_attribute("aria-valuenow", "16")
     await expect(card).to_contain_text("16 % used, all is well")
@@ -195,6 +202,7 @@ async def test_the_budget_is_a_bar_that_moves_and_says_its_step(page: Page, squa
 
 async def test_a_resident_is_paused_and_goes_on_at_a_button(page: Page, square: Square) -> None:
     square.status("maren")
+    await page.locator(".person summary").first.click()
     await page.get_by_role("button", name="Pause Maren").click()
     await expect(page.locator("#news")).to_have_text("Maren is paused")
     paused = {"paused": True, "safeMode": False, "reasons": ["paused by the owner: on the town's page"]}

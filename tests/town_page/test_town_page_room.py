@@ -11,6 +11,7 @@ import pytest
 
 from adapters.space.types import Joined, Said, Typing
 from common.clock import FakeClock
+from tests.patience import HANG_S
 from tests.town_page.conftest import GITHUB, Square
 from tests.town_page.room_guests import guest
 from town.atproto.network import Network
@@ -23,7 +24,7 @@ AT = "2026-01-05T12:00:00.000Z"
 
 @pytest.fixture
 async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=5) as client:
+    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=HANG_S) as client:
         yield client
 
 
@@ -57,7 +58,7 @@ async def test_the_talk_and_who_is_in_it_come_by_the_stream(http: httpx.AsyncCli
             "typing": False,
         }
         await maren.tell("typing")
-        assert (await stream.until("present", '"typing": true'))[0]["typing"]
+        assert (await stream.until("present", '"typing":true'))[0]["typing"]
         await maren.tell("chat", content="The bench faces north.")
         rows = await stream.until("room", "bench")
         assert [row["kind"] for row in rows] == ["joined", "said"]

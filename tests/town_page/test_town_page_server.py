@@ -12,14 +12,16 @@ import httpx
 import pytest
 
 from common.clock import iso
+from tests.patience import HANG_S
 from tests.town_page.conftest import STORY, Square
+from town.listening import Listeners
 from town.page.residents import read_status
 from town.residents import RESIDENTS
 
 
 @pytest.fixture
 async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=5) as client:
+    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=HANG_S) as client:
         yield client
 
 
@@ -273,3 +275,51 @@ def test_a_file_that_makes_no_sense_means_not_awake(tmp_path: Path, content: byt
     path.write_bytes(content)
     assert not read_status("maren.test", path, NOW).awake
     assert not read_status("maren.test", tmp_path / "absent.json", NOW).awake
+
+
+# What is written to nobody
+
+
+async def told_of(http: httpx.AsyncClient, square: Square, text: str, to: str | None = None) -> list[str]:
+    """Who hears of what the visitor writes, by the notifications of the residents."""
+    answer = await http.post("/api/posts", json={"text": text, "replyTo": to})
+    uri = answer.raise_for_status().json()["uri"]
+    names = [resident.name for resident in RESIDENTS]
+    return [
+        name
+        for name in names
+        if any(item.record.uri == uri for item in square.network.index.notices(square.dids[name]))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [("I am repotting my lemon tree.", "odile"), ("My zip is stuck", "tobias"), ("Such fog on the harbour!", "maren")],
+)
+async def test_what_addresses_nobody_is_told_to_the_one_whose_field_it_touches(
+    http: httpx.AsyncClient, square: Square, text: str, who: str
+) -> None:
+    assert await told_of(http, square, text) == [who]
+
+
+async def test_what_touches_nobody_s_field_is_told_in_turn(http: httpx.AsyncClient, square: Square) -> None:
+    heard = [await told_of(http, square, text) for text in ("hello", "17 + 25?", "Xyzzy")]
+    assert heard == [["maren"], ["tobias"], ["odile"]]
+
+
+async def test_what_names_somebody_or_answers_somebody_is_told_to_nobody_else(
+    http: httpx.AsyncClient, square: Square
+) -> None:
+    root = square.say("tobias", "Which needle?")
+    assert await told_of(http, square, "Good evening, @odile.test") == ["odile"]
+    assert await told_of(http, square, "The long one, in fog", root) == ["tobias"]
+    mine = square.say("you", "Hm.")
+    assert await told_of(http, square, "Does it rain, I wonder?", mine) == ["maren"]
+
+
+def test_who_is_asleep_or_paused_is_not_asked_while_others_are_there() -> None:
+    ready = ["odile.test"]
+    listeners = Listeners(RESIDENTS, lambda: ready)
+    assert {listeners.choose(text) for text in ("fog", "hello", "zip")} == {"odile.test"}
+    ready.clear()
+    assert listeners.choose("Such fog at sea") == "maren.test"

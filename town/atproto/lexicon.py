@@ -61,7 +61,7 @@ class Text:
             raise _wrong_type("string", value, path)
         if self.format and not fits(self.format, value):
             raise _mismatch(f"Invalid {self.format} (got {_shown(value)})", path)
-        if self.max_bytes and (size := len(value.encode())) > self.max_bytes:
+        if self.max_bytes and (size := len(value.encode("utf-8", "surrogatepass"))) > self.max_bytes:
             raise _mismatch(f"string too big (maximum {self.max_bytes}, got {size})", path)
         if self.max_graphemes and (size := grapheme_len(value)) > self.max_graphemes:
             raise _mismatch(f"grapheme too big (maximum {self.max_graphemes}, got {size})", path)

@@ -180,7 +180,10 @@ class Network:
     def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> Written:
         """A record under this key, new or changed; the same content again changes nothing. Raises `XrpcError`."""
         record, validation = self.check(did, collection, rkey, record, validate=validate)
-        cid = record_cid(record)
+        try:
+            cid = record_cid(record)
+        except ValueError as error:
+            raise invalid(f"Invalid {collection} record: {error}") from error
         home = self._homes[did].records[collection]
         old = home.get(rkey)
         if old and old.cid == cid:
@@ -247,10 +250,19 @@ class Network:
 
     # For people who watch and take part
 
-    def post_as(self, did: str, text: str, *, reply_to_uri: str | None = None) -> tuple[str, str]:
-        """Post as this account, with facets for links, tags and accounts here; its uri and cid. Raises `XrpcError`."""
+    def post_as(
+        self, did: str, text: str, *, reply_to_uri: str | None = None, told: str | None = None
+    ) -> tuple[str, str]:
+        """Post as this account, with facets for links, tags and accounts here; its uri and cid. Raises `XrpcError`.
+
+        `told` is an account that hears of it although the words do not name it: a mention over the first character.
+        """
         record: Json = {"text": text, "createdAt": iso(self.clock.now()), "langs": ["en"]}
-        if facets := build_facets(text, self._dids):
+        facets = build_facets(text, self._dids)
+        if told:
+            span = {"byteStart": 0, "byteEnd": len(text[:1].encode())}
+            facets.append({"index": span, "features": [{"$type": "app.bsky.richtext.facet#mention", "did": told}]})
+        if facets:
             record["facets"] = facets
         if reply_to_uri:
             parent = self.index.posts.get(reply_to_uri)

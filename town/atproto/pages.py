@@ -42,12 +42,22 @@ def thread(network: Network, uri: str) -> ThreadNode | None:
     if start is None:
         return None
     top = network.index.posts.get(root_uri(start)) or [start, *network.index.ancestors(start)][-1]
-    return _node(network, top)
+    return _tree(network, top)
 
 
-def _node(network: Network, record: StoredRecord) -> ThreadNode:
-    replies = reversed(network.index.replies(record.uri))
-    return ThreadNode(post(network, record), replies=tuple(_node(network, reply) for reply in replies))
+def _tree(network: Network, top: StoredRecord) -> ThreadNode:
+    """The tree below `top`, built from its leaves: a talk may be deeper than Python's stack."""
+    order: list[tuple[StoredRecord, list[StoredRecord]]] = []
+    waiting = [top]
+    while waiting:
+        record = waiting.pop()
+        replies = list(reversed(network.index.replies(record.uri)))
+        order.append((record, replies))
+        waiting += replies
+    nodes: dict[str, ThreadNode] = {}
+    for record, replies in reversed(order):
+        nodes[record.uri] = ThreadNode(post(network, record), replies=tuple(nodes.pop(reply.uri) for reply in replies))
+    return nodes[top.uri]
 
 
 def _refs(value: Json) -> ReplyRefs | None:

@@ -34,13 +34,17 @@ class Idea:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What a mind may care about. `words` recognise it; `general` holds for most of it; `beyond` says what does not."""
+    """What a mind may care about.
+
+    `words` recognise it; `general` holds for most of it; `beyond` says what does not; `notes` are posts by themselves.
+    """
 
     name: str
     label: str
     words: frozenset[str]
     beyond: tuple[str, ...]
     general: tuple[str, ...]
+    notes: tuple[str, ...]
     ideas: tuple[Idea, ...]
 
 
@@ -142,4 +146,12 @@ def _field(name: str, raw: Mapping[str, Any]) -> Field:
     )
     if any(ANY not in idea.answers for idea in ideas):
         raise ValueError(f"{name}: each thought needs an answer for `{ANY}`")
-    return Field(name, raw["label"], frozenset(raw["words"]), tuple(raw["beyond"]), tuple(raw["general"]), ideas)
+    return Field(
+        name=name,
+        label=raw["label"],
+        words=frozenset(raw["words"]),
+        beyond=tuple(raw["beyond"]),
+        general=tuple(raw["general"]),
+        notes=tuple(raw["notes"]),
+        ideas=ideas,
+    )

@@ -1,13 +1,19 @@
-"""A post of one's own: a line of SELF.md or an idea from the bank, with an easy question."""
+"""A post of one's own: a line of SELF.md, an idea from the bank or a note, in one of several forms."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from common.text.graphemes import grapheme_len
 from town.mind.bank import ANY, Idea, flatten
 from town.mind.words import MAX_GRAPHEMES, Words, fit, is_sentence, lower_first
 
-_OWN_LINE = 0.45
-_LEAVE_AS_IS = 0.6
+_OWN_LINE = 0.35
+_INVITES = 0.35
+_STANDS_BY_IT = 0.8
+_NEIGHBOUR_EVERY = 3
+_FORMS: Mapping[str, int] = {"note": 3, "idea": 4, "idea and question": 3, "question and answer": 2}
+"""How often a post takes each form. A good post may end without asking anything."""
 _STATEMENTS = {"values", "patterns", "learnings"}
 _LISTS = {"explorations", "currentFocus"}
 
@@ -21,10 +27,18 @@ def post(words: Words) -> str:
     if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words)):
         return fit(own)
     idea, turned = words.next_page()
-    if turned:
-        back = words.line("back_to", handle=neighbour) if neighbour else words.line("back")
-        return fit(f"{idea.ask} {idea.answers[ANY]} {back}")
-    return fit(f"{idea.say} {_asked_of(words, idea, neighbour) if neighbour else idea.ask}")
+    if neighbour and turned:
+        return fit(f"{idea.ask} {idea.answers[ANY]} {words.line('back_to', handle=neighbour)}")
+    if neighbour:
+        return fit(f"{idea.say} {_asked_of(words, idea, neighbour)}")
+    notes = [note for note in words.field.notes if words.fresh(note)]
+    texts = {
+        "note": words.pick(notes) if notes else idea.say,
+        "idea": idea.say,
+        "idea and question": f"{idea.say} {idea.ask}",
+        "question and answer": f"{idea.ask} {idea.answers[ANY]}",
+    }
+    return fit(texts[words.rng.choices(list(_FORMS), list(_FORMS.values()))[0]])
 
 
 def _from_self(words: Words) -> str:
@@ -36,23 +50,28 @@ def _from_self(words: Words) -> str:
     if not lines:
         return ""
     if "+" in source:
-        return f"{lines[0]} {lines[1]} {words.line('invite', 'pair')}" if len(lines) > 1 else ""
+        return _inviting(words, f"{lines[0]} {lines[1]}", "pair") if len(lines) > 1 else ""
     if lines[0].endswith("?"):
-        return f"{lines[0]} {words.line('invite', 'question')}"
+        return _inviting(words, lines[0], "question")
     if source in _STATEMENTS:
-        return f"{lines[0]} {words.line('invite', 'statement')}"
+        return _inviting(words, lines[0], "statement")
     if source in _LISTS:
-        return f"{words.line('list_lead')} {lower_first(lines[0])} {words.line('invite', 'list')}"
+        return _inviting(words, f"{words.line('list_lead')} {lower_first(lines[0])}", "list")
     return ""
 
 
+def _inviting(words: Words, text: str, kind: str) -> str:
+    """The text, now and then with a question to its readers after it."""
+    return f"{text} {words.line('invite', kind)}" if words.rng.random() < _INVITES else text
+
+
 def _neighbour_due(words: Words) -> str:
-    """A neighbour to speak to: when the prompt names one, or when our latest post spoke to none."""
+    """A neighbour to speak to: when the prompt names one, or when none of our latest posts spoke to one."""
     neighbours = words.scene.me.neighbours()
     named = [handle for handle in neighbours if handle in words.scene.text]
     if named:
         return named[0]
-    latest = words.scene.recent.strip().splitlines()[:1]
+    latest = words.scene.recent.strip().splitlines()[: _NEIGHBOUR_EVERY - 1]
     lately = any(f"@{handle}" in line for handle in neighbours for line in latest)
     return "" if lately or not neighbours else words.rng.choice(sorted(neighbours))
 
@@ -64,7 +83,7 @@ def _asked_of(words: Words, idea: Idea, handle: str) -> str:
 
 
 def _revised(words: Words, draft: str) -> str:
-    if "?" in draft and words.rng.random() < _LEAVE_AS_IS:
+    if words.rng.random() < _STANDS_BY_IT:
         return draft
     near = words.match(draft, [words.field]) or words.next_idea()
     whole = f"{draft} {words.line('widen') if '?' in draft else near.ask}"

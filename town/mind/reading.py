@@ -12,7 +12,18 @@ from town.mind.remembering import TOOL
 from town.mind.types import ChatRequest, Message
 
 Task = Literal[
-    "answer", "express", "owner", "ground", "judge", "remember", "room", "repeats", "wanted", "promises", "other"
+    "answer",
+    "express",
+    "owner",
+    "ground",
+    "judge",
+    "remember",
+    "room",
+    "repeats",
+    "wanted",
+    "worth",
+    "promises",
+    "other",
 ]
 
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
@@ -134,6 +145,7 @@ def read_scene(request: ChatRequest) -> Scene:
         "room": "space_decision" in tools and (" in the room: " in asked or "The host's request:" in asked),
         "repeats": not tools and ("\nNew message: " in asked or "\nBob says: " in asked),
         "wanted": not tools and "ACTION_REQUEST" in system,
+        "worth": not tools and "Answer SPEAK or LISTEN" in asked,
         "promises": not tools and "\nThe JSON array:" in asked,
         "remember": tools == {TOOL},
         "judge": not tools and bool(_JUDGE.search(asked) or _JUDGE.search(system)),

@@ -12,9 +12,12 @@ from town.mind.words import Words, fit, without_questions
 
 _ASK_BACK = 0.3
 _ASK_TOO = 0.35
-_REMARK = 0.4
+_REMARK = 0.15
 _LONGEST_OPTION = 3
-_OPTIONS = re.compile(r"([\w' -]+?),? or ([\w' -]+?)(?: (?:for|in|at|on|to|with|when|this|these|today)\b[^?]*)?\?")
+_OPTIONS = re.compile(
+    r"(?<![\w' -])([\w' -]{1,80}?),? or ([\w' -]{1,80}?)"
+    r"(?: (?:for|in|at|on|to|with|when|this|these|today)\b[^?]{0,80})?\?"
+)
 
 
 def reply(words: Words, choice: Choice) -> str:

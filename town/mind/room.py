@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from town.mind.bank import COMMON
+from town.mind.replies import answer_freely
 from town.mind.room_reading import HOST, Moment, read_moment, title_of
 from town.mind.types import Json
 from town.mind.words import Words, lower_first
@@ -18,7 +19,7 @@ TOOL = "space_decision"
 
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
-_EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS = 0.9, 0.4, 0.35
+_EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
 _OWN_SAY = 3
 _FEW_LETTERS = 2
@@ -43,7 +44,7 @@ def decide(words: Words) -> Json:
         return _silent(words.bank.room, "owner")
     if held := _held_back(moment):
         return _silent(words.bank.room, held)
-    return _talk_along(words, moment)
+    return _to_host(words, moment) or _talk_along(words, moment)
 
 
 def _answer(words: Words, moment: Moment) -> Json | None:
@@ -71,6 +72,18 @@ def _held_back(moment: Moment) -> str:
     return "" if quiet or (moment.said and moment.said[-1].who) else "nobody"
 
 
+def _to_host(words: Words, moment: Moment) -> Json | None:
+    """What one says to the host's hello, sum or the like; None where that calls for a thought. One answer is enough."""
+    if not moment.said or moment.said[-1].who != HOST:
+        return None
+    intent = next((intent for intent in words.bank.intents if intent.match.search(words.scene.text)), None)
+    if intent is None or intent.act == "thought":
+        return None
+    if intent.act != "reply":
+        return _silent(words.bank.room, "listening")
+    return _say(words.fill(words.pick(words.for_field(intent.say))), words.bank.room, "asked")
+
+
 def _talk_along(words: Words, moment: Moment) -> Json:
     lines = words.bank.room
     if moment.has("It has been quiet here"):
@@ -81,14 +94,18 @@ def _talk_along(words: Words, moment: Moment) -> Json:
     eager = (_EAGER_AGAIN if own else _EAGER_ASKED) if by_host else _EAGER_PEERS
     if moment.has("The host speaks to you"):
         eager = 1.0 / _FAR_FETCHED
+    elif not by_host and not own and words.bank.asked_in(words.scene.text):
+        eager = _EAGER_QUESTION
     thought, touches = _new_thought(words)
+    if by_host and not moment.since_host:
+        thought, touches = (thought if touches else answer_freely(words)), True
     if words.rng.random() > (eager if touches else eager * _FAR_FETCHED):
         return _silent(lines, "listening")
     if not thought:
         return _silent(lines, "nothing")
     name = moment.said[-1].who
     if name != HOST and name in moment.present:
-        thought = words.rng.choice(lines["to"]).format(name=name, said=_inside(thought))
+        thought = words.rng.choice(lines["to"]).format(name=name[:1].upper() + name[1:], said=_inside(thought))
     return _say(thought, lines, "asked" if by_host else "said")
 
 

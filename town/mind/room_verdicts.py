@@ -15,6 +15,10 @@ _WANTED = re.compile(
     r"\b(?:should|could|can|would be great)\b.*\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)",
     re.IGNORECASE,
 )
+_SPOKEN = re.compile(r'^\d+\. "[^:"]{0,80}: (.*)"$', re.MULTILINE)
+_ONLY_THANKS = re.compile(
+    r"\W*(?:thanks?|thank you|lovely|good (?:night|morning)|bye)\b[^.?]{0,40}[.!]?", re.IGNORECASE
+)
 _THANKS = re.compile(r"\b(?:thanks?|thank you|great work|lovely|good (?:night|morning))\b", re.IGNORECASE)
 
 
@@ -26,6 +30,16 @@ def repeats(prompt: str) -> str:
         return "NO"
     shares = (len(candidate & stems(said)) / len(candidate) for said in _SAID.findall(prompt))
     return "YES" if any(share >= _SAME_SHARE for share in shares) else "NO"
+
+
+def worth_an_answer(prompt: str) -> str:
+    """`LISTEN` where the newest message only thanks, or says again what stands above it; else `SPEAK`."""
+    said = _SPOKEN.findall(prompt)
+    if not said:
+        return "SPEAK"
+    newest, before = stems(said[-1]), [stems(text) for text in said[:-1]]
+    repeated = newest and any(len(newest & words) / len(newest) >= _SAME_SHARE for words in before)
+    return "LISTEN" if repeated or _ONLY_THANKS.fullmatch(said[-1]) else "SPEAK"
 
 
 def wanted(prompt: str) -> str:

@@ -19,7 +19,7 @@ from town.mind.remembering import keep
 from town.mind.replies import answer_freely, reply
 from town.mind.room import TOOL as ROOM_TOOL
 from town.mind.room import decide
-from town.mind.room_verdicts import repeats, wanted
+from town.mind.room_verdicts import repeats, wanted, worth_an_answer
 from town.mind.types import ChatRequest, Json, Offer, Thought, ToolUse
 from town.mind.words import Words, fit
 
@@ -59,6 +59,7 @@ class ScriptedMind:
             "room": lambda _, words: Thought(calls=(ToolUse(ROOM_TOOL, decide(words)),)),
             "repeats": lambda _, words: Thought(repeats(words.scene.prompt)),
             "wanted": lambda _, words: Thought(wanted(words.scene.prompt)),
+            "worth": lambda _, words: Thought(worth_an_answer(words.scene.prompt)),
             "promises": lambda _, __: Thought("[]"),
             "other": self._other,
         }

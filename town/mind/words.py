@@ -10,6 +10,7 @@ from typing import Any
 from common.text.graphemes import fit_post_text, grapheme_len
 from town.mind.bank import ANY, GENERAL, Bank, Field, Idea, flatten, stems
 from town.mind.reading import Scene, quote
+from town.mind.sums import solve
 
 MAX_GRAPHEMES = 300
 _GOLDEN = 0.6180339887  # steps of this share of a circle come back to the same place latest, however long they are
@@ -61,6 +62,7 @@ class Words:
             "ask": lambda: self.next_idea().ask,
             "thought": lambda: self.next_idea().say,
             "situation": lambda: self.scene.situation,
+            "sum": lambda: solve(self.scene.text) or "More than I can count",
         }
         values = {key: more[key] if key in more else blanks[key]() for key in _BLANK.findall(phrase)}
         if ": {focus}" in phrase:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -19,10 +18,12 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from adapters.atproto.richtext import detect_mentions
+from adapters.space.wire_json import BadJson, encode_value, parse_json
 from common.errors import SoulError
 from town.atproto.network import Network
 from town.atproto.values import XrpcError
@@ -56,6 +57,7 @@ def page_app(
     avatars: Mapping[str, str],
     controls: Controls,
     room: RoomOnPage | None = None,
+    listen: Callable[[str], str] = lambda _: "",
 ) -> Starlette:
     """The application; put it on loopback with `town.serving.serve`.
 
@@ -67,9 +69,12 @@ def page_app(
         avatars: SVG pictures by handle.
         controls: the owner's hand on the residents.
         room: the agent space that the page shows, if there is one.
+        listen: the handle of who shall be told of a text that the visitor writes to nobody; "" for none.
 
     """
-    page = _Page(network, residents_status, say_as, about=about, avatars=avatars, controls=controls, room=room)
+    page = _Page(
+        network, residents_status, say_as, about=about, avatars=avatars, controls=controls, room=room, listen=listen
+    )
     return Starlette(
         routes=[
             Route("/", page.file),
@@ -101,6 +106,7 @@ class _Page:
         avatars: Mapping[str, str],
         controls: Controls,
         room: RoomOnPage | None,
+        listen: Callable[[str], str],
     ) -> None:
         self._network = network
         self._residents_status = residents_status
@@ -109,6 +115,7 @@ class _Page:
         self._avatars = avatars
         self._controls = controls
         self._room = room
+        self._listen = listen
         self._files = {
             file.name: (file.read_bytes(), _TYPES[file.name[file.name.rindex(".") :]])
             for file in (files("town.page") / "static").iterdir()
@@ -127,7 +134,7 @@ class _Page:
         """What does not change while the page is open."""
         you = self._network.actor(self._say_as)
         residents = await run_in_threadpool(self._residents_status)
-        return JSONResponse(
+        return _answer(
             {
                 "about": self._about,
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
@@ -186,12 +193,23 @@ class _Page:
         text, reply_to = body["text"].strip(), body.get("replyTo")
         if not text:
             return _refuse(400, "There is nothing in it yet.")
+        reply_to = str(reply_to) if reply_to else None
         try:
-            uri, _ = self._network.post_as(self._say_as, text, reply_to_uri=str(reply_to) if reply_to else None)
+            uri, _ = self._network.post_as(
+                self._say_as, text, reply_to_uri=reply_to, told=self._listener(text, reply_to)
+            )
         except XrpcError as error:
             gone = error.name == "NotFound"
             return _refuse(400, "The post you answer is gone." if gone else "At most 300 characters fit into a post.")
-        return JSONResponse({"uri": uri}, status_code=201)
+        return _answer({"uri": uri}, 201)
+
+    def _listener(self, text: str, reply_to: str | None) -> str | None:
+        """Who is told of what the visitor writes to nobody: it names no account, and answers nobody else's post."""
+        answered = self._network.index.posts.get(reply_to or "")
+        if detect_mentions(text) or (answered and answered.at.did != self._say_as):
+            return None
+        account = self._network.find(self._listen(text))
+        return account.did if account else None
 
     async def speak(self, request: Request) -> Response:
         """`{"text": …}` as the room's host."""
@@ -215,7 +233,7 @@ class _Page:
             told = await self._controls.why(query.get("handle", ""), query.get("uri", ""))
         except SoulError as error:
             return _refuse(404, str(error))
-        return JSONResponse(dataclasses.asdict(told))
+        return _answer(dataclasses.asdict(told))
 
     async def decide(self, request: Request) -> Response:
         """`{"handle": …, "id": …, "yes": true or false}`."""
@@ -262,8 +280,8 @@ async def _asked(request: Request, **fields: type) -> dict[str, Any] | Response:
         return _refuse(403, "Only this page may write here.")
     content = await request.body()
     try:
-        body = json.loads(content) if len(content) <= _MAX_BODY_BYTES else None
-    except ValueError:
+        body = parse_json(content, max_bytes=_MAX_BODY_BYTES)
+    except BadJson:
         body = None
     if not isinstance(body, dict) or not all(isinstance(body.get(name), kind) for name, kind in fields.items()):
         return _refuse(400, "That could not be read.")
@@ -279,8 +297,12 @@ async def _done(act: Awaitable[None]) -> Response:
 
 
 def _event(name: str, data: Any) -> str:  # noqa: ANN401 - JSON
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return f"event: {name}\ndata: {encode_value(data)}\n\n"
+
+
+def _answer(data: Any, status: int = 200) -> Response:  # noqa: ANN401 - JSON
+    return Response(encode_value(data), status, media_type="application/json")
 
 
 def _refuse(status: int, error: str) -> Response:
-    return JSONResponse({"error": error}, status_code=status)
+    return _answer({"error": error}, status)

@@ -20,11 +20,15 @@ class ToldStep:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Why a resident did something, in plain words; `ending` says where it stands now, if it is not over."""
+    """Why a resident did something, in plain words; `ending` says where it stands now, if it is not over.
+
+    `lead` is one sentence that says it all to somebody in a hurry.
+    """
 
     title: str
     steps: tuple[ToldStep, ...]
     ending: str = ""
+    lead: str = ""
 
 
 class Controls(Protocol):

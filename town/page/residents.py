@@ -5,7 +5,6 @@ A file that is absent, unreadable, old, or whose process is gone means: not awak
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,25 +12,27 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from adapters.space.wire_json import parse_json
 from common.clock import parse_iso
 
 STALE_AFTER = timedelta(minutes=3)
-_SHOWN = (
-    "mode",
-    "startedAt",
-    "updatedAt",
-    "loops",
-    "lastDecision",
-    "decisions",
-    "counts",
-    "pendingNotifications",
-    "pendingIntents",
-    "nextExpressionAt",
-    "budget",
-    "modelBudget",
-    "standing",
-    "drafts",
-)
+_SHOWN: Mapping[str, type] = {
+    "mode": str,
+    "startedAt": str,
+    "updatedAt": str,
+    "loops": list,
+    "lastDecision": dict,
+    "decisions": list,
+    "counts": dict,
+    "pendingNotifications": int,
+    "pendingIntents": int,
+    "nextExpressionAt": str,
+    "budget": dict,
+    "modelBudget": dict,
+    "standing": dict,
+    "drafts": list,
+}
+"""The fields of a status file that people may see, and what each must be; entries of lists are objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,17 @@ class ResidentStatus:
 def read_status(handle: str, path: Path, now: datetime) -> ResidentStatus:
     """What the status file at `path` says at `now`. Never raises for what is in it."""
     try:
-        raw = json.loads(path.read_text("utf-8"))
+        raw: Any = parse_json(path.read_bytes())
         updated = parse_iso(str(raw["updatedAt"]))
         alive = raw["state"] == "running" and now - updated < STALE_AFTER and _is_running(int(raw["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return ResidentStatus(handle, awake=False)
-    return ResidentStatus(handle, alive, {key: raw[key] for key in _SHOWN if key in raw})
+    life = {key: _entries(raw[key]) for key, kind in _SHOWN.items() if isinstance(raw.get(key), kind)}
+    return ResidentStatus(handle, alive, life)
+
+
+def _entries(value: Any) -> Any:  # noqa: ANN401 - JSON
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else value
 
 
 def _is_running(pid: int) -> bool:

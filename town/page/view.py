@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from adapters.atproto.types import Actor, Post, ThreadNode
+from town.atproto.index import mentioned_dids
 from town.atproto.network import Network
 from town.page.residents import ResidentStatus
 
+_DID = re.compile(r"did:[a-z]{1,20}:[\w.-]{1,100}")
+_WHY_CHARS = 1000
 _POSTS_LOOKED_AT = 200
 _THREADS_SHOWN = 60
 
@@ -17,14 +21,17 @@ Json = dict[str, Any]
 
 def feed(network: Network) -> list[Json]:
     """The threads, each as its posts in reading order with their depth."""
-    roots: dict[str, ThreadNode] = {}
+    threads: list[Json] = []
+    shown: set[str] = set()
     for post in network.posts(_POSTS_LOOKED_AT):
-        node = network.thread(post.uri)
-        if node:
-            roots.setdefault(node.post.uri, node)
-        if len(roots) == _THREADS_SHOWN:
+        if post.uri in shown or (root := network.thread(post.uri)) is None:
+            continue
+        thread = _thread(network, root)
+        shown.update(each["uri"] for each in thread["posts"])
+        threads.append(thread)
+        if len(threads) == _THREADS_SHOWN:
             break
-    return [_thread(network, node) for node in roots.values()]
+    return threads
 
 
 def people(network: Network, residents: Sequence[ResidentStatus]) -> list[Json]:
@@ -33,14 +40,17 @@ def people(network: Network, residents: Sequence[ResidentStatus]) -> list[Json]:
 
 
 def _thread(network: Network, root: ThreadNode) -> Json:
-    posts = [_post(network, node.post, depth) for node, depth in _walk(root, 0)]
+    posts = [_post(network, node.post, depth) for node, depth in _walk(root)]
     return {"uri": root.post.uri, "posts": posts}
 
 
-def _walk(node: ThreadNode, depth: int) -> Iterator[tuple[ThreadNode, int]]:
-    yield node, depth
-    for reply in node.replies:
-        yield from _walk(reply, depth + 1)
+def _walk(root: ThreadNode) -> Iterator[tuple[ThreadNode, int]]:
+    """Reading order: a post, then everything below it, with its depth."""
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        waiting += [(reply, depth + 1) for reply in reversed(node.replies)]
 
 
 def _post(network: Network, post: Post, depth: int) -> Json:
@@ -51,8 +61,16 @@ def _post(network: Network, post: Post, depth: int) -> Json:
         "at": post.created_at,
         "depth": depth,
         "parent": post.reply.parent.uri if post.reply else None,
+        "told": _told(network, post),
         "likes": [_actor(actor) for actor in network.likes(post.uri)],
     }
+
+
+def _told(network: Network, post: Post) -> list[str]:
+    """The handles of those who hear of it: whom it names, and whom it answers."""
+    parent = network.index.posts.get(post.reply.parent.uri) if post.reply else None
+    dids = [*mentioned_dids(network.index.posts[post.uri].value), *([parent.at.did] if parent else [])]
+    return [network.actor(did).handle for did in dict.fromkeys(dids) if did != post.author.did and network.find(did)]
 
 
 def _actor(actor: Actor) -> Json:
@@ -70,5 +88,23 @@ def _person(network: Network, status: ResidentStatus) -> Json:
         ),
         "bio": str(profile.value.get("description", "")) if profile else "",
         "awake": status.awake,
-        "life": dict(status.life),
+        "life": {**status.life, **_drafts(network, status.life.get("drafts"))},
     }
+
+
+def _drafts(network: Network, drafts: object) -> Json:
+    """The drafts of a status file with the names of the dids in them, also of those whose posts are shown no longer."""
+    if not isinstance(drafts, list):
+        return {}
+    return {
+        "drafts": [
+            {**draft, "named": _named(network, f"{draft.get('target', '')} {draft.get('why', '')}")}
+            for draft in drafts
+            if isinstance(draft, dict)
+        ]
+    }
+
+
+def _named(network: Network, text: str) -> dict[str, str]:
+    dids = dict.fromkeys(_DID.findall(text[:_WHY_CHARS]))
+    return {did: _actor(network.actor(did))["name"] for did in dids if network.find(did)}

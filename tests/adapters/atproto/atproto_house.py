@@ -12,6 +12,7 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from tests.adapters.door import Door
 from tests.adapters.results import ok
+from tests.patience import HANG_S
 from tests.ways import to_loopback
 from town.atproto.faults import Faults
 from town.atproto.limits import Limits
@@ -48,7 +49,7 @@ class House:
         self.clients.append(client)
         return client
 
-    async def logged_in(self, name: str, *, spacing_s: float = 0, read_timeout_s: float = 5) -> Atproto:
+    async def logged_in(self, name: str, *, spacing_s: float = 0, read_timeout_s: float = HANG_S) -> Atproto:
         client = self.client(name, spacing_s=spacing_s, read_timeout_s=read_timeout_s)
         ok(await client.authenticate())
         return client

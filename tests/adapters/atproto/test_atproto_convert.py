@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -57,6 +59,23 @@ def test_a_post_is_read_in_full() -> None:
         repost_count=2,
         like_count=3,
     )
+
+
+def test_what_somebody_wrote_is_bounded_before_it_is_kept() -> None:
+    much = "x" * 1_200_000
+    links = [{"features": [{"uri": f"https://{much}.example"}, {"uri": "https://a.example"}]}]
+    links += [{"features": [{"uri": f"https://a.example/{number}"}]} for number in range(1_000)]
+    images = {"$type": "app.bsky.embed.images", "images": [{"alt": much, "image": {**FILE, "mimeType": much}}] * 9}
+    author = {**ALICE, "displayName": much, "avatar": much}
+    item = {**view(text=much, createdAt=much, facets=links, embed=images), "author": author, "reason": "mention"}
+    kept = convert.notification(item)
+    assert kept is not None
+    assert kept.links[0] == "https://a.example"
+    assert len(json.dumps(dataclasses.asdict(kept))) < 20_000
+    assert len(json.dumps(dataclasses.asdict(posted({**item, "embed": SHOWN})))) < 20_000
+    page = convert.profile({**author, "description": much, "followersCount": 10**30, "labels": [{"val": much}] * 9})
+    assert page is not None
+    assert len(json.dumps(dataclasses.asdict(page))) < 10_000
 
 
 def test_links_come_in_full_from_facets_and_cards_once_each() -> None:

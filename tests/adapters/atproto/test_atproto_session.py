@@ -130,3 +130,15 @@ def test_twenty_logins_in_a_day_are_the_most(ages_h: list[int], wait_h: int) -> 
 def test_logins_older_than_a_day_are_forgotten() -> None:
     now = NOW.timestamp()
     assert recent_logins((now, now - 86_400, now - 86_399), NOW) == (now - 86_399, now)
+
+
+def test_a_file_that_cannot_be_read_is_set_aside_and_told_and_one_that_can_is_not(tmp_path: Path) -> None:
+    session_file(tmp_path).save(Stored(SESSION))
+    good = session_file(tmp_path)
+    assert (good.load(), good.notice) == (Stored(SESSION), "")
+    content = json.loads((tmp_path / "session.json").read_text(encoding="utf-8"))
+    (tmp_path / "session.json").write_text(json.dumps({**content, "identifier": None}), encoding="utf-8")
+    broken = session_file(tmp_path)
+    assert broken.load() == Stored()
+    (aside,) = tmp_path.glob("session.json.corrupt-*")
+    assert aside.name in broken.notice

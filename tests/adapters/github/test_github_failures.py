@@ -7,12 +7,14 @@ import logging
 from typing import Any
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from adapters.github.client import GitHub
 from adapters.github.errors import error_from_response
 from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, ErrKind
+from tests.adapters.door import Door
 from tests.adapters.github.github_house import REPO, TOKEN, House
 from tests.adapters.results import err, ok, while_time_passes
 from town.github.faults import Fault, FaultKind
@@ -90,6 +92,30 @@ async def test_a_read_whose_answer_makes_no_sense_is_an_error_and_not_an_excepti
     house.faults.arm(Fault("garbled"))
     failed = err(await ada.get_repository(REPO))
     assert failed == Err("could not read the repository ada/garden: GitHub's answer could not be read", "transient")
+
+
+@on_one_loop
+async def test_what_is_nested_too_deep_in_an_answer_costs_only_itself(house: House, ada: GitHub, door: Door) -> None:
+    network_itself = door.app
+
+    async def with_odd_field(scope: Scope, receive: Receive, send: Send) -> None:
+        async def spoil(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [pair for pair in message["headers"] if pair[0].lower() != b"content-length"]
+                message = {**message, "headers": kept}
+            elif message.get("body", b"").startswith(b"{"):
+                message = {
+                    **message,
+                    "body": b'{"odd":' + b'{"a":[' * 5_000 + b"]}" * 5_000 + b"," + message["body"][1:],
+                }
+            await send(message)
+
+        await network_itself(scope, receive, spoil)
+
+    door.app = with_odd_field
+    assert ok(await ada.get_repository(REPO)).description == "What grows where"
+    missing = err(await ada.get_issue(REPO, 99))
+    assert (missing.kind, "Not Found" in missing.error) == ("not_found", True)
 
 
 @on_one_loop

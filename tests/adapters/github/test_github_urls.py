@@ -136,3 +136,17 @@ def test_what_is_written_as_an_address_is_read_back(owner: str, name: str, numbe
 def test_no_text_is_an_error(text: str) -> None:
     assert isinstance(extract_github_urls(f"github.com/{text}"), list)
     assert extract_number_from_api_url(text) is None or text
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("https://github.com/o/r/issues/1https://github.com/o/r/issues/2", [1, 2]),
+        ("https://github.com/o/r/pull/3http://github.com/o/r/issues/4https://www.github.com/o/r/pull/5.", [3, 4, 5]),
+        ("xhttps://github.com/o/r/issues/1", []),
+        ("https://web.archive.example/https://github.com/o/r/issues/1", []),
+        ("https://github.com/o/r/issues/1http", []),
+    ],
+)
+def test_links_without_a_space_between_them_are_both_found(text: str, numbers: list[int]) -> None:
+    assert [one.number for one in extract_github_urls(text)] == numbers

@@ -62,3 +62,12 @@ async def living(member: Member) -> AsyncIterator[SpaceClient]:
         finally:
             await member.client.close()
             await life
+
+
+async def settled(member: Member) -> None:
+    """The client has done what the last moment asked of it, and waits for the next."""
+    await until(lambda: member.client.status == "disconnected" and sleeps(member))
+
+
+def sleeps(member: Member) -> bool:
+    return any(not sleeper.done() for *_, sleeper in member.clock._sleepers)

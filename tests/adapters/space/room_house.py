@@ -21,6 +21,7 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Event, LogEntry
 from common.clock import FakeClock
 from common.result import Ok
+from tests.patience import HANG_S
 
 Told = dict[str, Any]
 JOIN = {"type": "join", "name": "ada", "id": "ada-1", "version": "1"}
@@ -40,9 +41,9 @@ class Hall:
         self.logged: list[Log] = []
         self._count = 0
 
-    def open(self) -> int:
+    def open(self, address: str = "192.0.2.1") -> int:
         self._count += 1
-        self.do(self.room.opened(self._count))
+        self.do(self.room.opened(self._count, address))
         return self._count
 
     def send(self, number: int, frame: Told | str | bytes) -> list[Told]:
@@ -51,9 +52,9 @@ class Hall:
         self.do(self.room.received(number, json.dumps(frame) if isinstance(frame, dict) else frame))
         return self.heard(number)[before:]
 
-    def join(self, name: str, agent_id: str = "", **more: Any) -> int:
+    def join(self, name: str, agent_id: str = "", *, address: str = "192.0.2.1", **more: Any) -> int:
         """A new connection that has joined, and been told all of it."""
-        number = self.open()
+        number = self.open(address)
         self.send(number, {"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
         return number
 
@@ -73,7 +74,7 @@ class Hall:
         """Let time pass, in steps as a server would notice it."""
         end = self.clock.monotonic() + seconds
         while self.clock.monotonic() < end:
-            await self.clock.advance(min(0.5, end - self.clock.monotonic()))
+            await self.clock.advance(min(0.25, end - self.clock.monotonic()))
             self.do(self.room.tick())
 
     def do(self, effects: list[Effect]) -> None:
@@ -120,13 +121,12 @@ class Guest:
         await self.socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     async def join(self, name: str, agent_id: str = "", **more: Any) -> list[Told]:
-        """Join; what came until the whole welcome was over."""
+        """Join; what came until the past was told."""
         await self.send({"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
-        welcome = await self.until("history_response")
-        return [*welcome, *await self.until("presence")]
+        return await self.until("history_response")
 
     async def next(self) -> Told:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             told: Told = json.loads(await self.socket.recv())
             return told
 
@@ -139,7 +139,7 @@ class Guest:
 
     async def closed(self) -> tuple[int | None, str | None]:
         """Wait for the end: close code and reason."""
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(HANG_S):
             await self.socket.wait_closed()
         return self.socket.close_code, self.socket.close_reason
 
@@ -166,8 +166,8 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(folder: Path, **more: Any) -> AsyncIterator[House]:
-    host, log = Onlooker(), ChatLog(folder)
+async def open_house(folder: Path, host: Onlooker | None = None, **more: Any) -> AsyncIterator[House]:
+    host, log = host or Onlooker(), ChatLog(folder)
     server = SpaceServer(log, host, **more)
     assert isinstance(await server.start(0), Ok)
     try:
@@ -189,7 +189,7 @@ async def dumb_guest(house: House, name: str) -> tuple[asyncio.StreamReader, asy
     return reader, writer
 
 
-async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(true: Callable[[], bool], seconds: float = HANG_S) -> None:
     """Wait for something that nobody announces."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - polled on purpose

@@ -11,6 +11,8 @@ from typing import Any
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from tests.patience import HANG_S
+
 AT = "2026-01-05T12:00:00.000Z"
 
 Frame = dict[str, Any]
@@ -115,8 +117,14 @@ class ScriptedRoom:
         assert not self.failures, self.failures
 
 
-async def until(true: Callable[[], object], *, within_s: float = 5.0) -> None:
+async def until(true: Callable[[], object], *, within_s: float = HANG_S) -> None:
     """Wait for what is bound to become true."""
     async with asyncio.timeout(within_s):
         while not true():  # noqa: ASYNC110 - what it waits for gives no event
             await asyncio.sleep(0.005)
+
+
+async def stay(visit: Visit) -> None:
+    """The room as it should be: it welcomes, and stays until the member goes."""
+    await visit.welcome()
+    await visit.until_gone()

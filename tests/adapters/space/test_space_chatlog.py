@@ -77,6 +77,31 @@ def test_lines_that_cannot_be_read_count_but_are_left_out(tmp_path: Path) -> Non
     assert contents(log, 3) == ["entry 2"]
 
 
+def odd_lines() -> list[str]:
+    """Lines that no sound room writes, and in all but the first three of which an entry can still be found."""
+    sound = json.loads(json.dumps({"timestamp": AT.format(1), "agentName": "eve", "agentId": "e", "type": "chat"}))
+    deep = "[" * 5_000 + "]" * 5_000
+    return [
+        "[" * 100_000,
+        json.dumps({**sound, "content": "w" * 1_100_000}),
+        json.dumps({**sound, "type": ["chat"]}),
+        json.dumps({**sound, "content": "deep"})[:-1] + f',"extra":{deep}}}',
+        json.dumps({**sound, "content": "half \ud800"}),
+        json.dumps({**sound, "content": "digits"})[:-1] + f',"extra":{"9" * 10_000}}}',
+    ]
+
+
+def test_an_odd_line_costs_itself_only(tmp_path: Path) -> None:
+    log = ChatLog(tmp_path)
+    for number, line in enumerate(odd_lines()):
+        log.append(entry(number))
+        with log.path.open("a") as file:
+            file.write(f"{line}\n")
+    kept = contents(log)
+    assert [content for content in kept if content.startswith("entry")] == [f"entry {number}" for number in range(6)]
+    assert [content for content in kept if not content.startswith("entry")] == ["deep", "half \ufffd", "digits"]
+
+
 def test_a_torn_last_line_does_not_swallow_the_next_entry(tmp_path: Path) -> None:
     log = ChatLog(tmp_path)
     log.append(entry(1))
@@ -97,6 +122,7 @@ def test_since_means_strictly_later_whatever_the_offset(tmp_path: Path) -> None:
     assert [kept.content for kept in log.get_since("2026-01-05T13:00:08+01:00")] == ["entry 9"]
     assert [kept.content for kept in log.get_since(AT.format(0), limit=2)] == ["entry 8", "entry 9"]
     assert log.get_since(AT.format(0), limit=0) == []
+    assert log.get_since("yesterday") == []
     log.close()
 
 
@@ -199,4 +225,11 @@ def test_a_disk_that_refuses_is_reported_and_nothing_is_raised(tmp_path: Path) -
     (tmp_path / "data").unlink()
     log.append(entry(2))
     assert contents(log) == ["entry 2"]
+    log.close()
+
+
+def test_nothing_is_later_than_a_time_that_cannot_be_read(tmp_path: Path) -> None:
+    log = ChatLog(tmp_path)
+    log.append(entry(1))
+    assert [log.get_since(time) for time in ("", "yesterday", "2026-99-99T00:00:00Z")] == [[], [], []]
     log.close()

@@ -50,6 +50,7 @@ async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order(
                 "id": client.agent_id,
                 "version": "1.2.3",
                 "capabilities": ["social", "code"],
+                "resume": "",
                 "timestamp": AT,
             }
             request = room.visits[0].socket.request

@@ -109,16 +109,21 @@ async def test_the_token_in_the_address_opens_the_room_and_a_wrong_one_does_not(
     await server.stop()
 
 
-async def test_a_second_program_of_our_name_takes_the_place_and_the_first_says_so() -> None:
+async def test_a_second_program_of_our_name_is_refused_and_says_so_until_the_first_is_gone() -> None:
     server = await _room()
     first = Member(at(_url(server)))
     async with living(first):
         await until(lambda: first.client.is_active)
         second = Member(at(_url(server)), clock=FakeClock(datetime(2026, 1, 6, tzinfo=UTC)))
         async with living(second):
-            await until(lambda: second.client.is_active and first.client.status == "disconnected")
-            assert first.told("The agent space will not have us; trying again in 5 minutes")
-            assert [agent.id for agent in server.get_connected_agents()] == [second.client.agent_id]
+            await until(lambda: second.told("The agent space will not have us; trying again as long as it takes"))
+            assert first.client.is_active
+            assert [agent.id for agent in server.get_connected_agents()] == [first.client.agent_id]
+            await first.client.close()
+            await until(lambda: not server.get_connected_agents())
+            while not second.client.is_active:
+                await second.clock.advance(1)
+                await asyncio.sleep(0.005)
     await server.stop()
 
 

@@ -27,6 +27,7 @@ from adapters.space.types import (
     Typing,
 )
 from common.clock import FakeClock
+from tests.exploration import examples
 
 AT = "2026-01-05T12:00:00.000Z"
 ME = "ada"
@@ -184,4 +185,30 @@ class AnyRoom(RuleBasedStateMachine):
 
 
 TestAnyRoom = AnyRoom.TestCase
-TestAnyRoom.settings = settings(max_examples=60, stateful_step_count=40)
+TestAnyRoom.settings = settings(max_examples=examples(60), stateful_step_count=40)
+
+
+async def test_a_member_comes_back_with_the_token_of_that_room_and_shows_it_to_no_other() -> None:
+    clock = FakeClock()
+    member = Member(
+        name=ME,
+        agent_id="ada-1",
+        version="1",
+        capabilities=lambda: None,
+        clock=clock,
+        rng=random.Random(1),
+        interval_s=lambda: 300.0,
+    )
+    shown: list[str] = []
+    for url, token in (("ws://one", "first"), ("ws://one", "second"), ("ws://two", "third"), ("ws://one", "fourth")):
+        await clock.advance(100)
+        member.found(url)
+        assert member.step() == Connect(url)
+        (join,) = member.opened()
+        shown.append(join["resume"])
+        told = member.received(PresenceList((Presence(ME, "ada-1", "1", AT, AT),), resume=token))
+        assert told == PresenceList((Presence(ME, "ada-1", "1", AT, AT),))
+        member.received(History(()))
+        member.ended(1006)
+    assert shown == ["", "first", "", ""]
+    assert not any("first" in repr(event) for event in member.heard.take_events())

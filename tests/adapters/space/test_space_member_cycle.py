@@ -20,6 +20,7 @@ from adapters.space.member_cycle import (
     Discover,
     Wait,
 )
+from tests.exploration import examples
 
 URL = "ws://10.0.0.7:7777"
 INTERVAL_S = 300.0
@@ -244,4 +245,4 @@ class AnyLife(RuleBasedStateMachine):
 
 
 TestAnyLife = AnyLife.TestCase
-TestAnyLife.settings = settings(max_examples=60, stateful_step_count=30)
+TestAnyLife.settings = settings(max_examples=examples(60), stateful_step_count=30)

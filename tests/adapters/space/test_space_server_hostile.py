@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 
 from tests.adapters.space.room_house import House, dumb_guest, open_house, until
+from tests.patience import HANG_S
 
 
 async def still_works(house: House) -> None:
@@ -26,7 +27,7 @@ async def test_a_frame_of_64_megabytes_is_refused_by_its_head(tmp_path: Path) ->
     async with open_house(tmp_path) as house:
         reader, writer = await dumb_guest(house, "huge")
         writer.write(b"\x81" + bytes([0x80 | 127]) + struct.pack("!Q", 64 << 20) + b"\0\0\0\0")
-        data = await asyncio.wait_for(reader.read(), 5)
+        data = await asyncio.wait_for(reader.read(), HANG_S)
         assert struct.pack("!H", 1009) in data
         writer.close()
         await until(lambda: house.names() == [])
@@ -40,7 +41,7 @@ async def test_a_message_in_fragments_is_measured_as_one(tmp_path: Path) -> None
         writer.write(Frame(Opcode.TEXT, piece, fin=False).serialize(mask=True))
         for _ in range(4):
             writer.write(Frame(Opcode.CONT, piece, fin=False).serialize(mask=True))
-        assert struct.pack("!H", 1009) in await asyncio.wait_for(reader.read(), 5)
+        assert struct.pack("!H", 1009) in await asyncio.wait_for(reader.read(), HANG_S)
         writer.close()
         await still_works(house)
 
@@ -58,7 +59,7 @@ async def test_what_is_no_websocket_ends_this_connection_only(tmp_path: Path, ra
     async with open_house(tmp_path) as house:
         reader, writer = await dumb_guest(house, "odd")
         writer.write(raw)
-        assert struct.pack("!H", code) in await asyncio.wait_for(reader.read(), 5)
+        assert struct.pack("!H", code) in await asyncio.wait_for(reader.read(), HANG_S)
         writer.close()
         await until(lambda: house.names() == [])
         await still_works(house)
@@ -117,7 +118,7 @@ async def test_a_slow_handshake_is_hung_up_on_and_delays_nobody(tmp_path: Path) 
         reader, writer = await asyncio.open_connection("127.0.0.1", house.server.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: ")
         await still_works(house)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), HANG_S) == b""
         writer.close()
 
 
@@ -126,7 +127,7 @@ async def test_pings_from_one_that_does_not_read_are_not_answered_without_end(tm
         _, writer = await dumb_guest(house, "pinger")
         ping = Frame(Opcode.PING, b"p" * 125).serialize(mask=True) * 1000
         with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_S):
                 while True:
                     writer.write(ping)
                     await writer.drain()

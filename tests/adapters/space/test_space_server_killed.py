@@ -10,13 +10,14 @@ from websockets.asyncio.client import connect
 from adapters.space.chatlog import ChatLog
 from tests.adapters.space.room_house import Guest
 from tests.children import child_of
+from tests.patience import HANG_S
 
 CHILD = "tests.adapters.space.room_child"
 
 
 async def port_of(child: asyncio.subprocess.Process) -> int:
     assert child.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         return int(await child.stdout.readline())
 
 

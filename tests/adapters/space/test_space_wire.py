@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -55,6 +54,7 @@ from adapters.space.wire_requests import (
 )
 from adapters.space.wire_room import encode_entry, entry_of, event_frame, identity_frame
 from common.clock import FakeClock
+from tests.cpu_time import cpu_s
 
 AT = "2026-01-02T03:04:05.678Z"
 WHO = ("ada", "ada-1")
@@ -196,7 +196,7 @@ REFUSED = [
     ('{"type":"identity","summary":[]}', "Invalid identity"),
     (json.dumps({"type": "identity", "summary": {"voice": "v" * 17_000}}), "Invalid identity"),
     ('{"type":"claim","action":"a","target":" "}', "Invalid claim"),
-    (json.dumps({"type": "claim", "action": "a", "target": "t" * 301}), "Invalid claim"),
+    (json.dumps({"type": "claim", "action": "a", "target": "t" * 5_001}), "Invalid claim"),
     ('{"type":"state","state":"busy"}', "Invalid state"),
     ('{"type":"state","state":["idle"]}', "Invalid state"),
     ('{"type":"action_result","action":"a","target":"t","success":1}', "Invalid action_result"),
@@ -258,11 +258,10 @@ def test_the_hosts_kind_of_id_is_not_free_but_names_that_only_begin_alike_are() 
     ids=["brackets", "objects", "balanced", "quotes", "digits", "nan", "infinity"],
 )
 def test_hostile_json_costs_an_error_and_no_time(raw: str) -> None:
-    began = time.perf_counter()
     answer = decode_request(raw)
     assert answer is None or isinstance(answer, Rejected)
     assert isinstance(decode_event(raw), Unreadable)
-    assert time.perf_counter() - began < 1.0
+    assert cpu_s(lambda: (decode_request(raw), decode_event(raw))) < 1.0
 
 
 def test_a_frame_of_more_than_a_mebibyte_is_not_even_parsed() -> None:
@@ -334,6 +333,27 @@ _keys += ["detail", "success", "link", "error", "workspace", "totalTasks", "comp
 _keys += ["entries", "message", "reason", "timestamp", "addressed"]
 _types = ["join", "leave", "chat", "typing", "presence", "history_response", "identity", "claim", "state", "error"]
 _types += ["action_result", "reflection", "workspace_state", "shutdown"]
+
+
+def test_what_is_nested_too_deep_in_one_item_costs_that_item_only() -> None:
+    deep = '{"voice":"dry","x":' + "[" * 2_000 + "]" * 2_000 + "}"
+    agents = f'[{{"name":"eve","id":"e","identity":{deep}}},{{"name":"bob","id":"b"}}]'
+    present = decode_event(f'{{"type":"presence","agents":{agents}}}')
+    assert isinstance(present, PresenceList)
+    assert [agent.name for agent in present.agents] == ["eve", "bob"]
+    entry = '{"timestamp":"x","agentName":"eve","agentId":"e","type":"chat","content":"hi","more":'
+    entries = f"[{entry}{'[' * 2_000}{']' * 2_000}}},{entry}1}}]"
+    history = decode_event(f'{{"type":"history_response","entries":{entries}}}')
+    assert isinstance(history, History)
+    assert [each.content for each in history.entries] == ["hi", "hi"]
+
+
+def test_whatever_a_member_may_tell_of_itself_its_room_can_tell_all_the_others() -> None:
+    nested: object = 1
+    while not isinstance(decode_request(json.dumps({"type": "identity", "summary": {"x": nested}})), Rejected):
+        deepest, nested = nested, [nested]
+    agents = [{"name": "eve", "id": "e", "identity": {"x": deepest}}]
+    assert isinstance(parse_json(json.dumps({"type": "presence", "agents": agents})), dict)
 
 
 @given(st.fixed_dictionaries({"type": st.sampled_from(_types)}, optional=dict.fromkeys(_keys, _json)))

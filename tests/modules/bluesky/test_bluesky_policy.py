@@ -201,6 +201,16 @@ def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
     assert [item.notification for item in items] == [owner, friend, heavy, old, young]
 
 
+def test_nobody_has_a_second_turn_before_everybody_had_a_first() -> None:
+    flood = [notification(key=f"f{number}", author="nan", minutes=number) for number in range(4)]
+    late = [notification(key=name, author=name, minutes=30) for name in ("bob", "zoe")]
+    acquaintances = {actor("nan").handle: known("nan", interactions=90, answered=("z",))}
+    items = triage(waiting(*flood, *late), OWNER, acquaintances, ME)
+    assert [item.notification for item in items] == [flood[0], *late, *flood[1:]]
+    items = triage(waiting(*flood, *late), OWNER, acquaintances, ME, {flood[0].author.did: 2})
+    assert [item.notification for item in items] == [*late, *flood]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["ada", "bob", "owner"]), st.integers(0, 5), st.sampled_from(["r1", "r2", "r3"])),

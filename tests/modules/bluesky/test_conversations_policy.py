@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -230,6 +231,15 @@ def test_after_two_quick_replies_little_news_gets_a_like(text: str, known: list[
     assert (decision.should, decision.like, decision.conclude) == (False, True, True)
     talkative = SocialMechanics(skip_low_value_acknowledgments=False)
     assert judge(before, post, mechanics=talkative)[0]
+
+
+def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
+    before = conversation(**replied(0, 1))
+    for text in ("Why?", "And slate?", "なぜ？", "لماذا؟"):  # noqa: RUF001 - their question marks
+        post = incoming(text, minutes=2, recent_texts=[SUBSTANCE])
+        assert judge(before, post)[0]
+        assert not judge(before, replace(post, is_automated=True))[0]
+    assert not judge(before, incoming("Herons: https://a.example/?q=1", minutes=2))[0]
 
 
 def test_only_the_last_four_posts_count_as_known() -> None:

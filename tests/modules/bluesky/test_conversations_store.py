@@ -17,6 +17,7 @@ from modules.bluesky.conversations import Conversations
 from modules.bluesky.conversations_policy import Conversation
 from modules.bluesky.thread import analyze_thread_view
 from modules.self_mechanics import SocialMechanics
+from tests.exploration import examples
 from tests.modules.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, uri
 
 ROOT = uri("ada", "root")
@@ -295,4 +296,4 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestLife.settings = settings(max_examples=examples(30), stateful_step_count=30, deadline=None)

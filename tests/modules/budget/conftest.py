@@ -11,6 +11,7 @@ import pytest
 from modules.llm_gateway.gateway import LLMGateway
 from tests.modules.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.llm_gateway.scripted_model import ScriptedModel
+from tests.patience import HANG_S
 from tests.ways import to_loopback
 
 
@@ -31,7 +32,7 @@ OpenDoor = Callable[..., AbstractAsyncContextManager[Door]]
 @pytest.fixture
 def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
     @asynccontextmanager
-    async def opened(rules: Rules | None = None, *, url: str = "", timeout_s: float = 5) -> AsyncIterator[Door]:
+    async def opened(rules: Rules | None = None, *, url: str = "", timeout_s: float = HANG_S) -> AsyncIterator[Door]:
         async with process(tmp_path / "soul.db", rules or Rules()) as rig:
             gateway = LLMGateway(
                 transport=to_loopback,
@@ -42,7 +43,7 @@ def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
                 rng=Random(7),
                 console=rig.console,
                 wall=rig.budget,
-                call_timeout_s=timeout_s,
+                idle_timeout_s=timeout_s,
                 max_retries=1,
             )
             try:

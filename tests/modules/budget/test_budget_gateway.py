@@ -12,7 +12,9 @@ import pytest
 from common.errors import BudgetExceeded, SoulError, Transient
 from modules.budget.measure import input_bound
 from modules.budget.prices import Price
+from modules.budget.report import lines
 from modules.budget.types import Caps
+from modules.llm_gateway.deadline import probe_of
 from modules.llm_gateway.types import ChatResult, Message, ToolSpec, Usage
 from tests.modules.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
 from tests.modules.budget.conftest import Door, OpenDoor
@@ -80,11 +82,94 @@ async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
         assert (result.attempts, result.usage.input_tokens) == (2, 10)
 
 
-async def test_an_attempt_that_times_out_stays_counted_in_full(open_door: OpenDoor, model: ScriptedModel) -> None:
+def probe_bound() -> int:
+    """What the request that asks whether anybody answers counts as at most."""
+    return input_bound(probe_of({"model": MAIN}))
+
+
+async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
     async with open_door(timeout_s=0.3) as door:
         model.plays(dataclasses.replace(says("late"), hang_s=1), dataclasses.replace(says("late"), hang_s=1))
-        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), Transient)
-        assert await door.ledger() == [WORST, WORST]
+        failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        assert isinstance(failed, Transient)
+        assert "AI_GATEWAY_IDLE_TIMEOUT_S" in failed.remedy
+        assert await door.ledger() == [WORST, ("reserved", probe_bound(), 16)]
+        assert [row["unanswered"] for row in await door.rig.rows()] == [1, 1], "they are no longer on their way"
+        report = await door.rig.budget.report()
+        assert report.tokens.unanswered == report.tokens.reserved == BOUND + 1024 + probe_bound() + 16
+        assert "without an answer, which may have been billed" in lines(report)[1]
+
+
+async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prompt_again(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door(timeout_s=1) as door:
+        model.plays(dataclasses.replace(says("late"), hang_s=4), says("."), says("whole"))
+        result = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        assert isinstance(result, ChatResult)
+        assert result.text == "whole"
+        assert await door.ledger() == [WORST, ("settled", 10, 5), ("settled", 10, 5)]
+        model.plays(says("and at once"))
+        assert (await door.gateway.chat_with_tools(HELLO)).text == "and at once"
+    assert [len(wire["messages"][0]["content"]) for wire in model.requests] == [5, 1, 5, 5]
+
+
+async def test_a_refused_probe_is_an_answer_too(open_door: OpenDoor, model: ScriptedModel) -> None:
+    async with open_door(timeout_s=1) as door:
+        model.plays(dataclasses.replace(says("late"), hang_s=4), refuses(400, "too short"), says("whole"))
+        result = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        assert isinstance(result, ChatResult)
+        assert result.text == "whole"
+
+
+@pytest.mark.parametrize(
+    "message", ["Loading model", "Model acme/large is currently loading", "the model is still loading, try again"]
+)
+async def test_a_model_that_is_being_loaded_costs_nothing(
+    open_door: OpenDoor, model: ScriptedModel, message: str
+) -> None:
+    async with open_door() as door:
+        model.plays(refuses(503, message), says("there"))
+        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), ChatResult)
+        assert await door.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
+
+
+LONG = [Message("user", "The heron stood at the weir and looked at the water. " * 400)]
+
+
+async def test_usage_that_is_told_too_low_is_raised_to_what_the_bytes_come_to(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door() as door:
+        model.plays(says("The heron. " * 200))
+        await door.gateway.chat_with_tools(LONG)
+        ((_, sent, answered),) = await door.ledger()
+    assert 2_650 <= sent <= 5_300, "21,200 bytes"
+    assert 275 <= answered <= 550, "2,200 bytes"
+
+
+async def test_an_honest_count_stands_as_it_is(open_door: OpenDoor, model: ScriptedModel) -> None:
+    said = says("The heron. " * 200)
+    usage = {"prompt_tokens": 4_410, "completion_tokens": 602, "total_tokens": 5_012}
+    async with open_door() as door:
+        model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
+        await door.gateway.chat_with_tools(LONG)
+        assert await door.ledger() == [("settled", 4_410, 602)]
+
+
+async def test_of_several_counts_the_largest_stands(open_door: OpenDoor, model: ScriptedModel) -> None:
+    said = says("hi")
+
+    def count(sent: object, answered: object) -> dict[str, object]:
+        return {**said.chunks[-1], "usage": {"prompt_tokens": sent, "completion_tokens": answered}}
+
+    async with open_door() as door:
+        told = (count(70, 1), count(900, 40), count(1, 60), count(True, True))
+        model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], *told)))
+        await door.gateway.chat_with_tools(HELLO)
+        assert await door.ledger() == [("settled", 900, 60)]
 
 
 async def test_a_caller_that_gives_up_leaves_the_call_counted_in_full(
@@ -200,7 +285,7 @@ async def test_a_prompt_that_may_be_stored_is_reserved_at_what_storing_costs(
         assert {row["cost_micro_usd"] for row in rows} == {math.ceil(2.5 * BOUND + 8 * 1024)}
 
 
-@pytest.mark.parametrize("lie", [-5, 10**30, "many", None, float("nan")])
+@pytest.mark.parametrize("lie", [-5, 10**30, "many", None, float("nan"), True])
 async def test_a_count_that_is_no_count_is_not_believed(open_door: OpenDoor, model: ScriptedModel, lie: object) -> None:
     said = says("hi")
     usage = {"prompt_tokens": lie, "completion_tokens": lie, "total_tokens": lie}

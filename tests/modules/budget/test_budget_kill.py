@@ -10,6 +10,7 @@ from modules.budget.types import Caps
 from modules.database import reading
 from tests.modules.budget.budget_rig import Rules, process
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, says
+from tests.patience import HANG_S
 
 ROOT = Path(__file__).parents[3]
 CHILD = Path(__file__).with_name("budget_child.py")
@@ -24,7 +25,7 @@ async def test_kill_minus_nine_in_the_middle_of_a_call_leaves_it_counted_in_full
         sys.executable, CHILD, path, model.url, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
     )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             while not model.requests:  # noqa: ASYNC110 - the request comes from another process
                 await asyncio.sleep(0.01)
     finally:

@@ -66,15 +66,15 @@ def test_the_fuller_of_tokens_and_dollars_decides_and_a_cap_of_nothing_is_full(
 @pytest.mark.parametrize(
     ("step", "allowed"),
     [
-        ("normal", {"own", "commitment", "mention", "owner"}),
-        ("cheaper", {"own", "commitment", "mention", "owner"}),
-        ("pressing", {"commitment", "mention", "owner"}),
+        ("normal", {"own", "stranger", "commitment", "mention", "owner"}),
+        ("cheaper", {"own", "stranger", "commitment", "mention", "owner"}),
+        ("pressing", {"stranger", "commitment", "mention", "owner"}),
         ("owner_only", {"owner"}),
         ("listen", set()),
     ],
 )
 def test_the_less_is_left_the_more_pressing_a_call_must_be(step: Step, allowed: set[Importance]) -> None:
-    everybody: tuple[Importance, ...] = ("own", "commitment", "mention", "owner")
+    everybody: tuple[Importance, ...] = ("own", "stranger", "commitment", "mention", "owner")
     assert {importance for importance in everybody if may_ask(step, importance)} == allowed
 
 

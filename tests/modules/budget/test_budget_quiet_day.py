@@ -25,7 +25,7 @@ async def test_a_quiet_day_makes_no_model_call_and_a_word_from_somebody_makes_on
         assert report.tokens.used > 0
         (thought,) = await life.app.rails.journal.recent(1, kinds=["model"])
         said = thought.entry.data
-        assert (said["importance"], said["step"], said["usd"]) == ("mention", "normal", None)
+        assert (said["importance"], said["step"], said["usd"]) == ("stranger", "normal", None)
 
 
 async def test_without_a_budget_everything_is_heard_and_no_model_is_asked(world: World) -> None:

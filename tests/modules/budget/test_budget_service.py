@@ -45,7 +45,7 @@ async def test_the_worst_case_is_on_the_disk_before_the_request_may_leave(path: 
 
 async def test_an_answer_is_settled_to_what_the_service_counted(path: Path) -> None:
     async with process(path, Rules()) as one:
-        assert await one.budget.settle(await one.ask(request()), Usage(300, 20), 999) == 300 * 2 + 20 * 8
+        assert await one.budget.settle(await one.ask(request()), Usage(300, 20), 99) == 300 * 2 + 20 * 8
         (row,) = await one.rows()
         assert (row["state"], row["input_tokens"], row["output_tokens"]) == ("settled", 300, 20)
         assert row["cost_micro_usd"] == 760
@@ -68,7 +68,7 @@ async def test_a_request_that_was_refused_unprocessed_costs_nothing(path: Path) 
 async def test_a_call_is_settled_once_whatever_is_said_of_it_later(path: Path) -> None:
     async with process(path, Rules()) as one:
         leave = await one.ask(request())
-        await one.budget.settle(leave, Usage(300, 20), 999)
+        await one.budget.settle(leave, Usage(300, 20), 99)
         await one.budget.release(leave)
         assert (await one.budget.report()).tokens.used == 320
 

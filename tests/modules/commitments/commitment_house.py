@@ -37,6 +37,7 @@ from modules.outbox.outbox import Outbox
 from modules.outbox.types import Intent, IntentKind, Pacing, Sent
 from modules.schema import MIGRATIONS
 from modules.secret_scan import SecretScan
+from tests.patience import HANG_S
 from tests.ways import to_loopback
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
@@ -155,6 +156,7 @@ class House:
             presence=Presence(self.room, self.clock),
             journal=self.journal,
         )
+        self.keeper.was_heard = self.space_courier.was_heard
         self.loop = CommitmentLoop(self.keeper, self.clock)
         self.queue.on_new = self.loop.wake
 
@@ -261,7 +263,7 @@ async def listening_at(port: int, name: str = "marvin") -> AsyncIterator[Listene
         await living
 
 
-async def until(done: Callable[[], bool], within_s: float = 5) -> None:
+async def until(done: Callable[[], bool], within_s: float = HANG_S) -> None:
     """Wait for what comes over the wire."""
     async with asyncio.timeout(within_s):
         while not done():  # noqa: ASYNC110 - there is no event for everything

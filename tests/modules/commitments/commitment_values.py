@@ -7,6 +7,7 @@ from typing import Any
 
 from common.clock import iso
 from common.schemas import CommitmentType
+from modules.commitments.policy import HOST_NAMED
 from modules.commitments.types import CommitmentSource, CommitmentStatus, QueuedCommitment, Wanted
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -23,7 +24,8 @@ def wanted(
     text: str = "I'll open it now.",
     **params: Any,
 ) -> Wanted:
-    base: dict[str, Any] = {"owner": "acme", "repoName": "site"} if kind != "post_bluesky" else {}
+    on_github = {"owner": "acme", "repoName": "site", HOST_NAMED: True}
+    base: dict[str, Any] = on_github if kind != "post_bluesky" else {}
     return Wanted(kind, promised, thread, text, {**base, **params}, source)
 
 

@@ -100,7 +100,7 @@ async def test_a_comment_goes_where_it_was_promised_and_is_never_said_twice(hous
 async def test_an_answer_that_never_came_leads_to_one_issue_all_the_same(house: House, kind: FaultKind) -> None:
     house.place.faults.arm(Fault(kind, "POST /repos/*/issues", times=1, seconds=1))
     one = await house.promise(wanted(title="Release checklist"))
-    await house.live(60, step_s=5)
+    await house.live(120, step_s=5)
     assert len(house.place.issues()) == 1
     assert (house.status(one).status, house.status(one).attempt_count) == ("completed", 1)
 

@@ -37,6 +37,7 @@ class ToldRoom:
     fate: ApiResult[bool] = field(default_factory=lambda: Ok(data=True))
     is_active: bool = True
     url: str = "ws://10.0.0.7:7777"
+    room_id: str = ""
     said: list[str] = field(default_factory=list)
 
     async def send_chat(self, content: str) -> ApiResult[str]:
@@ -51,7 +52,7 @@ def _said(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> Even
     return Said(name, f"{name}-1", words, iso(LEFT_AT + timedelta(minutes=minutes)))
 
 
-def _recorded(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> Event:
+def _recorded(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> History:
     at = iso(LEFT_AT + timedelta(minutes=minutes))
     return History((LogEntry(at, name, f"{name}-1", "chat", words), LogEntry(at, name, f"{name}-1", "claim", LINE)))
 
@@ -149,6 +150,36 @@ async def test_news_are_for_the_room_in_which_it_was_promised(
     assert _gate(courier, news) == why_not
     found = await courier.find(news)
     assert found == (Err(ELSEWHERE, "transient") if why_not else Ok(None))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "address", "why_not"),
+    [
+        ("parlour", "parlour", "ws://10.0.0.8:7777", ""),
+        ("parlour", "kitchen", "ws://10.0.0.7:7777", ELSEWHERE),
+        ("", "kitchen", "ws://10.0.0.7:7777", ""),
+        ("parlour", "", "ws://10.0.0.7:7777", ""),
+        ("parlour", "", "ws://10.0.0.8:7777", ELSEWHERE),
+    ],
+    ids=["moved", "another at its address", "it tells none", "it told none", "it told none, and lies elsewhere"],
+)
+async def test_the_id_of_a_room_counts_more_than_its_address(
+    house: House, here: str, there: str, address: str, why_not: str
+) -> None:
+    courier = SpaceCourier(ToldRoom(room_id=here), OwnWords("rowan"), house.journal)
+    news = replace(NEWS, body={"text": LINE, "room": address, "room_id": there, "said": PROMISE})
+    assert _gate(courier, news) == why_not
+
+
+def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> None:
+    words = OwnWords("rowan")
+    for room_id in ("parlour", "kitchen"):
+        words.hear(replace(_recorded(words=f"In the {room_id}."), room_id=room_id))
+    assert words.said_here("In the kitchen.")
+    assert not words.said_here("In the parlour.")
+    words.hear(replace(_recorded(words="Hm."), room_id="kitchen"))
+    assert words.said_here("In the kitchen.")
+    assert [words.heard("In the parlour.", LEFT_AT, room) for room in ("parlour", "kitchen", "")] == [True, False, True]
 
 
 async def test_the_room_of_a_promise_is_the_one_in_which_it_was_said(house: House) -> None:

@@ -25,6 +25,7 @@ from common.version import __version__
 from modules.commitments.due import DuePromises
 from modules.commitments.queue import FILE, CommitmentQueue
 from modules.commitments.types import LIVE, QueuedCommitment
+from tests.exploration import examples
 from tests.modules.commitments.commitment_values import ROOM, wanted
 
 HOUR = 3600.0
@@ -355,7 +356,7 @@ class KilledQueue(RuleBasedStateMachine):
 
 
 TestKilledQueue = KilledQueue.TestCase
-TestKilledQueue.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+TestKilledQueue.settings = settings(max_examples=examples(12), stateful_step_count=25, deadline=None)
 
 
 async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense(
@@ -367,3 +368,17 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
     attention = await DuePromises(queue.live)()
     assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
     assert waits.status == "pending"
+
+
+def test_what_is_over_is_not_failed_again(tmp_path: Path, clock: FakeClock) -> None:
+    queue, told = CommitmentQueue(tmp_path, clock), list[str]()
+    queue.on_abandoned = lambda one: told.append(one.id)
+    kept, lost = taken(queue), taken(queue, "Another")
+    queue.mark_completed(kept.id, {"url": "https://github.com/ada/garden/issues/1"})
+    for number in range(3):
+        queue.mark_failed(lost.id, f"failure {number}")
+    for over in (kept.id, lost.id):
+        before = next(one for one in queue.all() if one.id == over)
+        assert queue.mark_failed(over, "again") == before
+        assert queue.put_off(over, "again") == before
+    assert told == [lost.id]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.commitments import texts
@@ -16,37 +14,6 @@ from modules.commitments.promising import may_promise
 from tests.modules.commitments.commitment_values import queued
 
 UNSEEN = "\u200b"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ask @kit about it", f"ask @{UNSEEN}kit about it"),
-        ("@kit, @acme/team", f"@{UNSEEN}kit, @{UNSEEN}acme/team"),
-        ("(@kit)", f"(@{UNSEEN}kit)"),
-        ("mail kit@example.org", "mail kit@example.org"),
-        ("see https://x.example/@kit", "see https://x.example/@kit"),
-        ("`@types/node` by @kit", f"`@types/node` by @{UNSEEN}kit"),
-        ("```\n@Override\n```\n@kit", f"```\n@Override\n```\n@{UNSEEN}kit"),
-        ("> ```\n> @Override\n> ```\n> @kit", f"> ```\n> @Override\n> ```\n> @{UNSEEN}kit"),
-        ("so ``` @kit", f"so ``` @{UNSEEN}kit"),
-        ("so ```\n@kit\n", f"so ```\n@{UNSEEN}kit\n"),
-        ("- ```\n  @kit\n  ```\n@kit", f"- ```\n  @{UNSEEN}kit\n  ```\n@{UNSEEN}kit"),
-        ("> ```\n\n@kit", f"> ```\n\n@{UNSEEN}kit"),
-        ("words\n    ```\n@kit", f"words\n    ```\n@{UNSEEN}kit"),
-        ("``` a ``` @kit", f"``` a ``` @{UNSEEN}kit"),
-        ("`` @kit `", f"`` @{UNSEEN}kit `"),
-        ("\\`@kit\\`", f"\\`@{UNSEEN}kit\\`"),
-        ("at @ noon", "at @ noon"),
-    ],
-)
-def test_names_are_readable_and_call_nobody(text: str, expected: str) -> None:
-    assert texts.without_mentions(text) == expected
-
-
-@given(st.text(alphabet="@k` \n~", max_size=40))
-def test_nothing_is_lost_by_it_but_the_call(text: str) -> None:
-    assert texts.without_mentions(text).replace(UNSEEN, "") == text
 
 
 def test_the_body_tells_what_is_wanted_then_the_promise_and_where_it_was_made() -> None:

@@ -221,3 +221,30 @@ async def test_the_schema_of_the_house_opens_twice(tmp_path: Path) -> None:
                 lambda connection: connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             )
             assert {"intents", "feed_keys", "journal", "pending_notifications"} <= {row[0] for row in tables}
+
+
+@pytest.mark.parametrize("left", ["missing", "empty"])
+async def test_a_lost_file_is_told_where_signs_tell_of_an_earlier_one(tmp_path: Path, left: str) -> None:
+    path = tmp_path / "soul.db"
+    if left == "empty":
+        path.touch()
+    database = await Database.open(path, NOTES, signs=["status.json", "store"])
+    await database.close()
+    assert database.notice.startswith(f"soul.db is {left}, and status.json, store tell of an earlier one; ")
+
+
+async def test_a_log_without_its_file_is_kept(tmp_path: Path) -> None:
+    path, log = tmp_path / "soul.db", tmp_path / "soul.db-wal"
+    log.write_bytes(b"what was committed last")
+    async with opened(path) as database:
+        assert "soul.db-wal tell of an earlier one; kept as soul.db.corrupt-" in database.notice
+        await database.run(add("new"))
+    (kept,) = set_aside(tmp_path)
+    assert kept.read_bytes() == b"what was committed last"
+
+
+async def test_a_first_start_that_was_killed_early_is_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "soul.db"
+    path.touch()
+    async with opened(path) as database:
+        assert database.notice == ""

@@ -79,3 +79,16 @@ async def test_a_start_that_was_cut_off_in_the_middle_of_the_step_is_done_again(
     assert _everything(path) == before
     await (await Database.open(path, MIGRATIONS)).close()
     assert _everything(path) == before
+
+
+async def test_a_follow_that_an_earlier_version_took_back_is_free_again(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as earlier:
+        earlier.execute("UPDATE intents SET kind = 'follow' WHERE state IN ('done', 'failed')")
+        earlier.execute(
+            f"INSERT INTO intents ({COLUMNS}) SELECT 'back', 'delete', result_uri, body, body_hash, '', 'back',"
+            f" cause_id, 'back', expires_at, state, {TAIL} FROM intents WHERE state = 'done'"
+        )
+        earlier.commit()
+    await (await Database.open(path, MIGRATIONS)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT kind, state FROM intents WHERE undone").fetchall() == [("follow", "done")]

@@ -155,7 +155,7 @@ async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(house: House) 
     heard = await house.hear("ada", is_bot=True)
     said = await house.verdicts(reply_to(heard, "hello @ada.example"))
     assert set(said) <= {manner.name for manner in MANNERS}
-    assert len(said) == 11
+    assert len(said) == 13
 
 
 async def test_the_journal_tells_which_rules_looked_and_what_they_found(house: House) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,15 +62,36 @@ async def test_a_person_who_speaks_up_starts_the_count_afresh(house: House) -> N
 
 
 async def test_with_people_there_is_no_end_to_turns(house: House) -> None:
-    last = await turns(house, *["ada"] * 12, root=uri("ada", "root"))
+    for _ in range(2):
+        last = await turns(house, *["ada"] * 6, root=uri("ada", "root"))
+        await house.clock.advance(3600)
     assert len(house.courier.departures) == 12
     assert await runs(house, last) == (0, 0)
 
 
-async def test_a_person_who_asks_much_at_once_gets_an_answer_to_each(house: House) -> None:
+async def test_a_person_who_asks_much_at_once_gets_an_answer_to_each_in_time_and_nobody_waits_for_that(
+    house: House,
+) -> None:
     asked = [await turns(house, "ada", root=uri("ada", f"question{number}"), answered=False) for number in range(8)]
-    for question in asked:
-        assert await house.answer(question)
+    assert [await house.answer(question) for question in asked] == [True] * 6 + [False] * 2
+    assert await house.blocked_by(reply_to(asked[6])) == {"replies-per-person"}
+    assert (await house.etiquette.before_reply(asked[6], [])).act == "later"
+    assert await house.answer(await house.hear("bob"))
+    assert await house.answer(await house.hear("owner"))
+    await house.clock.advance(3660)
+    assert [await house.answer(question) for question in asked[6:]] == [True, True]
+
+
+async def test_what_was_admitted_before_waits_at_departure_too(house: House) -> None:
+    asked = [await turns(house, "ada", root=uri("ada", f"question{number}"), answered=False) for number in range(7)]
+    held = await house.outbox.submit(replace(reply_to(asked[6]), hold="the owner wants to see it"))
+    for question in asked[:6]:
+        await house.answer(question)
+    await house.outbox.approve(held.intent.id)
+    await house.outbox.deliver_due()
+    assert len(house.courier.departures) == 6
+    await house.drain(3660)
+    assert len(house.courier.departures) == 7
 
 
 async def test_the_pair_is_counted_wherever_it_meets_within_a_day(house: House) -> None:

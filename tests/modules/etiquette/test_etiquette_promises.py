@@ -26,8 +26,13 @@ def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False,
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (draft(promise="c", source="space", repo="acme/site"), "pass"),
-        (draft("issue_comment", promise="c", source="space", repo="acme/site"), "pass"),
+        (draft(promise="c", source="space", repo="acme/site"), "hold"),
+        (draft(promise="c", source="space", repo="acme/site", host_named=True), "pass"),
+        (draft(promise="c", source="space", repo="acme/site", host_wish=True), "pass"),
+        (draft(promise="c", source="space", repo="Owner-Hub/site"), "pass"),
+        (draft("issue_comment", promise="c", source="space", repo="acme/site"), "hold"),
+        (draft("issue_comment", promise="c", source="space", repo="acme/site", host_named=True), "pass"),
+        (draft(promise="c", source="bluesky", repo="acme/site", host_named=True), "hold"),
         (draft("space_chat", promise="c"), "pass"),
         (draft(promise="c", source="bluesky", repo="acme/site"), "hold"),
         (draft(promise="c", source="bluesky", repo="Owner-Hub/site"), "pass"),
@@ -46,7 +51,7 @@ def test_what_nobody_was_promised_stays_undone(act: Draft, says: str) -> None:
 async def test_only_the_promise_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
         await house.spend(int(POINTS_PER_HOUR.limit) + 10)
-        verdicts = await house.verdicts(draft(promise="c", source="space", repo="acme/site"))
+        verdicts = await house.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))
         assert {name: verdict.says for name, verdict in verdicts.items()} == {"consent-by-promise": "pass"}
 
 

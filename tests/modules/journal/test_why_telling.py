@@ -75,7 +75,11 @@ async def test_a_turn_that_failed_is_told_with_what_the_ledger_counted(desk: Des
     await a_notification(desk, THEIRS)
     call = ("c1", "2026-01-05", "2026-01-05T12:00:00.000Z", "reply", "mention", "m", "reserved", 900, 100, 2_500_000)
     await desk.database.run(
-        lambda connection: connection.execute("INSERT INTO model_calls VALUES (?,?,?,?,?,?,?,?,?,?)", call)
+        lambda connection: connection.execute(
+            "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+            " cost_micro_usd) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            call,
+        )
     )
     data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
     await desk.journal.record(
@@ -87,14 +91,35 @@ async def test_a_turn_that_failed_is_told_with_what_the_ledger_counted(desk: Des
     assert "It came to nothing: the service is down" in steps(story)[1].details
 
 
+async def test_what_is_counted_for_requests_without_an_answer_is_told_apart(desk: Desk) -> None:
+    await a_notification(desk, THEIRS)
+    call = ("c1", "2026-01-05", "2026-01-05T12:00:00.000Z", "reply", "mention", "m", "reserved", 33_876, 1024, -1, 1)
+    await desk.database.run(
+        lambda connection: connection.execute("INSERT INTO model_calls VALUES (?,?,?,?,?,?,?,?,?,?,?)", call)
+    )
+    data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
+    await desk.journal.record(
+        Entry("model", "awareness", "Failed", None, "the service is down", trigger_uri=THEIRS, data=data)
+    )
+    thought = steps(await desk.story(THEIRS))[1]
+    assert thought.text == "It thought it over: no answer came; 34,900 tokens are counted, which may have been billed"
+
+
+async def test_a_thought_that_came_to_nothing_says_so_in_plain_words(desk: Desk) -> None:
+    await a_notification(desk, THEIRS)
+    data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
+    await desk.journal.record(Entry("model", "awareness", "Failed", None, "no_calls", trigger_uri=THEIRS, data=data))
+    thought = steps(await desk.story(THEIRS))[1]
+    assert thought.details[0] == "It came to nothing: the model called no tool, even when asked again"
+
+
 async def test_while_the_owner_has_paused_a_waiting_post_says_so(desk: Desk) -> None:
     await a_notification(desk, THEIRS)
     assert ending(await desk.story(THEIRS)) == "It waits to be met."
     await desk.journal.record(Entry("life", "control", "Paused", reason="holiday", data={"act": "paused"}))
     await desk.journal.record(Entry("life", "budget", "Listening", reason="all used", data={"step": "listen"}))
-    assert ending(await desk.story(THEIRS)) == (
-        "It waits to be met. Paused (holiday; since 2026-01-05 12:00 UTC). "
-        "Listening (all used; since 2026-01-05 12:00 UTC)."
+    assert ending(await desk.story(THEIRS), "Asia/Tokyo") == (
+        "It waits to be met. Paused (holiday; since 2026-01-05 21:00). Listening (all used; since 2026-01-05 21:00)."
     )
     await desk.journal.record(Entry("life", "control", "Going on", data={"act": "resumed"}))
     await desk.journal.record(Entry("life", "budget", "A new day", data={"step": "normal"}))
@@ -106,7 +131,8 @@ async def test_a_draft_says_until_when_it_waits_for_a_yes(desk: Desk) -> None:
     await an_intent(desk, "cafe01", THEIRS, cause=THEIRS, body={"text": "Tin"}, state="held", error="a stranger")
     story = await desk.story("cafe01")
     assert title(story) == "Why its reply to @ada.example waits for your yes"
-    assert ending(story) == "The reply waits for your yes, until 2026-01-05 12:00 UTC at most."
+    assert ending(story, "UTC") == "The reply waits for your yes, until 2026-01-05 12:00 at most."
+    assert lines(story, "Asia/Tokyo")[-1] == "The reply waits for your yes, until 2026-01-05 21:00 at most."
 
 
 async def test_an_act_whose_entries_are_pruned_is_told_from_its_row(desk: Desk) -> None:

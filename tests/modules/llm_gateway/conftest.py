@@ -43,7 +43,7 @@ async def gateway(
         console=console,
         on_usage=lambda result, purpose: used.append((result, purpose)),
         wall=NoWall(),
-        call_timeout_s=5,
+        idle_timeout_s=5,
     )
     yield door
     await door.aclose()

@@ -23,7 +23,7 @@ Wire = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """One scripted answer: chunks of a stream, or an HTTP error."""
+    """One scripted answer: chunks of a stream, or an HTTP error. It begins after `hang_s`, a chunk each `pause_s`."""
 
     chunks: tuple[Wire, ...] = ()
     status: int = 200
@@ -33,6 +33,7 @@ class Reply:
     done: bool = True
     reset: bool = False
     hang_s: float = 0.0
+    pause_s: float = 0.0
 
 
 def _chunk(delta: Wire, finish: str | None = None) -> Wire:
@@ -102,6 +103,7 @@ class ScriptedModel:
             await asyncio.sleep(reply.hang_s)
         for chunk in reply.chunks:
             yield f"data: {json.dumps(chunk)}\n\n".encode()
+            await asyncio.sleep(reply.pause_s)
         if reply.reset:
             raise ConnectionResetError
         if reply.done:

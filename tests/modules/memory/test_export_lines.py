@@ -8,20 +8,17 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from common.errors import SoulError
 from modules.memory.export import Restored, Snapshots, snapshot_lines
 from modules.memory.export_lines import parse_lines
 from modules.memory.profiles import Profile, Profiles
-from modules.memory.types import KINDS, Kind, Memory, NewMemory, Query, Trust
+from modules.memory.types import KINDS, NewMemory, Query, Trust
 from tests.acquaintance import introduce
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 
@@ -42,10 +39,8 @@ async def desks(tmp_path: Path) -> AsyncIterator[tuple[Desk, Desk]]:
 
 
 async def everything(desk: Desk) -> list[dict[str, Any]]:
-    """All lines, with ids that say which of them it is in the order of time."""
-    lines = [json.loads(line) for line in await Snapshots(desk.database).snapshot_lines()]
-    order = {line["id"]: place for place, line in enumerate(lines) if line["record"] == "memory"}
-    return [line | {key: order.get(line.get(key)) for key in ("id", "superseded_by")} for line in lines]
+    """All lines, with ids and all."""
+    return [json.loads(line) for line in await Snapshots(desk.database).snapshot_lines()]
 
 
 async def fill(desk: Desk) -> None:
@@ -78,9 +73,7 @@ async def test_all_of_it_comes_back_as_it_was(desks: tuple[Desk, Desk]) -> None:
     assert await everything(new) == await everything(old)
     assert restored.memories == sum('"memory"' in line for line in lines)
     assert (restored.fields, restored.known) == (2, 0)
-    plain = [replace(memory, id=0, superseded_by=None) for memory in await old.store.listed()]
-    found = [replace(memory, id=0, superseded_by=None) for memory in await new.store.listed()]
-    assert sorted(found, key=str) == sorted(plain, key=str)
+    assert await new.store.listed() == await old.store.listed()
     assert [one.body for one in await new.store.search(Query("paints"), new.clock.now())] == ["The owner paints."]
     assert await Profiles(new.database, new.clock).get() == Profile({"name": "Rowan"}, {"name": "Ana"})
 
@@ -183,32 +176,51 @@ def test_a_line_of_a_mark_that_does_not_travel_is_refused() -> None:
         parse_lines([json.dumps({"record": "mark", "name": "memory_view", "value": "{}"})])
 
 
-SUBJECTS = st.sampled_from(["Tides", "tides", "Kit", ""])
-BODIES = st.sampled_from(["High.", "high.", "Low.", "Tides and Kit.", "x\ny"])
-TRUSTS: st.SearchStrategy[Trust] = st.sampled_from(["stranger", "self", "owner"])
-KIND: st.SearchStrategy[Kind] = st.sampled_from(["fact", "episode", "curated"])
-NEWS = st.lists(st.tuples(KIND, SUBJECTS, BODIES, TRUSTS, st.sampled_from(["self", "owner:x"])), max_size=12)
+async def test_words_without_a_subject_stay_beside_those_that_have_one(desks: tuple[Desk, Desk]) -> None:
+    old, new = desks
+    for subject, trust in (("Tides", "stranger"), ("Tides", "stranger"), ("", "self"), ("Tides", "self")):
+        await old.store.save(NewMemory("fact", subject, "High.", trust=cast("Trust", trust)), old.clock.now())
+        await old.clock.advance(1)
+    assert len(await old.store.listed()) == 2
+    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
+    assert await new.store.listed() == await old.store.listed()
 
 
-def state(memories: list[Memory]) -> list[Memory]:
-    return sorted((replace(memory, id=0, superseded_by=None) for memory in memories), key=str)
+async def test_both_histories_stay_where_two_homes_are_united(desks: tuple[Desk, Desk]) -> None:
+    """Their ids are taken: what comes in gets others, in the order of time, and what it had replaced goes with it."""
+    old, new = desks
+    for body in ("High at one.", "High at two.", "High at three."):
+        await old.save("fact", "Tides", body)
+        await old.clock.advance(60)
+    gone = await old.save("fact", "Gone", "Was here.")
+    await old.store.retire(gone, old.clock.now())
+    await new.save("fact", "Kit", "Mends clocks.")
+    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
+    rows = {memory["body"]: (memory["id"], memory["superseded_by"]) for memory in (await everything(new))[1:]}
+    assert rows == {
+        "Mends clocks.": (1, None),
+        "High at one.": (2, 3),
+        "High at two.": (3, 4),
+        "High at three.": (4, None),
+        "Was here.": (5, 5),
+    }
 
 
-@given(NEWS)
-@settings(max_examples=15)
-async def test_whatever_was_remembered_comes_back_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, news: list[tuple[Kind, str, str, Trust, str]]
+@pytest.mark.parametrize(
+    ("here", "there", "stays"),
+    [("self", "self", "newer"), ("owner", "stranger", "here"), ("stranger", "owner", "there")],
+)
+async def test_the_same_words_from_two_homes_live_once_in_the_more_trusted_form(
+    desks: tuple[Desk, Desk], here: Trust, there: Trust, stays: str
 ) -> None:
-    root = tmp_path_factory.mktemp("homes")
-    async with open_memory_desk(root / "old") as old, open_memory_desk(root / "new") as new:
-        for kind, subject, body, trust, source in news:
-            await old.store.save(NewMemory(kind, subject, body, source=source, trust=trust), old.clock.now())
-            await old.clock.advance(1)
-        lines = await Snapshots(old.database).snapshot_lines()
-        await Snapshots(new.database).restore(lines)
-        assert state(await new.store.listed()) == state(await old.store.listed())
-        again = await Snapshots(new.database).restore(lines)
-        assert (again.memories, await new.store.count()) == (0, await old.store.count())
+    old, new = desks
+    await new.save("episode", "", "It rained.", trust=here)
+    await old.clock.advance(60)
+    await old.save("episode", "", "It rained.", trust=there)
+    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
+    (living,) = await new.store.listed()
+    assert living.trust == (here if stays == "here" else there)
+    assert len(await everything(new)) == 3
 
 
 async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(desks: tuple[Desk, Desk]) -> None:

@@ -15,7 +15,8 @@ from modules.memory.query import TERMS_MAX, folded, words
 from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_search import search
 from modules.memory.types import KINDS, MemoryStore, NewMemory, Query
-from modules.schema import MIGRATIONS
+from modules.schema import MIGRATIONS, add_functions
+from tests.exploration import examples
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 _ANY_SIGN = st.characters()
@@ -28,6 +29,7 @@ _ASKED = st.one_of(st.text(_ANY_SIGN, max_size=60), st.lists(_SYNTAX, max_size=1
 def rows() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
+        add_functions(connection)
         for script in MIGRATIONS:
             connection.executescript(script)
         for number, kind in enumerate(KINDS):
@@ -39,7 +41,7 @@ def rows() -> Iterator[sqlite3.Connection]:
 @example(text='tea" OR "')
 @example(text="tea* NEAR(tea)")
 @example(text="\ud800\0\U0010ffff")
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_text_trips_the_search(rows: sqlite3.Connection, text: str) -> None:
     for asked in (Query(text), Query(text, kinds=["fact"], since=NOW, public_only=True)):
         found = search(rows, asked, NOW)
@@ -79,7 +81,7 @@ def test_of_many_words_the_longest_are_asked_for_and_always_the_last() -> None:
 
 
 @given(st.text(_ANY_SIGN, max_size=80))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_folding_is_done_once_and_for_all(text: str) -> None:
     once = folded(text)
     assert folded(once) == once

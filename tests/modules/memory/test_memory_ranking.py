@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.clock import iso
 from modules.memory import ranking
 from modules.memory.ranking import FEW, HELPERS, Candidate, Plan, Term
+from tests.exploration import examples
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 RARE, SOME, MANY, MOST = Term("rare", 3), Term("some", 90), Term("many", 400), Term("most", 5000)
@@ -81,3 +82,26 @@ def test_the_best_are_those_of_most_fit_freshness_and_importance() -> None:
 def test_a_rarer_word_is_worth_more_and_no_word_is_worth_nothing(one: int, other: int, total: int) -> None:
     rarer, commoner = sorted((one, other))
     assert ranking.rarity(rarer, max(total, other, one)) >= ranking.rarity(commoner, max(total, other, one)) > 0
+
+
+@given(
+    st.lists(
+        st.builds(
+            Candidate,
+            st.integers(1, 50),
+            st.floats(0, 20),
+            st.integers(1, 5),
+            st.integers(-3, 800).map(lambda days: iso(NOW - timedelta(days=days))),
+        ),
+        max_size=60,
+        unique_by=lambda one: one.id,
+    ),
+    st.integers(1, 20),
+)
+@settings(max_examples=examples(200))
+def test_the_best_are_those_that_weighing_all_would_find(candidates: list[Candidate], limit: int) -> None:
+    def merit(one: Candidate) -> tuple[float, str, int]:
+        return one.weight * one.importance * ranking.decay(one.updated_at, NOW), one.updated_at, one.id
+
+    expected = [one.id for one in sorted(candidates, key=merit, reverse=True)[:limit]]
+    assert ranking.best(candidates, NOW, limit) == expected

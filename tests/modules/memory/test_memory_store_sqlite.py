@@ -17,7 +17,8 @@ from modules.memory import ranking
 from modules.memory.sqlite_search import search
 from modules.memory.sqlite_store import SqliteMemories, remember
 from modules.memory.types import KINDS, NewMemory, Query
-from modules.schema import MIGRATIONS
+from modules.schema import MIGRATIONS, add_functions
+from tests.exploration import examples
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 WORDS = st.lists(st.sampled_from(["tea", "pier", "Ada", "rain", "boat"]), min_size=1, max_size=3).map(" ".join)
@@ -36,6 +37,7 @@ MEMORIES = st.builds(
 def in_memory() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.row_factory = sqlite3.Row
+    add_functions(connection)
     for script in MIGRATIONS:
         connection.executescript(script)
     return connection
@@ -70,7 +72,7 @@ async def test_memories_outlive_the_process(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.one_of(MEMORIES, st.integers(1, 12)), max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_index_knows_the_living_and_nobody_else(steps: list[NewMemory | int]) -> None:
     with closing(in_memory()) as rows:
         for step in steps:
@@ -90,7 +92,7 @@ def test_the_index_knows_the_living_and_nobody_else(steps: list[NewMemory | int]
 
 
 @given(st.lists(MEMORIES, min_size=1, max_size=10))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_is_private_is_never_found_in_public(memories: list[NewMemory]) -> None:
     with closing(in_memory()) as rows:
         for new in memories:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from modules.memory.profiles import BLOCK_TOKENS, Profile, Profiles, field_name, profile_block, unfounded
 from tests.acquaintance import introduce
+from tests.exploration import examples
 from tests.modules.memory.memory_desk import SKILLS, Desk, open_memory_desk
 
 SAID = ("Good morning.", "Please call me\n  Ana from now on, and I live in Porto.", "私はアナと申します")
@@ -99,7 +100,7 @@ def test_the_block_tells_both_profiles_and_others_only_the_souls_own() -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=20))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_the_block_never_exceeds_its_budget(values: list[str]) -> None:
     fields = {f"field_{number}": value for number, value in enumerate(values)}
     assert estimate(profile_block(Profile(fields, fields), SKILLS, estimate, public_only=False)) <= BLOCK_TOKENS

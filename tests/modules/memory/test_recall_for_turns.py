@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from modules.memory.recall import RECALL_ENTRIES, RECALL_TOKENS, Recall, Recalled, words_of
 from modules.memory.types import KINDS
 from modules.tools.types import Provenance
+from tests.exploration import examples
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 
 CANARY = "canary"
@@ -63,7 +64,7 @@ async def test_an_entry_that_does_not_fit_is_left_out_and_a_smaller_one_comes(de
 
 
 @given(st.lists(st.integers(1, 4000), min_size=1, max_size=5))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 async def test_what_is_recalled_never_exceeds_the_budget(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
 ) -> None:

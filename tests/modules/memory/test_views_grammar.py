@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from modules.memory import policy
 from modules.memory.types import Memory
 from modules.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of, with_heading
+from tests.exploration import examples
 
 TIME = "2026-01-05T12:00:00.000Z"
 CURATED = Memory(
@@ -111,7 +112,7 @@ def test_of_two_under_one_subject_what_is_trusted_more_has_the_plain_title() -> 
 
 
 @given(TEXTS)
-@settings(max_examples=70)
+@settings(max_examples=examples(70))
 def test_whatever_a_hand_writes_reads_the_same_once_it_is_rendered(text: str) -> None:
     sections = parse_view(text)
     assert parse_view(render_view(sections)) == sections
@@ -119,7 +120,7 @@ def test_whatever_a_hand_writes_reads_the_same_once_it_is_rendered(text: str) ->
 
 
 @given(st.lists(st.tuples(SUBJECTS, TEXTS), max_size=6))
-@settings(max_examples=70)
+@settings(max_examples=examples(70))
 def test_reading_what_was_rendered_gives_what_is_remembered(said: list[tuple[str, str]]) -> None:
     sections = tuple(section for section, _ in sections_of(memory(n, *one) for n, one in enumerate(said)))
     kept = tuple(section for section in sections if section.text or section.title != PREAMBLE)
@@ -128,7 +129,7 @@ def test_reading_what_was_rendered_gives_what_is_remembered(said: list[tuple[str
 
 
 @given(TEXTS)
-@settings(max_examples=70)
+@settings(max_examples=examples(70))
 def test_no_word_that_a_hand_wrote_is_lost(text: str) -> None:
     shown = render_view(parse_view(text))
     for word in text.replace("\ufeff", "").replace("\0", "").split():

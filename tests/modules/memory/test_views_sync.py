@@ -15,6 +15,7 @@ from modules.memory.view_merge import Rendered, merge, rendered
 from modules.memory.view_sync import MemoryFile, Synced
 from modules.memory.views import PREAMBLE, parse_view, render_view
 from modules.workspace import LocalWorkspace
+from tests.exploration import examples
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 
 
@@ -299,7 +300,7 @@ async def test_what_rests_on_others_words_never_stands_in_the_file_which_is_not_
 
 
 @given(st.lists(WORDS, max_size=10), st.lists(WORDS, max_size=10))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_file_that_says_what_was_last_rendered_wants_nothing(one: list[str], other: list[str]) -> None:
     sections = parse_view("\n".join(one))
     before = rendered(render_view(sections), sections)
@@ -311,7 +312,7 @@ def test_a_file_that_says_what_was_last_rendered_wants_nothing(one: list[str], o
 
 
 @given(st.lists(st.lists(WORDS, max_size=8).filter(any), min_size=1, max_size=3))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 async def test_whatever_a_hand_writes_one_after_another_ends_up_in_the_file(
     tmp_path_factory: pytest.TempPathFactory, edits: list[list[str]]
 ) -> None:

@@ -20,8 +20,9 @@ from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.outbox.outbox import Outbox
-from modules.outbox.types import Courier, Draft, Gate, Intent, IntentKind, Pacing, Rule, Sent
+from modules.outbox.types import Courier, DepartureRule, Draft, Gate, Intent, IntentKind, Pacing, Rule, Sent
 from modules.schema import MIGRATIONS
+from tests.patience import HANG_S
 
 DID = "did:plc:soul"
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -142,6 +143,7 @@ class House:
     pacing: Pacing = PACING
     rules: Sequence[Rule] = ()
     gates: Sequence[Gate] = ()
+    at_departure: Sequence[DepartureRule] = ()
     couriers: dict[IntentKind, Courier] = field(default_factory=dict)
     courier_deadline_s: float = 60
     database: Database = field(init=False)
@@ -152,7 +154,7 @@ class House:
     async def wake(self) -> None:
         self.database = await Database.open(self.path, MIGRATIONS)
         self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
-        self.client = httpx.AsyncClient(base_url=self.service.url, timeout=5)
+        self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S)
         courier: Courier = HttpCourier(self.client)
         self.outbox = Outbox(
             database=self.database,
@@ -162,6 +164,7 @@ class House:
             pacing=self.pacing,
             rules=self.rules,
             gates=self.gates,
+            at_departure=self.at_departure,
             own_did=lambda: DID,
             courier_deadline_s=self.courier_deadline_s,
         )

@@ -261,6 +261,21 @@ async def test_parallel_rounds_send_each_intent_once(house: House) -> None:
     assert sorted(house.service.writes) == sorted(one.rkey for one in intents)
 
 
+async def test_a_retry_leaves_before_what_was_made_after_it_was_due(house: House) -> None:
+    """A stream of newer replies, one a minute, must not keep the one that was put off for five seconds."""
+    house.service.faults.append("busy")
+    first = await submit(house, reply(thread(0), "reply 0"))
+    await house.outbox.deliver_due()
+    sent_at: list[int] = []
+    for minute in range(1, 8):
+        await house.clock.advance(60)
+        await submit(house, reply(thread(minute), f"reply {minute}"))
+        await house.outbox.deliver_due()
+        if (await now_as(house, first)).state == "done":
+            sent_at.append(minute)
+    assert sent_at[:1] == [1]
+
+
 async def test_after_a_downtime_the_queue_wakes_slowly_and_the_newest_comes_first(house: House) -> None:
     for number in range(4):
         await submit(house, replace(reply(thread(number), f"reply {number}"), urgent=True))

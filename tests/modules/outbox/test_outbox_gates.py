@@ -35,7 +35,10 @@ class Bar:
         return Wait("the bar is down", self.seconds) if self.shut and self._only(intent) else None
 
 
-async def under(house: House, *gates: Bar) -> None:
+Gate = Callable[[sqlite3.Connection, Intent, datetime], Wait | None]
+
+
+async def under(house: House, *gates: Gate) -> None:
     house.gates = gates
     await house.restart()
 
@@ -77,6 +80,14 @@ async def test_waiting_at_a_gate_is_told_once(house: House) -> None:
         await house.outbox.deliver_due()
         await house.clock.advance(30)
     assert [line for line in house.messages() if "bar" in line] == ["Waiting to send post: words | the bar is down"]
+
+
+async def test_the_end_of_a_limit_is_told_where_the_gate_knows_it(house: House) -> None:
+    await under(house, lambda _connection, _intent, _now: Wait("likes: 60 an hour are enough for now", 1500, ends=True))
+    await house.outbox.submit(post("words"))
+    await house.outbox.deliver_due()
+    told = [line for line in house.messages() if "likes" in line]
+    assert told == ["Waiting to send post: words | likes: 60 an hour are enough for now; it can leave in 25 min"]
 
 
 async def test_no_gate_is_asked_about_what_the_pace_keeps_anyway(house: House) -> None:

@@ -171,11 +171,11 @@ async def test_what_waits_is_told_oldest_first(house: House) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("1", "'1' is not 4 or more characters of a draft's id"),
-        ("abc", "is not 4 or more"),
-        ("wxyz", "is not 4 or more"),
-        ("*", "is not 4 or more"),
-        ("", "is not 4 or more"),
+        ("1", "'1' is too short: give at least 4 characters"),
+        ("abc", "is too short"),
+        ("wxyz", "cannot be a draft"),
+        ("*", "is too short"),
+        ("", "is too short"),
         ("0123456789abcdef", "No draft has the id"),
     ],
 )

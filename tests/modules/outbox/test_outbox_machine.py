@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from common.errors import Fatal, NotWaiting
 from modules.outbox.types import Draft, Intent, Wait
+from tests.exploration import examples
 from tests.modules.outbox.outbox_house import Fault, House, RecordService, like, post, reply
 
 TARGETS = st.sampled_from([f"at://did:plc:ada/app.bsky.feed.post/{number}" for number in range(3)])
@@ -163,5 +164,5 @@ class Lives(RuleBasedStateMachine):
 
 TestLives = Lives.TestCase
 TestLives.settings = settings(
-    max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(20), stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -110,12 +110,13 @@ def test_what_grew_old_while_we_were_awake_is_no_backlog() -> None:
     assert policy.is_backlog(intent(age_s=5000), started=ago(4000))
 
 
-def test_turns_go_to_the_urgent_then_to_answers_then_to_posts_then_to_the_newest() -> None:
+def test_turns_go_to_the_urgent_then_to_answers_then_to_posts_then_to_what_is_due_for_longest() -> None:
     pending = [
         intent("like", age_s=1),
         intent("post", age_s=2),
         intent("reply", age_s=9),
         intent("reply", age_s=3),
+        intent("reply", age_s=20, not_before=ago(5)),
         intent("like", age_s=8, urgent=True),
     ]
     turns: list[str] = []
@@ -124,7 +125,17 @@ def test_turns_go_to_the_urgent_then_to_answers_then_to_posts_then_to_the_newest
         assert choice.intent is not None
         pending.remove(choice.intent)
         turns.append(choice.intent.id)
-    assert turns == ["like-8", "reply-3", "reply-9", "post-2", "like-1"]
+    assert turns == ["like-8", "reply-9", "reply-20", "reply-3", "post-2", "like-1"]
+
+
+def test_a_backlog_comes_after_what_is_new_and_its_newest_first() -> None:
+    old, older, new = intent(age_s=700), intent(age_s=900), intent(age_s=5)
+    asleep = {old.id, older.id}
+    turns = []
+    for pending in ([older, old, new], [older, old], [older]):
+        chosen = policy.choose(pending, lambda _: 0.0, lambda one: one.id in asleep).intent
+        turns.append(chosen)
+    assert turns == [new, old, older]
 
 
 def test_who_must_wait_lets_the_next_go_and_the_shortest_wait_is_told() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from common.result import ApiResult, Ok
 from modules.outbox.types import Draft, Intent, Sent
-from tests.modules.outbox.outbox_house import DID, Fault, House, RecordService, post, reply
+from tests.modules.outbox.outbox_house import DID, Fault, House, RecordService, like, post, reply
 
 
 @dataclass
@@ -98,3 +98,47 @@ async def test_what_is_taken_back_in_the_very_moment_of_leaving_never_leaves(hou
     await house.drain(3600, step_s=60)
     assert await _state(house, leaving) == "blocked"
     assert leaving.rkey not in house.service.writes
+
+
+FOLLOW = Draft("follow", "did:plc:ada", {"did": "did:plc:ada"})
+
+
+async def _undo(house: House, done: Intent) -> Intent:
+    back = await house.outbox.submit(Draft("delete", done.result_uri or "", {}, cause_id="owner"))
+    await house.drain(60)
+    return back.intent
+
+
+@pytest.mark.parametrize("draft", [FOLLOW, like("at://x/y/1")], ids=["follow", "like"])
+@pytest.mark.parametrize("fault", [None, "lost_answer"])
+async def test_what_was_undone_can_be_done_again_and_counts_as_done_until_then(
+    house: House, draft: Draft, fault: Fault | None
+) -> None:
+    for _ in range(3):
+        if fault:
+            house.service.faults.append(fault)
+        first = (await house.outbox.submit(draft)).intent
+        await house.drain(4000, step_s=100)
+        repeated = await house.outbox.submit(draft)
+        assert repeated.reason == f"Already done: {draft.kind} to {draft.target}"
+        done = await house.outbox.get(first.id)
+        assert done is not None
+        assert await _state(house, await _undo(house, done)) == "done"
+        await house.restart()
+    assert [one.state for one in await house.outbox.by_target(draft.kind, draft.target)].count("done") == 3
+    assert house.service.records == {}
+
+
+async def test_only_the_deletion_of_its_own_record_frees_an_act(house: House) -> None:
+    first = (await house.outbox.submit(FOLLOW)).intent
+    await house.outbox.deliver_due()
+    elsewhere = Draft("delete", f"at://{DID}/app.bsky.feed.post/{first.rkey}", {})
+    await house.outbox.submit(elsewhere)
+    await house.drain(60)
+    assert not (await house.outbox.submit(FOLLOW)).accepted
+
+
+async def test_a_reply_that_was_deleted_is_not_given_again(house: House) -> None:
+    first = await house.deliver((await house.outbox.submit(reply("at://x/y/1", "hasty words"))).intent.id)
+    await _undo(house, first)
+    assert not (await house.outbox.submit(reply("at://x/y/1", "better words"))).accepted

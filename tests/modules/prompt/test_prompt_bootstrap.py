@@ -10,6 +10,7 @@ from common.errors import PolicyBlocked
 from modules.prompt.bootstrap import assemble, history_budget, is_meaningful, truncate_sections
 from modules.prompt.markdown import split_sections
 from modules.prompt.types import GROUPS, PromptFile, PromptPart
+from tests.exploration import examples
 
 SECTION = "## {}\n\n" + "word " * 80 + "\n"
 PAGE = "# Page\n\nOpening words.\n\n" + "".join(SECTION.format(name) for name in "ABCDEFGHIJ")
@@ -131,7 +132,7 @@ _FILES = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(files=_FILES, budget=st.integers(0, 4000), data=st.data())
 def test_the_budget_is_passed_only_by_what_must_be_whole(
     files: list[PromptFile], budget: int, data: st.DataObject
@@ -152,7 +153,7 @@ def test_the_budget_is_passed_only_by_what_must_be_whole(
     assert known >= {item.name for item in files if item.content.strip() and item.name != "HEARTBEAT.md"}
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(text=_TEXTS, room=st.integers(0, 600))
 @example(text="```\n## no heading\n```\n## One\nx\n", room=7)
 @example(text="one\u2028## two\r\n## three\r\n", room=3)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from modules.llm_gateway.types import ToolSpec
 from modules.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator, tool_tokens
 from modules.tools.schema import simple_schema
+from tests.exploration import examples
 
 MODEL = "test/mind"
 
@@ -80,7 +81,7 @@ def test_only_so_many_models_are_remembered(tmp_path: Path) -> None:
     assert at(tmp_path, "model-29").ratio > START_RATIO
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(one=st.text(), other=st.text())
 def test_more_text_is_never_fewer_tokens_and_parts_are_never_fewer_than_the_whole(one: str, other: str) -> None:
     estimator = Estimator(Path("/nowhere/estimate.json"), model=MODEL)

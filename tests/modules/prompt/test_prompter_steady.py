@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from modules.prompt.types import Audience, PromptFile
 from modules.tools.types import Provenance
+from tests.exploration import examples
 from tests.modules.prompt.prompt_house import NOW, House, recalled
 
 # NOTE(self): words that look like the frame of a prompt are the ones that could break out of their place.
@@ -35,7 +36,7 @@ _FILES = st.fixed_dictionaries({"HEARTBEAT.md": _WORDS, "CONTEXT.md": _WORDS})
 _AUDIENCES = st.sampled_from(list[Audience](("owner", "bluesky", "space")))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(turns=st.lists(st.tuples(_TURN, _FILES, _WORDS), min_size=2, max_size=4), audience=_AUDIENCES)
 async def test_the_static_text_is_the_same_bytes_from_turn_to_turn_whatever_the_changing_parts_say(
     tmp_path: Path, turns: list[tuple[dict[str, object], dict[str, str], str]], audience: Audience

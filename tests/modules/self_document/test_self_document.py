@@ -262,3 +262,11 @@ def test_a_line_break_inside_a_paragraph_or_a_list_item_means_nothing() -> None:
     assert extract.identity == "I'm Maren, who reads tide tables slowly, in order."
     assert extract.purpose == "To make the slow visible."
     assert extract.values == ("A dull measurement repeated for years.", "Another.")
+
+
+def test_what_a_template_left_open_is_no_name() -> None:
+    text = "# {{AGENT_NAME}}\n\nI'm {{AGENT_NAME}}. I came on {{DATE}}.\n"
+    assert extract_from_self(text).name == ""
+    assert extract_display_name(text) == "Agent"
+    assert extract_display_name(text, agent_name="sh-marvin") == "sh-marvin"
+    assert extract_display_name("# Rowan\n\nI'm {{AGENT_NAME}}.\n") == "Rowan"

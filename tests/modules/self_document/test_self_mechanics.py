@@ -14,6 +14,7 @@ from modules.self_mechanics import (
     parse_daily_rituals,
     parse_social_mechanics,
     parse_time_to_ms,
+    read_rituals,
 )
 
 MINUTE = 60_000
@@ -45,6 +46,16 @@ ROWS = (
         ("~30 min", 30 * MINUTE),
         ("after 1h.", HOUR),
         ("30 minutes of quiet", 30 * MINUTE),
+        ("1h30m", 90 * MINUTE),
+        ("1h 30m", 90 * MINUTE),
+        ("1h30", 90 * MINUTE),
+        ("1 hour and 30 minutes", 90 * MINUTE),
+        ("1 hour, 30 min", 90 * MINUTE),
+        ("2d12h", 60 * HOUR),
+        ("1h30m15s", 90 * MINUTE + 15_000),
+        ("2h, 3 replies", 2 * HOUR),
+        ("30m 1h", 30 * MINUTE),
+        ("1:30", 0),
         ("0", 0),
         ("", 0),
         ("soon", 0),
@@ -186,6 +197,62 @@ def test_rituals_are_read_one_by_one() -> None:
 )
 def test_an_incomplete_entry_is_no_ritual(line: str) -> None:
     assert parse_daily_rituals(line + "\n  Role: initiator\n  Text.\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("- **Paper [beta]** [daily] (www-paper)", "Paper [beta]"),
+        ("- **Paper** (short) [daily] (www-paper)", "Paper"),
+        ("- **Paper** [draft] [daily] (www-paper)", "Paper"),
+        ("- **Paper** our own [daily] (www-paper)", "Paper"),
+        ("- **Paper *of the day*** [daily] (www-paper)", "Paper of the day"),
+        ("- ***Paper*** [daily] (www-paper)", "Paper"),
+        ("- __Paper__ [daily] (www-paper)", "Paper"),
+        ("- **[Paper](https://example.org/p)** [daily] (www-paper)", "Paper"),
+        ("- **Paper** [daily] ([www-paper](https://github.com/acme/www-paper))", "Paper"),
+        ("- **Paper** [daily] [www-paper](https://github.com/acme/www-paper)", "Paper"),
+        ("- **Paper** [daily] (https://github.com/acme/www-paper)", "Paper"),
+        ("- **Paper** [daily] (`www-paper`)", "Paper"),
+        ("- **Paper** *[daily]* **(www-paper)**", "Paper"),
+        ("- **Paper** [guide](https://example.org/g) [daily] (www-paper)", "Paper"),
+    ],
+)
+def test_brackets_links_and_emphasis_cost_no_ritual(line: str, name: str) -> None:
+    (ritual,) = parse_daily_rituals(f"{line}\n- **Participants:** @ada.example.social\n")
+    assert (ritual.name, ritual.schedule, ritual.workspace) == (name, "daily", "www-paper")
+    assert ritual.participants == ("@ada.example.social",)
+
+
+@pytest.mark.parametrize(
+    ("role", "starts"),
+    [
+        ("initiator and scribe", True),
+        ("scribe and initiator", True),
+        ("Initiator (in turn)", True),
+        ("co-initiator", True),
+        ("the initiator, on Mondays", True),
+        ("not the initiator", False),
+        ("helper of the initiator", False),
+        ("participant and critic", False),
+    ],
+)
+def test_one_of_several_roles_counts(role: str, starts: bool) -> None:  # noqa: FBT001
+    (ritual,) = parse_daily_rituals(f"- **Paper** [daily] (www-paper)\n  Role: {role}\n")
+    assert (ritual.role == "initiator") is starts
+
+
+def test_an_entry_that_cannot_be_read_is_told() -> None:
+    lost = (
+        "- **Paper** [daily]",
+        "- **Walk** (www-walk)",
+        "- Tea [daily] (www-tea)",
+        "- **Bread** (www-bread) [daily]",
+    )
+    told = read_rituals("\n".join(lost))[1]
+    assert [line in warning for line, warning in zip(lost, told, strict=True)] == [True] * 4
+    assert read_rituals(RITUALS.replace("- **Nameless** [daily]", "- **Note**: see below"))[1] == ()
+    assert read_rituals("- with [boots](https://example.org/boots)\n- **Note** that all are free")[1] == ()
 
 
 NAMES = st.text(alphabet="abcXYZ -'é", min_size=1, max_size=12).map(str.strip).filter(bool)

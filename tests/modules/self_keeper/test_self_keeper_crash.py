@@ -21,7 +21,7 @@ from tests.modules.self_keeper.self_keeper_child import number_in, thought
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
 KILLED = f"ended -{signal.SIGKILL}"
-HEAR_S = 30.0
+HEAR_S = 120.0
 
 
 @dataclass

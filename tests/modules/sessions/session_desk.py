@@ -178,7 +178,7 @@ async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
         console=console,
         wall=NoWall(),
         max_retries=0,
-        call_timeout_s=5,
+        idle_timeout_s=5,
     )
     distiller = Distiller(
         gateway=gateway,

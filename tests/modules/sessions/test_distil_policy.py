@@ -20,6 +20,7 @@ from modules.sessions.distil_policy import (
     worth,
 )
 from modules.tools.types import Provenance
+from tests.exploration import examples
 from tests.modules.sessions.session_values import JSON, rows_of
 
 SAID = "THEM: Kit repairs radios in Lisbon, and the roof leaks.\nYOU: Then the tiles should be looked at on Friday."
@@ -145,7 +146,7 @@ def test_a_summary_is_short() -> None:
     assert len(summary_of({"summary": "Kit repairs radios. " * 500}, SAID, plain)) == SUMMARY_CHARS
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.dictionaries(st.sampled_from([*FIELDS, "summary", "else"]), JSON), st.sampled_from(Provenance))
 def test_no_answer_of_a_model_is_an_error(answer: dict[str, Any], provenance: Provenance) -> None:
     summary_of(answer, SAID, plain)

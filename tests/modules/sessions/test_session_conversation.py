@@ -13,13 +13,14 @@ from modules.sessions.rows import blocks
 from modules.sessions.transcript import transcript
 from modules.sessions.types import Row
 from modules.tools.types import Provenance
+from tests.exploration import examples
 from tests.modules.sessions.session_values import MESSAGES, answers, asks, rows_of
 from town.mind.wire import read_request
 
 CONVERSATIONS = st.lists(MESSAGES, max_size=12)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(CONVERSATIONS)
 def test_whatever_is_kept_a_chat_service_accepts_it(said: list[Message]) -> None:
     shown = [*conversation(rows_of(said)), Message("assistant", "so be it")]
@@ -28,7 +29,7 @@ def test_whatever_is_kept_a_chat_service_accepts_it(said: list[Message]) -> None
     assert roles == [("user", "assistant")[place % 2] for place in range(len(roles))]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(CONVERSATIONS, st.integers(0, 80), st.integers(0, 12))
 def test_what_is_fitting_is_the_newest_within_the_budget_and_splits_nothing(
     said: list[Message], budget: int, tokens: int
@@ -44,7 +45,7 @@ def test_what_is_fitting_is_the_newest_within_the_budget_and_splits_nothing(
         assert sum(row.tokens for row in (*units(older)[-1], *kept)) > budget
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(CONVERSATIONS, st.integers(0, 60))
 def test_what_is_condensed_is_the_oldest_and_what_was_said_last_stays(said: list[Message], budget: int) -> None:
     rows = rows_of(said)

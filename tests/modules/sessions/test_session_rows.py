@@ -16,12 +16,13 @@ from modules.llm_gateway.types import Image, Message, Text, ToolAnswer, ToolCall
 from modules.sessions.archive_file import Line, pack, unpack
 from modules.sessions.rows import dump, from_fields, parts, redacted, to_fields, tokens_of
 from modules.sessions.types import Role
+from tests.exploration import examples
 from tests.modules.sessions.session_values import MESSAGES, answers, asks, joined, normal, rows_of
 
 SECRET = "correct-horse-battery"
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(MESSAGES)
 def test_a_message_comes_back_from_its_rows_in_normal_form(message: Message) -> None:
     back = joined((role, from_fields(role, json.loads(dump(to_fields(role, part))))) for role, part in parts(message))
@@ -29,13 +30,13 @@ def test_a_message_comes_back_from_its_rows_in_normal_form(message: Message) -> 
     assert [again for each in back for again in normal(each)] == back
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(MESSAGES)
 def test_a_model_is_told_the_same_before_and_after(message: Message) -> None:
     assert convert_messages(normal(message)) == convert_messages([message])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(MESSAGES, max_size=6))
 def test_an_archive_holds_every_message_and_is_the_same_bytes_each_time(said: list[Message]) -> None:
     rows = rows_of(said)

@@ -14,7 +14,7 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.client import SpaceClient
 from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, Said
+from adapters.space.types import OWNS_ADDRESSED, Event, Said
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
@@ -35,10 +35,11 @@ from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from soul.app import open_soul
 from tests.living import Life, World, call, settings_of
+from tests.patience import HANG_S
 from town.mind.types import ChatRequest, Thought
 
 HASTE = 40
-WITHIN_S = 8.0
+WITHIN_S = HANG_S
 
 Decide = Callable[[ChatRequest], Thought]
 
@@ -194,19 +195,24 @@ class Room:
         *,
         social_only: bool = False,
         settings: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
     ) -> AsyncIterator[Agent]:
         """A SOUL that has joined. With `decide`, all minds of this world answer by it."""
         if decide:
             self.world.mind.answer = decide
         home = self.world.make_home(name, **(settings or {}))
         async with asleep(home, social_only=social_only) as life:
-            capabilities = ("social",) if social_only else ("social", "github", "code")
-            async with self.member(name, capabilities) as client:
+            able = ("social",) if social_only else ("social", "github", "code")
+            capabilities = (*able, OWNS_ADDRESSED)
+            async with self.member(name, capabilities, clock) as client:
                 yield _agent(life, client, social_only=social_only)
 
     @asynccontextmanager
     async def member(
-        self, name: str, capabilities: tuple[str, ...] | None = ("social", "github", "code")
+        self,
+        name: str,
+        capabilities: tuple[str, ...] | None = ("social", "github", "code"),
+        clock: Clock | None = None,
     ) -> AsyncIterator[SpaceClient]:
         """Somebody in the room whose words the test chooses."""
 
@@ -218,7 +224,7 @@ class Room:
             agent_version=__version__,
             capabilities=lambda: capabilities,
             discover=discover,
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             rng=random.Random(1),
         )
         running = asyncio.create_task(client.run())
@@ -248,10 +254,11 @@ async def open_room(world: World, *, log: bool = False, clock: Clock | None = No
     server = SpaceServer(record, host, clock=clock)
     started = await server.start(0)
     assert isinstance(started, Ok)
+    room = Room(world, server, host)
     try:
-        yield Room(world, server, host)
+        yield room
     finally:
-        await server.stop()
+        await room.server.stop()
         if record:
             record.close()
 

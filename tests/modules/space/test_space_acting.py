@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 
 from common.schemas import SPACE_DECISION_TOOL, Commitment
+from modules.commitments.policy import UNHEARD
+from modules.space.ownership import elect_action_owner
 from modules.space.places import placed
 from modules.space.scene import Scene
 from modules.space.types import HistoryEntry
@@ -37,6 +41,7 @@ async def test_a_wish_becomes_a_claim_words_and_a_promise_on_the_disk(room: Room
         assert promise.params["target"] == "acme/site#Clock stops"
         assert (promise.params["owner"], promise.params["repoName"]) == ("acme", "site")
         assert promise.params["hostWish"] is True
+        assert UNHEARD not in promise.params
         assert [(claim.action, claim.target) for claim in room.server.claims] == [
             ("create_issue", "acme/site#Clock stops")
         ]
@@ -44,6 +49,47 @@ async def test_a_wish_becomes_a_claim_words_and_a_promise_on_the_disk(room: Room
         assert (await marvin.check()).reason == "nothing new was said"
         assert "YOU are the action owner" in room.world.mind.asked[0].messages[-1].text
         assert "Structured commitments" in await summaries(marvin)
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["all-know-the-rule", "one-of-another-maker"])
+@pytest.mark.parametrize("name", ["marvin", "rebecca"])
+async def test_whom_the_host_addresses_alone_acts_where_all_know_that_rule(
+    room: Room, name: str, *, knows: bool
+) -> None:
+    wish = f"{name}, {WISH[0].lower()}{WISH[1:]}"
+    chosen = name if knows else elect_action_owner(("marvin", "rebecca"), wish)
+
+    def eager(_: ChatRequest) -> Thought:
+        return speaks("The clock issue is mine now.", an_issue())
+
+    async with AsyncExitStack() as stack:
+        if not knows:
+            await stack.enter_async_context(room.member("zed", ("social",)))
+        souls = [
+            await stack.enter_async_context(room.soul("marvin", eager)),
+            await stack.enter_async_context(room.soul("rebecca", eager)),
+        ]
+        await until(lambda: all(len(soul.client.peers()) == (1 if knows else 2) for soul in souls))
+        await room.says(wish, *souls)
+        for soul in souls:
+            await soul.check()
+        assert [soul.space.participation.talk.me for soul in souls if soul.promised()] == [chosen]
+
+
+async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        life = marvin.space.participation
+        await room.says(WISH, marvin)
+        await marvin.check()
+        scene, promiser = life.surveyor.scene(()), life.speaker.promiser
+        issue = Commitment.model_validate(an_issue())
+        lost = await promiser.promise((issue,), "The clock issue is mine.", scene, heard=False)
+        assert [one.params[UNHEARD] for one in lost] == [True]
+        promiser.settle(lost, heard=False)
+        assert marvin.queue.live() == []
+        again = await promiser.promise((issue,), "The clock issue is mine now.", scene, heard=False)
+        promiser.settle(again, heard=True)
+        assert [UNHEARD in one.params for one in marvin.queue.live()] == [False]
 
 
 async def test_of_two_souls_exactly_one_acts_on_a_wish(room: Room) -> None:

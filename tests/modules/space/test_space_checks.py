@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 
 import pytest
 
@@ -11,6 +10,7 @@ from modules.space import checks
 from modules.space.asked import quoted, requested_type
 from modules.space.repo import repo_in
 from modules.space.sentences import without_first
+from tests.cpu_time import cpu_s
 
 Check = Callable[[str], bool]
 
@@ -124,6 +124,14 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
             "I like sh-marvin.x's idea",
             "Building on that",
             "Great point",
+            "Great points, both of you",
+            "Great points Rebecca",
+            "Good points all around",
+            "Really good point",
+            "Excellent points!",
+            "Some great points here",
+            "Those are great points",
+            "You make a good point",
             "EXACTLY",
             "Absolutely!",
             "That's a great idea",
@@ -148,6 +156,10 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ],
         [
             "To address the point",
+            "Great pointers in the guide",
+            "Good pointing devices are rare",
+            "Points matter",
+            "A point is missing",
             "I'd address it",
             "I agreed once",
             "Exactly-once delivery is hard",
@@ -339,7 +351,4 @@ READERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_long_message_costs_no_more_than_its_length(hostile: str) -> None:
-    began = perf_counter()
-    for read in READERS.values():
-        read(HOSTILE[hostile])
-    assert perf_counter() - began < 3
+    assert cpu_s(lambda: [read(HOSTILE[hostile]) for read in READERS.values()]) < 3

@@ -24,6 +24,7 @@ from modules.space.config import (
     format_space_config_for_prompt,
 )
 from soul.resources import SKILLS
+from tests.exploration import examples
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_a_wish_that_changes_nothing_writes_nothing(file: SpaceConfigFile, path:
     assert not path.exists()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.dictionaries(
         st.sampled_from([*LIMITS_MS, "behaviorNotes", "lastAdjustedAt", "x"]),

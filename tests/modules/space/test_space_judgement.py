@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from common.clock import SystemClock
+from common.clock import FakeClock
 from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.database import Database
@@ -37,23 +37,26 @@ UNSURE = "It would be nice to have an issue for that"
 
 @dataclass
 class OneWord:
-    """A mind that answers by `answer`, after `delay_s`; a question with the words `late_for` waits a moment more."""
+    """A mind that answers by `answer`; a question with words of `held` waits until these are let go."""
 
     answer: Callable[[str], str] = lambda _: "NO"
-    delay_s: float = 0.0
-    late_for: str = "nothing at all"
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
     asked: list[ChatRequest] = field(default_factory=list)
+    came: asyncio.Condition = field(default_factory=asyncio.Condition)
     most_at_once: int = 0
     models: tuple[str, ...] = ("one-word",)
     about: str = "A function of a test."
     _now: int = 0
 
     async def think(self, request: ChatRequest) -> Thought:
-        self.asked.append(request)
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
+        async with self.came:
+            self.asked.append(request)
+            self.came.notify_all()
         asked = request.messages[-1].text
-        await asyncio.sleep(self.delay_s + 0.8 * (self.late_for in asked))
+        for event in [event for words, event in self.held.items() if words in asked]:
+            await event.wait()
         self._now -= 1
         return Thought(text=self.answer(asked))
 
@@ -69,17 +72,29 @@ class Bench:
     journal: Journal
     console: SilentConsole
     verdicts: Verdicts
+    clock: FakeClock
 
     async def told(self) -> list[str]:
         return [stored.entry.summary for stored in reversed(await self.journal.recent(100))]
 
-    def hurried(self) -> Verdicts:
-        return replace(self.verdicts, timeout_s=0.05)
+    async def asked(self, count: int) -> None:
+        async with self.mind.came:
+            await self.mind.came.wait_for(lambda: len(self.mind.asked) >= count)
+
+    async def late(self, asked: int, seconds: float, judging: Coroutine[None, None, bool]) -> bool:
+        """The verdict where `seconds` pass as soon as the mind was asked so often."""
+        judged = asyncio.create_task(judging)
+        await self.asked(asked)
+        await self.clock.advance(seconds)
+        return await judged
+
+    def hold(self, words: str) -> asyncio.Event:
+        return self.mind.held.setdefault(words, asyncio.Event())
 
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    mind, faults, console, clock = OneWord(), Faults(), SilentConsole(), SystemClock()
+    mind, faults, console, clock = OneWord(), Faults(), SilentConsole(), FakeClock()
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     try:
         async with serve(model_app(mind, api_key="key", faults=faults)) as url:
@@ -94,10 +109,12 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
                 transport=to_loopback,
                 max_retries=0,
             )
-            verdicts = Verdicts(gateway, SKILLS, timeout_s=5)
+            verdicts = Verdicts(gateway, SKILLS, clock)
             journal = Journal(database, console, clock, Redactor())
-            judge, intents = EchoJudge(verdicts, journal), HostIntents(verdicts, journal)
-            yield Bench(mind, faults, judge, intents, journal, console, verdicts)
+            judge, intents = EchoJudge(verdicts, journal, clock), HostIntents(verdicts, journal)
+            yield Bench(mind, faults, judge, intents, journal, console, verdicts, clock)
+            for event in mind.held.values():
+                event.set()
             await gateway.aclose()
     finally:
         await database.close()
@@ -150,8 +167,11 @@ async def test_a_suspicion_is_confirmed_message_by_message_with_examples(bench: 
 
 
 async def test_a_few_are_asked_about_side_by_side_the_newest_first_and_no_more_after_a_yes(bench: Bench) -> None:
-    bench.mind.answer, bench.mind.delay_s = (lambda _: "YES"), 0.05
-    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", MANY)
+    bench.mind.answer, held = (lambda _: "YES"), bench.hold("Ann says")
+    judged = asyncio.create_task(bench.judge.is_echo_by_llm_judge("Aerate the pile.", MANY))
+    await bench.asked(1 + MOST_AT_ONCE)
+    held.set()
+    assert await judged
     asked = {request.messages[-1].text.splitlines()[0] for request in bench.mind.asked[1:]}
     assert asked == {f'Ann says: "{text}"' for text in MANY[-MOST_AT_ONCE:]}
     assert bench.mind.most_at_once == MOST_AT_ONCE
@@ -165,15 +185,22 @@ async def test_where_nothing_confirms_each_of_many_was_asked_about_once(bench: B
 
 
 async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
-    assert await bench.judge.is_echo_by_llm_judge("It is warm.", HEAP) is False
-    bench.mind.answer, bench.mind.delay_s = (lambda text: suspicious(text, "NO")), 0.5
-    judge = EchoJudge(bench.verdicts, bench.journal, timeout_s=0.9)
-    assert await judge.is_echo_by_llm_judge("Aerate the pile.", MANY) is False
-    assert len(bench.mind.asked) == 2 + MOST_AT_ONCE
+    bench.mind.answer = lambda text: suspicious(text, "NO")
+    first_look, _ = bench.hold("Messages so far"), bench.hold("Ann says")
+    judge = EchoJudge(replace(bench.verdicts, timeout_s=3), bench.journal, bench.clock, timeout_s=4)
+    judged = asyncio.create_task(judge.is_echo_by_llm_judge("Aerate the pile.", MANY))
+    await bench.asked(1)
+    await bench.clock.advance(2.5)
+    first_look.set()
+    await bench.asked(1 + MOST_AT_ONCE)
+    assert not judged.done()
+    await bench.clock.advance(1.5)
+    assert await judged is False
+    assert len(bench.mind.asked) == 1 + MOST_AT_ONCE
     (told,) = [stored.entry for stored in await bench.journal.recent(100)]
     assert (told.summary, told.reason) == (
         "[space] Echo judge did not answer",
-        "the judge took longer than 0.9 s over one message",
+        "the judge took longer than 4 s over one message",
     )
 
 
@@ -193,10 +220,10 @@ async def test_a_confirming_question_that_fails_lets_the_words_pass_and_is_asked
 
 async def test_what_one_question_has_confirmed_stands_though_another_fails_after_it(bench: Bench) -> None:
     assert await bench.judge.is_echo_by_llm_judge("It is warm.", HEAP) is False
-    bench.mind.answer, bench.mind.late_for = (lambda _: "YES"), f'Ann says: "{HEAP[0]}'
-    judge = EchoJudge(replace(bench.verdicts, timeout_s=0.5), bench.journal)
-    assert await judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)
-    assert await judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1]) is False
+    bench.mind.answer = lambda _: "YES"
+    bench.hold(f'Ann says: "{HEAP[0]}')
+    assert await bench.late(3, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)) is True
+    assert await bench.late(5, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1])) is False
     assert await bench.told() == ["[space] Echo judge did not answer"]
 
 
@@ -229,10 +256,8 @@ async def test_a_judge_who_fails_lets_the_words_pass_is_told_of_and_is_asked_aga
 
 
 async def test_a_slow_judge_lets_the_words_pass_in_time(bench: Bench) -> None:
-    bench.mind.delay_s = 1
-    slow = EchoJudge(bench.hurried(), bench.journal)
-    async with asyncio.timeout(0.9):
-        assert await slow.is_echo_by_llm_judge("Aerate the pile.", HEAP) is False
+    bench.hold("Messages so far")
+    assert await bench.late(1, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)) is False
     assert await bench.told() == ["[space] Echo judge did not answer"]
 
 
@@ -273,11 +298,13 @@ async def test_what_could_not_be_understood_counts_as_talk_and_is_asked_again(be
 
 
 async def test_several_messages_are_understood_at_once_in_their_order_and_equal_ones_together(bench: Bench) -> None:
-    bench.mind.delay_s = 0.05
     bench.mind.answer = lambda text: "ACTION_REQUEST" if "issue" in text else "FOLLOW_UP"
+    held = bench.hold("")
     texts = [UNSURE, "The plan from before, hm", UNSURE, "Please open an issue"]
-    found = await bench.intents.classify_host_messages(texts)
-    assert found == ["action_request", "follow_up", "action_request", "action_request"]
+    understood = asyncio.create_task(bench.intents.classify_host_messages(texts))
+    await bench.asked(2)
+    held.set()
+    assert await understood == ["action_request", "follow_up", "action_request", "action_request"]
     assert (len(bench.mind.asked), bench.mind.most_at_once) == (2, 2)
 
 

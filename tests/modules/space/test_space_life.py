@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -191,8 +192,9 @@ async def test_what_the_mind_could_not_answer_is_answered_later(room: Room) -> N
         assert room.host.said("marvin") == [TIN]
 
 
-async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_check(room: Room) -> None:
-    text = '{"shouldSpeak": true, "reason": "x", "message": "' + TIN + '"}'
+@pytest.mark.parametrize("reason", ['"x"', "null"])
+async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_check(room: Room, reason: str) -> None:
+    text = '{"shouldSpeak": true, "reason": ' + reason + ', "message": "' + TIN + '"}'
     async with room.soul("marvin", lambda _: Thought(text=f"My decision: {text}")) as marvin:
         await room.says(QUESTION, marvin)
         await marvin.check()
@@ -283,3 +285,50 @@ async def test_the_room_is_told_who_we_are_and_what_we_learned(room: Room) -> No
         await marvin.space.presenter.reflected("I learned that quiet rooms are full. I shall ask more questions.")
         await until(lambda: "marvin" in rebecca.reflections())
         assert rebecca.reflections()["marvin"].summary.startswith("I learned that quiet rooms are full.")
+
+
+LINE = "Slate keeps the summer out and the winter in, which is all that I ask of a roof."
+
+
+async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_pause_and_a_restart(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(LINE)) as marvin:
+        await room.says(QUESTION, marvin)
+        assert (await marvin.check()).reason == "spoke"
+        await until(lambda: room.host.said("marvin") == [LINE])
+        marvin.later(12 * 60)
+        marvin.space.participation.perceiver.look()
+        marvin.space.participation.talk.reset()
+        await room.says("And which roof would you take for a barn?", marvin)
+        assert (await marvin.check()).reason == "says again word for word what we said before"
+        lines = marvin.space.participation.resolver.scales.own_lines
+        fresh = replace(lines)
+        assert await fresh.hold(LINE.upper())
+        assert not await fresh.hold("Slate it is.")
+        assert not await fresh.hold("Tin, this time, for the sound of it in October.")
+        marvin.later(8 * 24 * 3600)
+        assert not await lines.hold(LINE)
+    assert room.host.said("marvin") == [LINE]
+
+
+@pytest.mark.parametrize(
+    ("words", "ended"),
+    [
+        ("thanks, that is enough for today", True),
+        ("Good night everyone", True),
+        ("Is that enough for today?", False),
+        ("That's all for today, please open an issue about the clock in github.com/acme/site", False),
+    ],
+)
+async def test_the_host_ends_a_talk_until_it_speaks_again(room: Room, words: str, *, ended: bool) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin, room.member("rebecca") as rebecca:
+        await room.says(words, marvin)
+        asked = len(room.world.mind.asked)
+        outcome = await marvin.check()
+        assert (outcome.reason == "the host has ended the talk") is ended
+        if ended:
+            await rebecca.send_chat("One more thing, marvin: tin or slate?")
+            await marvin.hears("One more thing, marvin: tin or slate?")
+            assert (await marvin.check()).reason == "the host has ended the talk"
+            assert len(room.world.mind.asked) == asked
+            await room.says(QUESTION, marvin)
+            assert (await marvin.check()).reason == "spoke"

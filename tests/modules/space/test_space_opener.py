@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from common.clock import FakeClock
 from modules.space.opener import elected_opener, should_open
+from tests.exploration import examples
 
 NOW = FakeClock().now()
 ELECTED = elected_opener(("marvin", "rebecca"), NOW) or ""
@@ -55,7 +56,7 @@ def test_nobody_talks_to_an_empty_room_and_only_the_elected_one_begins() -> None
     assert not should_open(OTHER, [ELECTED], NOW, joined_at=ago(999), heard_at=None, opened_at=None)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.sets(st.text(min_size=1, max_size=8), min_size=2, max_size=6), st.integers(0, 10_000))
 def test_exactly_one_of_those_present_is_elected_whoever_reckons(names: set[str], hours: int) -> None:
     now = NOW + timedelta(hours=hours)

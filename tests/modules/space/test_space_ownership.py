@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.space.types import OWNS_ADDRESSED
 from modules.space import ownership
 from modules.space.ownership import (
     action_owner,
@@ -111,6 +113,50 @@ def test_who_names_no_capabilities_has_all_and_who_lacks_github_owns_nothing() -
     able = eligible_agents("marvin", peers, capabilities, social_only=False)
     assert able == ["marvin", "rebecca", "sh-marvin", "unknown"]
     assert eligible_agents("marvin", peers, capabilities, social_only=True) == ["rebecca", "sh-marvin", "unknown"]
+
+
+KNOWS = ["social", "github", OWNS_ADDRESSED]
+ASKED = "Marvin, can you open an issue for the checklist in github.com/acme/site?"
+
+
+def _owners(content: str, able: Mapping[str, Sequence[str] | None]) -> set[str | None]:
+    """Whom each of those present takes for the owner; who does not know the rule computes the hash."""
+    owners: set[str | None] = set()
+    for me in able:
+        peers = [name for name in able if name != me]
+        if OWNS_ADDRESSED in (able[me] or ()):
+            without_me = {name: able[name] for name in peers}
+            social_only = "github" not in (able[me] or ())
+            owners.add(action_owner(me, peers, without_me, social_only=social_only, content=content, need="github"))
+        else:
+            can = [name for name in able if able[name] is None or "github" in (able[name] or ())]
+            owners.add(elect_action_owner(can, content))
+    return owners
+
+
+@pytest.mark.parametrize("order", [("marvin", "rebecca", "peterben"), ("peterben", "marvin", "rebecca")])
+def test_who_alone_is_addressed_owns_the_request_where_all_know_that(order: tuple[str, ...]) -> None:
+    able = dict.fromkeys(order, KNOWS)
+    for name in order:
+        assert _owners(ASKED.replace("Marvin", name.title()), able) == {name}
+        assert _owners(f"@{name} {ISSUE}", able) == {name}
+    assert _owners(ISSUE, able) == {elect_action_owner(order, ISSUE)}
+    both = f"marvin and rebecca: {ISSUE}"
+    assert _owners(both, able) == {elect_action_owner(order, both)}
+
+
+@given(NAMES, st.data())
+def test_there_are_never_two_owners_whoever_knows_the_rule(names: list[str], data: st.DataObject) -> None:
+    kinds = st.sampled_from([KNOWS, ["social", OWNS_ADDRESSED], ["social", "github"], None])
+    able = {name: data.draw(kinds) for name in names}
+    content = f"{data.draw(st.sampled_from([*names, 'nobody']))}, {ISSUE}"
+    if len(names) > 1:
+        assert len(_owners(content, able)) == 1
+
+
+def test_who_is_addressed_and_cannot_do_it_does_not_own_it() -> None:
+    able = {"marvin": ["social", OWNS_ADDRESSED], "rebecca": KNOWS, "peterben": KNOWS}
+    assert _owners(ASKED, able) == {elect_action_owner(["rebecca", "peterben"], ASKED)}
 
 
 def test_who_lives_without_github_may_own_a_post() -> None:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Said
 from common.clock import FakeClock, iso
+from common.constants import SPACE_READ_CHARS
 from modules.space.state import Conversation
+from tests.exploration import examples
 
 NOW = FakeClock().now()
 
@@ -111,7 +113,7 @@ def test_a_point_is_an_author_and_ten_words() -> None:
     assert talk.points[-1] == "rebecca: 19 one two three four five six seven eight nine"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(
@@ -132,3 +134,13 @@ def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, in
     assert list(talk.history) == before
     ids = [entry.id for entry in before]
     assert len(ids) == len(set(ids))
+
+
+def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None:
+    talk = Conversation("marvin")
+    long = said("rebecca", "word " * 19_000, 1)
+    (entry,) = talk.take_in([long], NOW)
+    assert (len(entry.content), entry.content[-1]) == (SPACE_READ_CHARS, "\u2026")
+    assert talk.take_in([long], NOW) == []
+    talk.spoke("mine " * 2_000, NOW)
+    assert talk.take_in([said("marvin", "mine " * 2_000, 3)], NOW) == []

@@ -29,7 +29,7 @@ async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGa
         clock=clock,
         rng=Random(7),
         console=SilentConsole(),
-        call_timeout_s=5,
+        idle_timeout_s=5,
         max_retries=0,
     )
     yield door

@@ -1,5 +1,6 @@
 """Proves that thinking does what the model asks for, tells it what came of it, and always comes to an end."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from modules.tools.executor import Executor
 from modules.tools.policy import MIXED
 from modules.tools.registry import Registry
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
-from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.modules.llm_gateway.scripted_model import ScriptedModel, calls, refuses, says
 
 Think = Callable[..., Any]
 
@@ -179,9 +180,10 @@ async def test_the_wall_clock_is_kept_between_rounds(thinks: Think, model: Scrip
     assert (thought.stopped, len(thought.calls)) == ("time", 1)
 
 
-async def test_the_wall_clock_is_kept_while_the_model_hangs(thinks: Think, model: ScriptedModel) -> None:
-    model.plays(Reply(hang_s=30))
-    assert await thinks(wall_clock_s=0.2) == Thought("", (), 0, Usage(), "time", Provenance.STRANGER)
+async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(dataclasses.replace(says("late"), hang_s=0.3))
+    thought = await thinks(wall_clock_s=0.001)
+    assert (thought.stopped, thought.text) == ("ended", "late")
 
 
 @pytest.mark.parametrize("mistake", [read("missing"), ("read", "{}"), ("nothing", "{}"), ("read", "{broken")], ids=str)

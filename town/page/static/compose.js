@@ -11,8 +11,8 @@ let number = 0;
 
 // `label` names the box, `hint` stands in it while it is empty; `names` gives whom to mention; `deliver` sends the text
 // and answers "" or why not; `done` is called after sending, `cancel` (if given) offers a way out; with `enterSends` the
-// Enter key sends and Shift+Enter begins a line.
-export function box({ label, hint = "", names, deliver, button, done, cancel, max = MAX, enterSends = false }) {
+// Enter key sends and Shift+Enter begins a line; with `open` it may address nobody.
+export function box({ label, hint = "", names, deliver, button, done, cancel, max = MAX, enterSends = false, open = false }) {
   const id = `box-${(number += 1)}`;
   const field = el("textarea", { id, rows: 2, placeholder: hint, "aria-describedby": `${id}-count` });
   const count = el("span", { class: "count", id: `${id}-count` }, "");
@@ -46,7 +46,7 @@ export function box({ label, hint = "", names, deliver, button, done, cancel, ma
     send.disabled = used === 0 || used > max;
     const wanted = typed()?.[1].toLowerCase();
     const people = names().filter((person) => !wanted || person.handle.toLowerCase().startsWith(wanted));
-    chips.replaceChildren(...(people.length ? [el("span", {}, wanted === undefined ? "To" : "Mention")] : []),
+    chips.replaceChildren(...(people.length ? [el("span", {}, wanted !== undefined ? "Mention" : open && !/@[\w-]/.test(field.value) ? "To anyone, or" : "To")] : []),
       ...people.map((person) => el("button",
         { type: "button", "aria-label": `Mention ${person.name}`, onclick: () => mention(person.handle) }, person.name)));
   }
@@ -79,6 +79,6 @@ export function box({ label, hint = "", names, deliver, button, done, cancel, ma
 
 // A box for posts; `replyTo` is a uri or null.
 export function postBox({ replyTo, ...rest }) {
-  return box({ ...rest, button: replyTo ? "Reply" : "Post",
+  return box({ ...rest, open: !replyTo, button: replyTo ? "Reply" : "Post",
     deliver: (text) => ask("/api/posts", { text, replyTo }, LOST) });
 }

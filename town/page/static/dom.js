@@ -25,6 +25,15 @@ export function icon(path, className) {
 
 export const HEART = "M12 20.500s-7.8-4.7-9.3-9.700C1.5 6.8 4 4 7 4c2.1 0 3.9 1.2 5 3 1.1-1.8 2.9-3 5-3 3 0 5.5 2.8 4.3 6.800C19.8 15.8 12 20.5 12 20.500z";
 
+// What `make` gives; for an item that cannot be shown a line that says so, so that the others are.
+export function shown(make, tag = "p") {
+  try {
+    return make();
+  } catch (error) {
+    return el(tag, { class: "odd", title: String(error) }, "Something here cannot be shown.");
+  }
+}
+
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -51,6 +60,7 @@ export function face(actor) {
 
 export function ago(moment, now = Date.now()) {
   const seconds = Math.max(0, Math.round((now - Date.parse(moment)) / 1000));
+  if (Number.isNaN(seconds)) return "";
   if (seconds < 10) return "now";
   if (seconds < 60) return `${seconds}\u00a0s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)}\u00a0min`;

@@ -2,9 +2,10 @@
 // click is lost when the town tells something new.
 
 import { send } from "./ask.js";
-import { arrange, el, face, setText } from "./dom.js";
+import { arrange, el, face, setText, shown } from "./dom.js";
 
-const KINDS = { reply: "a reply", post: "a post", like: "a like", repost: "a repost", follow: "a follow", delete: "a deletion" };
+const KINDS = new Map(Object.entries({
+  reply: "a reply", post: "a post", like: "a like", repost: "a repost", follow: "a follow", delete: "a deletion" }));
 const SHOWN = 3;
 const DID = /did:[a-z]+:[\w.-]+/g;
 
@@ -22,12 +23,12 @@ export class Drafts {
   show(people) {
     const all = people.flatMap((person) => (person.awake ? person.life.drafts ?? [] : []).map((draft) => ({ person, draft })))
       .sort((a, b) => Date.parse(a.draft.createdAt) - Date.parse(b.draft.createdAt));
-    const shown = all.slice(0, SHOWN);
-    const kept = new Set(shown.map(({ draft }) => draft.id));
+    const first = all.slice(0, SHOWN);
+    const kept = new Set(first.map(({ draft }) => draft.id));
     const gone = [...this.nodes].filter(([id]) => !kept.has(id));
     const focused = gone.some(([, node]) => node.contains(document.activeElement));
     gone.forEach(([id]) => this.nodes.delete(id));
-    arrange(this.list, shown.map(({ person, draft }) => this.draft(person, draft)));
+    arrange(this.list, first.map(({ person, draft }) => shown(() => this.draft(person, draft), "li")));
     setText(this.more, all.length > SHOWN ? `and ${all.length - SHOWN} more after these` : "");
     this.root.hidden = all.length === 0;
     if (focused && all.length) this.heading.focus();
@@ -36,9 +37,11 @@ export class Drafts {
   draft(person, draft) {
     let node = this.nodes.get(draft.id);
     if (node) return node;
-    const whom = this.author(draft.target);
-    const what = `${KINDS[draft.kind] ?? draft.kind}${whom ? ` to ${whom === "You" ? "you" : whom}` : ""}`;
-    const link = whom ? el("a", { href: "#feed", onclick: (event) => {
+    const named = draft.named ?? {};
+    const shownAuthor = this.author(draft.target);
+    const whom = shownAuthor || named[String(draft.target).match(DID)?.[0]];
+    const what = `${KINDS.get(draft.kind) ?? draft.kind}${whom ? ` to ${whom === "You" ? "you" : whom}` : ""}`;
+    const link = shownAuthor ? el("a", { href: "#feed", onclick: (event) => {
       if (this.point(draft.target)) event.preventDefault();
     } }, "show post") : null;
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
@@ -48,8 +51,8 @@ export class Drafts {
     node = el("li", {}, face(person),
       el("div", {},
         el("p", {}, el("strong", {}, person.name), ` has ${what} ready `, ...(link ? [link] : [])),
-        draft.text ? el("p", { class: "text" }, draft.text) : null,
-        el("p", { class: "waits" }, `It waits: ${draft.why.replace(DID, (did) => this.author(did) || did)}`),
+        draft.text ? el("p", { class: "text", dir: "auto" }, draft.text) : null,
+        el("p", { class: "waits" }, `It waits: ${String(draft.why).replace(DID, (did) => this.author(did) || named[did] || did)}`),
         el("div", { class: "choice" }, ...buttons), problem));
     this.nodes.set(draft.id, node);
     return node;

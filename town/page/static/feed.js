@@ -1,9 +1,10 @@
 // The threads. What is already on the page stays where it is; only what changed is touched.
 
-import { HEART, ago, arrange, el, face, icon, listed, setText } from "./dom.js";
+import { HEART, ago, arrange, el, face, icon, listed, setText, shown } from "./dom.js";
 import { postBox } from "./compose.js";
 import { disclosure } from "./story.js";
 
+const WRITES_MS = 20_000;
 const MENTION = /(@[a-z0-9-]+(?:\.[a-z0-9-]+)+)/gi;
 
 export class Feed {
@@ -16,6 +17,7 @@ export class Feed {
     this.threads = new Map();
     this.posts = new Map();
     this.authors = new Map();
+    this.waits = new Map();
     this.first = true;
     this.reply = null;
   }
@@ -23,10 +25,13 @@ export class Feed {
   show(threads) {
     document.getElementById("empty")?.toggleAttribute("hidden", threads.length > 0);
     const fresh = [];
-    const nodes = threads.map((thread) => this.thread(thread, fresh));
+    const nodes = threads.map((thread) => shown(() => this.thread(thread, fresh), "article"));
     const gone = new Set(this.threads.keys());
     threads.forEach((thread) => gone.delete(thread.uri));
-    gone.forEach((uri) => this.threads.delete(uri));
+    gone.forEach((uri) => {
+      this.waits.delete(this.threads.get(uri));
+      this.threads.delete(uri);
+    });
     if (this.reply) {
       const writing = this.reply.form.closest(".thread");
       if (!nodes.includes(writing)) nodes.push(writing);
@@ -49,7 +54,9 @@ export class Feed {
   thread(thread, fresh) {
     let node = this.threads.get(thread.uri);
     if (!node) {
-      node = el("article", { class: "thread" }, el("div", { class: "posts" }));
+      node = el("article", { class: "thread" }, el("div", { class: "posts" }),
+        el("p", { class: "writing typing", hidden: true }, el("span", { class: "dots", "aria-hidden": "true" },
+          el("i"), el("i"), el("i")), el("span")));
       this.threads.set(thread.uri, node);
     }
     const last = thread.posts.length - 1;
@@ -60,9 +67,10 @@ export class Feed {
     });
     const posts = thread.posts.map((post, place) => {
       const jumps = place > 0 && post.parent !== thread.posts[place - 1].uri;
-      return this.post(post, place === last, fresh, jumps ? named.get(post.parent) : "");
+      return shown(() => this.post(post, place === last, fresh, jumps ? named.get(post.parent) : ""));
     });
     arrange(node.firstElementChild, posts);
+    this.waits.set(node, waiting(thread.posts));
     node.setAttribute("aria-label", `Thread by ${thread.posts[0].author.name}`);
     return node;
   }
@@ -100,7 +108,7 @@ export class Feed {
       face(post.author),
       el("div", { class: "by" }, el("strong", {}, name), el("span", { class: "handle" }, `@${post.author.handle}`), time),
       el("p", { class: "to", hidden: true }),
-      el("p", { class: "text" }, ...words),
+      el("p", { class: "text", dir: "auto" }, ...words),
       el("div", { class: "acts" },
         el("button", { type: "button", "aria-label": `Reply to ${name}`, onclick: () => this.answer(post, node, name) }, "Reply"),
         asked?.button,
@@ -137,7 +145,28 @@ export class Feed {
     return true;
   }
 
-  tick() {
+  // `residents` are those who live here, by whom it is known who is awake.
+  tick(residents) {
+    const awake = new Map(residents.filter((one) => one.awake).map((one) => [one.handle, one.name]));
+    for (const [node, heard] of this.waits) {
+      const names = [...heard].filter(([handle, since]) => awake.has(handle) && Date.now() - since < WRITES_MS)
+        .map(([handle]) => awake.get(handle));
+      const line = node.querySelector(".writing");
+      line.hidden = names.length === 0;
+      setText(line.lastElementChild, names.length ? `${listed(names)} ${names.length > 1 ? "are" : "is"} writing …` : "");
+    }
     for (const time of this.root.querySelectorAll(".by time")) setText(time, ago(time.dateTime));
   }
+}
+
+// Who was told of something in this thread and has done nothing about it yet, with the moment at which they were told.
+function waiting(posts) {
+  const heard = new Map();
+  for (const post of [...posts].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))) {
+    heard.delete(post.author.handle);
+    for (const handle of post.told) {
+      if (!post.likes.some((one) => one.handle === handle)) heard.set(handle, Date.parse(post.at));
+    }
+  }
+  return heard;
 }

@@ -8,7 +8,8 @@ import { Places } from "./places.js";
 import { Room } from "./room.js";
 import { postBox } from "./compose.js";
 
-const town = await (await fetch("/api/town")).json();
+const lost = document.getElementById("lost");
+const town = await opened();
 setAvatars(town.avatars);
 const about = document.getElementById("about");
 setText(about, `${about.textContent} ${town.about}`);
@@ -31,18 +32,52 @@ const drafts = new Drafts(document.getElementById("drafts"), helpers);
 const write = postBox({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
 document.getElementById("write").append(write.form);
 
+// On a narrow screen who lives here stands between the box and the posts; on a wide one beside them.
+const wide = matchMedia("(min-width: 60rem)");
+function place() {
+  const side = document.getElementById("side");
+  if (wide.matches) document.querySelector(".page").append(side);
+  else document.getElementById("write").after(side);
+}
+wide.addEventListener("change", place);
+place();
+
 const events = new EventSource("/api/events");
-const lost = document.getElementById("lost");
 events.addEventListener("open", () => { lost.hidden = true; });
 events.addEventListener("error", () => { lost.hidden = false; });
-events.addEventListener("feed", (event) => feed.show(JSON.parse(event.data)));
-events.addEventListener("people", (event) => {
+// Each part is shown by itself: what one of them cannot do leaves the others as they are.
+function on(name, ...parts) {
+  events.addEventListener(name, (event) => {
+    const told = JSON.parse(event.data);
+    for (const part of parts) {
+      try {
+        part(told);
+      } catch (error) {
+        console.error(`${name} cannot be shown`, error);
+      }
+    }
+  });
+}
+on("feed", (threads) => feed.show(threads));
+on("people", (told) => {
   const before = residents.length;
-  residents = JSON.parse(event.data);
-  people.show(residents);
-  drafts.show(residents);
+  residents = told;
   if (residents.length !== before) write.refresh();
-});
-events.addEventListener("room", (event) => room?.show(JSON.parse(event.data)));
-events.addEventListener("present", (event) => room?.showPresent(JSON.parse(event.data)));
-setInterval(() => { feed.tick(); people.tick(); room?.tick(); }, 1000);
+}, (told) => people.show(told), (told) => drafts.show(told), (told) => feed.tick(told));
+on("room", (rows) => room?.show(rows));
+on("present", (present) => room?.showPresent(present));
+setInterval(() => { feed.tick(residents); people.tick(); room?.tick(); }, 1000);
+
+// What does not change while the page is open; asked for until the town answers.
+async function opened() {
+  for (;;) {
+    try {
+      const told = await (await fetch("/api/town")).json();
+      lost.hidden = true;
+      return told;
+    } catch {
+      lost.hidden = false;
+      await new Promise((again) => { setTimeout(again, 1000); });
+    }
+  }
+}

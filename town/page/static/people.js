@@ -1,17 +1,17 @@
 // Who lives here, and what each is doing now.
 
-import { ago, arrange, el, face, icon, setText, until } from "./dom.js";
+import { ago, arrange, el, face, icon, setText, shown, until } from "./dom.js";
 import { Tend } from "./tend.js";
 
 const CHEVRON = "M8.5 5l7 7-7 7-1.5-1.500L12.5 12 7 6.500z";
-const DOING = {
+const DOING = new Map(Object.entries({
   awareness: "Reading what reached it",
   "expression-check": "Thinking of something to say",
   owner: "Talking with its owner",
-};
+}));
+const ROOM = /^\[space\] /;
+const ASIDE = / \([^()]*\)$/;
 const COUNTS = [["posts", "posts"], ["replies", "replies"], ["likes", "likes"], ["silences", "silences"]];
-
-const WIDE = matchMedia("(min-width: 60rem)");
 
 export class People {
   // `point` shows a post, `news` speaks to screen readers.
@@ -22,19 +22,19 @@ export class People {
   }
 
   show(people) {
-    arrange(this.root, people.map((person) => this.card(person)));
+    arrange(this.root, people.map((person) => shown(() => this.card(person), "li")));
     this.tick();
   }
 
   card(person) {
     let card = this.cards.get(person.handle);
     if (!card) {
-      card = { node: el("li"), doing: el("span"), mark: el("span", { class: "mark" }), box: el("div", { class: "life" }),
+      card = { node: el("li"), doing: el("span"), mark: el("span", { class: "mark" }), lately: el("span", { class: "lately" }), box: el("div", { class: "life" }),
         tend: new Tend(person, this.helpers), person };
-      card.details = el("details", { class: "person", open: WIDE.matches },
+      card.details = el("details", { class: "person" },
         el("summary", {}, face(person),
           el("span", { class: "who" }, el("h3", {}, person.name), el("span", { class: "handle" }, `@${person.handle}`), card.mark),
-          icon(CHEVRON, "chevron"), el("span", { class: "doing" }, card.doing)),
+          icon(CHEVRON, "chevron"), el("span", { class: "doing" }, card.doing), card.lately),
         el("div", { class: "inside" }, card.tend.node, card.box));
       card.node.append(card.details);
       this.cards.set(person.handle, card);
@@ -45,6 +45,7 @@ export class People {
     card.tend.show(person);
     setText(card.mark, badge(person));
     card.mark.hidden = !badge(person);
+    setText(card.lately, lately(person));
     card.next = el("ul", { class: "next" });
     card.box.replaceChildren(...this.life(person, card.next));
     return card.node;
@@ -65,11 +66,11 @@ export class People {
   }
 
   decision({ at, summary, reason, triggerUri }) {
-    const link = triggerUri?.startsWith("at://") ? el("a", { href: "#feed", onclick: (event) => {
+    const link = String(triggerUri ?? "").startsWith("at://") ? el("a", { href: "#feed", onclick: (event) => {
       if (this.helpers.point(triggerUri)) event.preventDefault();
     } }, "show post") : null;
     return el("div", { class: "decision" },
-      el("p", {}, summary.replace(/^\[space\] /, "In the room: "), " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
+      el("p", {}, String(summary).replace(ROOM, "In the room: "), " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
       reason && reason !== summary ? el("p", { class: "why" }, `Why: ${reason}`) : null);
   }
 
@@ -86,6 +87,12 @@ function badge({ awake, life: { standing } }) {
   return standing.safeMode ? "safe mode" : standing.paused ? "paused" : "";
 }
 
+// The newest decision, in one line.
+function lately({ awake, life: { decisions = [] } }) {
+  const newest = decisions.reduce((best, one) => (!best || Date.parse(one.at) > Date.parse(best.at) ? one : best), null);
+  return awake && newest ? String(newest.summary).replace(ROOM, "In the room: ").replace(ASIDE, "") : "";
+}
+
 function coming({ life }) {
   const reading = (life.loops ?? []).find((loop) => loop.name === "awareness")?.nextAt;
   return [["Reads its mentions", reading], ["Thinks of a post", life.nextExpressionAt]]
@@ -96,7 +103,7 @@ function say(person) {
   if (!person.awake) return "Not awake";
   const { mode } = person.life;
   if (badge(person)) return "Only listening";
-  if (mode && mode !== "idle") return DOING[mode] ?? `Busy: ${mode}`;
+  if (mode && mode !== "idle") return DOING.get(mode) ?? `Busy: ${mode}`;
   const thought = person.life.nextExpressionAt;
   if (!thought) return "Listening";
   const wait = until(thought);

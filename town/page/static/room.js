@@ -3,7 +3,7 @@
 
 import { send } from "./ask.js";
 import { box } from "./compose.js";
-import { ago, arrange, el, face, icon, listed, setText } from "./dom.js";
+import { ago, arrange, el, face, icon, listed, setText, shown } from "./dom.js";
 import { words } from "./words.js";
 
 const MAX = 4000;
@@ -62,7 +62,7 @@ export class Room {
   showPresent(present) {
     this.present = present;
     this.alone.hidden = present.length > 0;
-    arrange(this.faces, present.map((guest) => this.guest(guest)));
+    arrange(this.faces, present.map((guest) => shown(() => this.guest(guest), "li")));
     this.showTyping();
     this.write.refresh();
   }
@@ -77,14 +77,14 @@ export class Room {
     }
     node.li.title = `${guest.room}, version ${guest.version}${guest.detail ? `: ${guest.detail}` : ""}`;
     node.li.dataset.state = guest.state;
-    setText(node.doing, guest.typing ? "writes" : guest.state === "idle" ? "listens" : guest.state);
+    setText(node.doing, guest.typing ? "is writing" : guest.state === "idle" ? "listens" : guest.state);
     return node.li;
   }
 
   showTyping() {
     const names = this.present.filter((guest) => guest.typing).map((guest) => guest.name);
     this.typing.classList.toggle("quiet", names.length === 0);
-    setText(this.typing.lastElementChild, names.length ? `${listed(names)} ${names.length > 1 ? "write" : "writes"} …` : "");
+    setText(this.typing.lastElementChild, names.length ? `${listed(names)} ${names.length > 1 ? "are" : "is"} writing …` : "");
   }
 
   show(rows) {
@@ -98,7 +98,7 @@ export class Room {
       }
     }
     for (const row of added) {
-      const node = this.row(row, this.before);
+      const node = shown(() => this.row(row, this.before), "li");
       if (!first) node.classList.add("new");
       this.nodes.set(row.id, node);
       this.list.append(node);
@@ -129,7 +129,7 @@ export class Room {
       el("div", {},
         el("p", { class: goesOn ? "by unseen-by" : "by" }, el("strong", {}, row.by.name),
           row.kind === "host" ? el("span", { class: "role" }, "host") : null, time),
-        el("div", { class: "words" }, ...this.words(row.text))));
+        el("div", { class: "words", dir: "auto" }, ...this.words(row.text))));
   }
 
   words(text) {

@@ -1,7 +1,7 @@
 // Why a resident wrote a post: the story, told on request below it.
 
 import { why } from "./ask.js";
-import { el } from "./dom.js";
+import { el, shown } from "./dom.js";
 
 let number = 0;
 
@@ -19,12 +19,15 @@ export function disclosure(post, name) {
   return { button, panel };
 }
 
-function told({ title, steps, ending, error }) {
+// One sentence for people; every step of it on request.
+function told({ title, steps, ending, lead, error }) {
   if (error) return [el("p", {}, error)];
   return [
     el("h4", {}, title),
-    el("ol", {}, ...steps.map(step)),
+    el("p", { class: "lead" }, lead || steps.at(-1)?.text || ""),
     ending ? el("p", { class: "ending" }, ending) : null,
+    el("details", { class: "steps" }, el("summary", {}, `Every step (${steps.length})`),
+      el("ol", {}, ...steps.map((one) => shown(() => step(one), "li")))),
   ].filter(Boolean);
 }
 

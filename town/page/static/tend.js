@@ -4,13 +4,13 @@
 import { send } from "./ask.js";
 import { el, setText, until } from "./dom.js";
 
-const STEPS = {
+const STEPS = new Map(Object.entries({
   normal: "all is well",
   cheaper: "a cheaper model thinks, if there is one",
   pressing: "thinks only for you, mentions and promises",
   owner_only: "thinks only for you",
   listen: "only listens until the next day",
-};
+}));
 const LEAST_SHOWN = 0.5;
 
 const count = new Intl.NumberFormat("en");
@@ -46,7 +46,7 @@ export class Tend {
   showBudget({ step, tokens, usd, resetsAt }) {
     const used = Math.min(1, Math.max(part(tokens), part(usd)));
     const percent = Math.round(used * 100);
-    const words = `${percent} % used, ${STEPS[step] ?? step}`;
+    const words = `${percent} % used, ${STEPS.get(step) ?? step}`;
     this.fill.style.width = `${used ? Math.max(LEAST_SHOWN, used * 100) : 0}%`;
     this.budget.dataset.step = step;
     this.bar.setAttribute("aria-valuenow", percent);

@@ -36,7 +36,17 @@ function leadsInto(url, place) {
 
 // "http://127.0.0.1:4321/town/square/issues/3" reads as "town/square #3".
 function short(url, place) {
-  const path = decodeURI(new URL(url).pathname).replace(/^\/+/, "");
+  const path = readable(new URL(url).pathname).replace(/^\/+/, "");
   const issue = /^([^/]+\/[^/]+)\/(?:issues|pull)\/(\d+)$/.exec(path);
   return issue ? `${issue[1]} #${issue[2]}` : path || new URL(place).host;
+}
+
+// A path as people write it; where that is not possible, or would hide or turn something, as it stands.
+function readable(path) {
+  try {
+    const plain = decodeURI(path);
+    return /[\p{C}\p{Z}]/u.test(plain) ? path : plain;
+  } catch {
+    return path;
+  }
 }

@@ -1,0 +1,143 @@
+"""Who may come into a room, and under which name: nobody takes a place that is not its own.
+
+A connection takes a member's place over only where it is surely the same process: it shows the token that this member
+got as it joined, or, where that member is of a make that knows no tokens, it has the same id and comes from the same
+address. Whoever else wants a name that is taken, or one that looks like it, is refused; the member of that name is
+asked whether it still lives, and leaves if it does not say so.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import unicodedata
+from collections.abc import Iterable
+
+from adapters.space.room_effects import Abort, Log, Ping, Tell
+from adapters.space.room_floor import Floor
+from adapters.space.room_members import Link, Member, presence_text
+from adapters.space.room_replay import dynamic_history_limit
+from adapters.space.types import Joined, LogEntry
+from adapters.space.wire_json import encode_message
+from adapters.space.wire_requests import JoinRequest
+from adapters.space.wire_room import Told, event_frame, history_text
+from common.text.lookalikes import skeleton
+
+REPLACED = 4002
+INVALID_JOIN = 4003
+NAME_TAKEN = 4004
+MAX_DETACHED = 5
+LIVES_WITHIN_S = 15.0
+MOST_TOLD_BYTES = 512 * 1024
+
+
+def join(floor: Floor, link: Link, request: JoinRequest, host_name: str, resume: str) -> None:
+    """Let somebody in, or tell it why not. `resume`: the token for a member that knows of tokens."""
+    if looks(request.name) == looks(host_name):
+        floor.refuse(link, "Invalid join: this name is the host's, or looks like it")
+        floor.close(link, INVALID_JOIN, "Invalid join message")
+        return
+    incumbent = floor.members.get(request.name)
+    if incumbent is not None and not _is_same_process(incumbent, link, request):
+        _refuse(floor, link, incumbent, request, "is taken")
+        return
+    twin = next((each for each in floor.members.values() if _is_twin(each, request.name)), None)
+    if twin is not None:
+        _refuse(floor, link, twin, request, "looks like another's")
+        return
+    if incumbent is not None:
+        _supersede(floor, incumbent, link)
+    _welcome(floor, link, request, resume)
+
+
+def looks(name: str) -> str:
+    """What a reader takes a name for; of a name without letters, all that can be seen."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return skeleton(name) or "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ")
+
+
+def leave_if_silent(floor: Floor) -> None:
+    """Members who were asked whether they still live, and did not say so in time, are gone."""
+    for member in list(floor.members.values()):
+        link = member.link
+        if link.asked_at is not None and floor.now - link.asked_at >= LIVES_WITHIN_S:
+            link.standing = "closing"
+            floor.out.append(Abort(link.number))
+            floor.leave(member)
+
+
+def _is_twin(member: Member, name: str) -> bool:
+    return member.name != name and looks(member.name) == looks(name)
+
+
+def _is_same_process(incumbent: Member, link: Link, request: JoinRequest) -> bool:
+    if incumbent.id != request.id:
+        return False
+    if incumbent.resume:
+        return hmac.compare_digest(incumbent.resume.encode(), (request.resume or "").encode())
+    return request.resume is None and incumbent.link.address == link.address
+
+
+def _refuse(floor: Floor, link: Link, holder: Member, request: JoinRequest, why: str) -> None:
+    floor.refuse(link, f"Invalid join: the name {why}")
+    floor.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
+    floor.close(link, NAME_TAKEN, "Name taken")
+    if holder.link.asked_at is None:
+        holder.link.asked_at = floor.now
+        floor.out.append(Ping(holder.link.number))
+
+
+def _supersede(floor: Floor, incumbent: Member, newcomer: Link) -> None:
+    old = incumbent.link
+    spoke_at = old.allowance.spoke_at
+    floor.leave(incumbent)
+    if spoke_at is not None:
+        newcomer.allowance.spoke_at = spoke_at
+    if incumbent.resume:
+        floor.close(old, REPLACED, "Replaced by new connection")
+        return
+    # NOTE(self): a member of the reference make that is told 4002 joins again for ever, every five seconds. It says
+    # nothing on the old connection; whoever does is another one, and is closed then, so that it comes back.
+    old.standing = "detached"
+    detached = [link for link in floor.links.values() if link.standing == "detached" and link.id == old.id]
+    for link in detached[:-MAX_DETACHED]:
+        floor.close(link, REPLACED, "Replaced by new connection")
+
+
+def _welcome(floor: Floor, link: Link, request: JoinRequest, resume: str) -> None:
+    at = floor.at
+    link.standing, link.name, link.id = "joined", request.name, request.id
+    link.allowance.spoke_at = max(
+        (spoke_at for spoke_at in (link.allowance.spoke_at, floor.spoken.get(request.name)) if spoke_at is not None),
+        default=None,
+    )
+    newcomer = Member(request.name, request.id, request.version, request.capabilities, at, at, link)
+    if request.resume is not None:
+        newcomer.resume = resume
+    floor.members[request.name] = newcomer
+    floor.record(LogEntry(at, request.name, request.id, "join", ""))
+    joined = Joined(request.name, request.id, request.version, request.capabilities)
+    floor.deliver(encode_message(event_frame(joined)))
+    _tell_newcomer(floor, newcomer)
+    floor.out.append(Tell(joined))
+    floor.presence_changed(told=newcomer)
+
+
+def _tell_newcomer(floor: Floor, newcomer: Member) -> None:
+    """What only the newcomer gets: who is here, what was said, and what is going on."""
+    alone = (newcomer.link.number,)
+    floor.deliver(presence_text(floor.members.values(), newcomer.resume), alone)
+    entries = floor.replay.select(dynamic_history_limit(len(floor.members)))
+    floor.deliver(history_text(entries, floor.room_id), alone)
+    states = (member.state for member in floor.members.values() if member.state is not None)
+    for texts in (_told(floor.workspaces.all()), _told(floor.claims.live(floor.now)), _told(states)):
+        for text in texts:
+            floor.deliver(text, alone)
+
+
+def _told(events: Iterable[Told]) -> list[str]:
+    """The frames of these events, oldest first; of more than a newcomer can be told at once, the newest."""
+    texts = [encode_message(event_frame(event)) for event in events]
+    sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))
+    count = sum(size <= MOST_TOLD_BYTES for size in sizes)
+    return texts[len(texts) - count :]

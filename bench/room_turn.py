@@ -1,0 +1,128 @@
+"""What a turn of a room's talk costs: the whole prompt, and the first look that decides whether it is needed.
+
+Run: `python bench/room_turn.py`. Exit code 1 when a first look takes more than a quarter of the whole prompt.
+
+A talk of six among peers, 60 messages long; the SOUL is the one that `soul init` lays out. What is counted are the
+tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
+where all that is new are peers' words that call for nothing from us (`modules/space/first_look.py`); a turn that
+follows it costs both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from adapters.space.types import Presence
+from common.clock import SystemClock, iso
+from common.files import write_atomic
+from local_tools.space_tool import space_tools
+from modules.home import Home, SoulDocument
+from modules.llm_gateway.messages import convert_tools
+from modules.prompt.core import Core
+from modules.prompt.estimate import Estimator
+from modules.prompt.prompter import Notice, Prompter
+from modules.prompt.sources import Sources
+from modules.prompt.words import Runtime
+from modules.skill_contracts import SKILL_CONTRACTS
+from modules.skills import Skills
+from modules.space.config import SpaceConfig
+from modules.space.decide import SpaceTurn
+from modules.space.first_look import QUESTION, shown
+from modules.space.notes import SKILL
+from modules.space.prompting import Prompting
+from modules.space.relationships import PeerRelationships
+from modules.space.scene import Room, Scene
+from modules.space.types import HistoryEntry
+from modules.space.verdicts import SKILL as JUDGEMENT
+from modules.space.verdicts import messages_for
+from modules.tools.registry import Registry
+from modules.tools.types import Provenance, Turn
+from modules.workspace import LocalWorkspace
+from soul.resources import SKILLS, template
+
+MOST_SHARE = 0.25
+SILENT_SHARES = (0.5, 0.8)
+ME, PEERS = "marlow", ("odile", "tobias", "maren", "quill", "rowan")
+_LINE = "The weir was built before the mill, so the water there keeps the older time, and the mill only borrows it. "
+
+
+def talk(now: datetime) -> Scene:
+    """Peers among themselves; the last two messages are new."""
+    said = tuple(
+        HistoryEntry(f"m{n}", PEERS[n % len(PEERS)], f"{n}: {_LINE * (1 + n % 3)}", now - timedelta(seconds=60 - n))
+        for n in range(60)
+    )
+    at = iso(now)
+    present = {name: Presence(name, name, "1.0", joined_at=at, last_seen=at) for name in PEERS}
+    return Scene(now, batch=said[-2:], history=said, room=Room(peers=present))
+
+
+async def whole(root: Path, skills: Skills, scene: Scene, estimator: Estimator) -> int:
+    """Tokens of the request that decides."""
+    home = Home.at(root)
+    write_atomic(home.soul, template("SOUL.md"))
+    write_atomic(home.self_md, template("SELF.md"))
+    workspace = LocalWorkspace(home, print)
+
+    async def nothing() -> str:
+        return ""
+
+    async def nothing_due(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
+        return ""
+
+    async def tell(notice: Notice) -> None:
+        sys.stderr.write(f"{notice.summary}\n")
+
+    prompter = Prompter(
+        home=home,
+        soul=SoulDocument(home.soul),
+        core=Core(SKILLS, skills),
+        skills=skills,
+        sources=Sources(workspace=workspace, memory_md=nothing, tools_md=nothing, prosoche=nothing_due),
+        runtime=Runtime(ME, "quay", "1.0", lambda: "awake", lambda: "bench"),
+        budget=40_000,
+        estimate=estimator.estimate,
+        tell=tell,
+    )
+    prompt = await prompter.prompt(
+        skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:room", now=scene.now
+    )
+    relationships = PeerRelationships(home.memory / "peer_relationships.json", SystemClock())
+    prompting = Prompting(ME, skills, relationships, random.Random(1), estimator.estimate, "UTC")
+    message = prompting.user_message(scene, SpaceConfig(), room_tokens=100_000)
+    turn = Turn("space", Provenance.PEER, cause_id="x", subject=SpaceTurn(scene))
+    tools = json.dumps(convert_tools(Registry(space_tools(), social_only=False).specs(turn, None)))
+    return sum(map(estimator.estimate, (*(block.text for block in prompt.blocks), message, tools)))
+
+
+def first_look(skills: Skills, scene: Scene, estimator: Estimator) -> int:
+    """Tokens of the request that decides whether the other is needed."""
+    system = skills.render(JUDGEMENT, f"{QUESTION} System Prompt")
+    asked = messages_for(skills, QUESTION, examples=f"{QUESTION} Examples", said=shown(scene.history))
+    return estimator.estimate(system) + sum(estimator.estimate(str(message.content)) for message in asked)
+
+
+def main() -> int:
+    """Measure, print, and judge."""
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    scene = talk(datetime(2026, 11, 22, 8, tzinfo=UTC))
+    with tempfile.TemporaryDirectory() as folder:
+        estimator = Estimator(Path(folder) / "ratios.json", model="bench")
+        turn, look = asyncio.run(whole(Path(folder), skills, scene, estimator)), first_look(skills, scene, estimator)
+    sys.stdout.write(f"a turn of a room's talk: {turn} tokens; a first look: {look} ({look / turn:.0%} of it)\n")
+    for share in SILENT_SHARES:
+        mean = look + (1 - share) * turn
+        sys.stdout.write(f"where {share:.0%} of the turns end in silence: {mean:.0f} on average, {mean / turn:.0%}\n")
+    return 0 if look <= MOST_SHARE * turn else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

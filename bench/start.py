@@ -1,0 +1,165 @@
+"""How soon a command answers and a SOUL reads its notifications, and how much memory it keeps.
+
+Run: `python bench/start.py [--runs 5]`. Exit code 1 where a limit is passed. The limits hold for two quiet cores.
+
+- `--version`, `status`: from the start of the process to its end.
+- `first look`: from the start of `soul run` to its first request for notifications, at a network on loopback.
+- `idle`: resident memory (VmRSS) a quarter of a minute after that, with a room and GitHub, and with neither.
+
+Each time is the least of the runs: what else a machine does only adds to it. Reads /proc, so it needs Linux for memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+from common.clock import SystemClock
+from common.result import Err
+from modules.home import lock_holder
+from tests.living import open_world
+from town.atproto.service import atproto_app
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from modules.home import Home
+
+VERSION_S, STATUS_S, FIRST_LOOK_S = 0.060, 0.300, 2.0
+IDLE_MIB, SOCIAL_IDLE_MIB = 110, 100
+_SETTLED_S = 15.0
+_HANG_S = 60.0
+_LOOK = "/xrpc/app.bsky.notification.listNotifications"
+_SOUL = (sys.executable, "-m", "soul.cli")
+
+
+class Watched:
+    """The network's service; `looked` is set when somebody asks it for notifications."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.looked = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == _LOOK:
+            self.looked.set()
+        await self._app(scope, receive, send)
+
+
+def ended_after_s(*arguments: str) -> float:
+    """Return how long the command takes, in seconds. Raises `CalledProcessError` where it fails."""
+    began = time.perf_counter()
+    subprocess.run([*_SOUL, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+async def first_look_s(home: Home, watched: Watched) -> float:
+    """Return the time from the start of a life to its first request for notifications, in seconds."""
+    async with life(home, watched) as took_s:
+        return took_s
+
+
+async def idle_mib(home: Home, watched: Watched) -> float:
+    """Return the resident memory of a life that has settled, in MiB."""
+    async with life(home, watched) as _, asyncio.timeout(_HANG_S):
+        await asyncio.sleep(_SETTLED_S)
+        return resident_mib(home)
+
+
+@asynccontextmanager
+async def life(home: Home, watched: Watched) -> AsyncIterator[float]:
+    """A life of its own process that has looked at its notifications; yields after how many seconds it did."""
+    watched.looked.clear()
+    began = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        *_SOUL, "run", "--home", str(home.root), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(_HANG_S):
+            await watched.looked.wait()
+        yield time.perf_counter() - began
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def resident_mib(home: Home) -> float:
+    """Return the resident memory of the process that holds `home`, in MiB."""
+    status = Path(f"/proc/{lock_holder(home)}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+async def measured(runs: int) -> list[tuple[str, float, float, str]]:
+    """Return what was measured: its name, the figure, its limit, and the unit."""
+    github = GitHubNetwork(clock=SystemClock())
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_world(Path(folder)) as world, serve(github_app(github)) as github_url:
+            watched = Watched(atproto_app(world.network))
+            async with serve(watched) as network_url, open_room(Path(folder) / "room") as room_url:
+                usual = {"ATPROTO_SERVICE_URL": network_url, "SOUL_SPEED": "1"}
+                worker = world.make_home(
+                    "rowan",
+                    **usual,
+                    SPACE_URL=room_url,
+                    GITHUB_API_URL=github_url,
+                    AGENT_GITHUB_USERNAME="rowan",
+                    AGENT_GITHUB_TOKEN=github.create_account("rowan", name="Rowan").token,
+                )
+                social = world.make_home("wren", **usual)
+                look_s = [await first_look_s(worker, watched) for _ in range(runs)]
+                return [
+                    ("soul --version", least(runs, "--version"), VERSION_S, "s"),
+                    ("soul status", least(runs, "status", "--home", str(worker.root)), STATUS_S, "s"),
+                    ("soul run, to its first look", min(look_s), FIRST_LOOK_S, "s"),
+                    ("idle with room and GitHub", await idle_mib(worker, watched), IDLE_MIB, "MiB"),
+                    ("idle, social only", await idle_mib(social, watched), SOCIAL_IDLE_MIB, "MiB"),
+                ]
+
+
+def least(runs: int, *arguments: str) -> float:
+    """Return the least time that the command takes in so many runs, in seconds."""
+    return min(ended_after_s(*arguments) for _ in range(runs))
+
+
+@asynccontextmanager
+async def open_room(folder: Path) -> AsyncIterator[str]:
+    """A room on loopback; yields its address."""
+    server = SpaceServer(ChatLog(folder))
+    started = await server.start(0)
+    if isinstance(started, Err):
+        raise SystemExit(started.error)
+    try:
+        yield f"ws://127.0.0.1:{started.data}"
+    finally:
+        await server.stop()
+
+
+def main() -> int:
+    """Measure, print a line each, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    failed = 0
+    for name, found, limit, unit in asyncio.run(measured(parser.parse_args().runs)):
+        places = 3 if unit == "s" else 0
+        sys.stdout.write(f"{name:<28} {found:8.{places}f} {unit} (limit {limit:g})\n")
+        failed |= found > limit
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

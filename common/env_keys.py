@@ -1,0 +1,96 @@
+"""Keys of `.env` that no setting has: a misspelt one would otherwise be ignored, and its default would hold.
+
+The file may be shared with other programs, so a key counts as meant for us only if it begins as ours do, or is nearly
+the same as one of ours that the file does not set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from common.errors import ConfigError
+from common.settings import Settings
+
+KNOWN = tuple(name.upper() for name in Settings.model_fields)
+
+_OURS = (
+    "AGENT_BLUESKY_",
+    "AGENT_GITHUB_",
+    "AI_GATEWAY_",
+    "ATPROTO_",
+    "BOOT_CONTEXT_",
+    "BUDGET_",
+    "OWNER_BLUESKY_",
+    "OWNER_GITHUB_",
+    "SOUL_",
+    "SPACE_",
+)
+_NEARLY_THE_SAME = 0.85
+_SIMILAR = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """A key that no setting has, and the setting that is most like it, "" if none is."""
+
+    name: str
+    meant: str
+
+    def __str__(self) -> str:
+        question = f"; did you mean {self.meant}?" if self.meant else ""
+        return f"{self.name} is no setting{question}"
+
+
+def unknown_in_file(home: Path) -> tuple[UnknownKey, ...]:
+    """Those of `<home>/.env` that are meant for us, in the file's order; none if there is no file that can be read."""
+    try:
+        names = tuple(dotenv_values(home / ".env", interpolate=False))
+    except (OSError, UnicodeDecodeError):
+        return ()
+    return unknown_among(names, prefixes=_OURS)
+
+
+def unknown_in_environment() -> tuple[UnknownKey, ...]:
+    """Those of the environment that are nearly the same as a setting that it does not hold."""
+    return unknown_among(os.environ, prefixes=())
+
+
+def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[UnknownKey, ...]:
+    """The unknown ones among `names`: all that begin with one of `prefixes`, and those that look misspelt."""
+    given = list(names)
+    there = {name.upper() for name in given}
+    found = []
+    for name in given:
+        upper = name.upper()
+        if upper in KNOWN:
+            continue
+        meant = _most_like(upper, [known for known in KNOWN if known not in there]) or _most_like(upper, KNOWN)
+        misspelt = meant not in there and SequenceMatcher(None, upper, meant).ratio() >= _NEARLY_THE_SAME
+        if upper.startswith(prefixes) or misspelt:
+            found.append(UnknownKey(name, meant))
+    return tuple(found)
+
+
+def refuse_unknown_keys(home: Path, *, of: str = "") -> None:
+    """Raise `ConfigError` naming every key of `<home>/.env` that is meant for us and that no setting has.
+
+    With `of`, only those that begin so, or resemble a setting that does.
+    """
+    unknown = [one for one in unknown_in_file(home) if one.name.startswith(of) or one.meant.startswith(of)]
+    if unknown:
+        raise ConfigError(f"Settings: {'; '.join(map(str, unknown))}", remedy=remedy(home))
+
+
+def remedy(home: Path) -> str:
+    """How to mend it."""
+    return f"Correct it in {home / '.env'}, or take it out; .env.example explains each variable."
+
+
+def _most_like(name: str, known: Collection[str]) -> str:
+    return next(iter(get_close_matches(name, known, n=1, cutoff=_SIMILAR)), "")

@@ -1,0 +1,101 @@
+"""Words inside text that is written without spaces between them, as tokens for a full-text index.
+
+An index that splits at spaces takes a whole Chinese, Japanese or Thai sentence for one word, and a Korean word with its
+particle for another. Here each run of such characters becomes its overlapping pairs, and what is searched for becomes
+phrases of pairs: a phrase matches only where its characters stand side by side.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import pairwise
+from typing import NamedTuple
+
+import regex
+
+PHRASES_MAX = 24
+"""So many distinct phrases of a text are searched for; of more, some from each part of it."""
+
+_PAIRED, _LONG, _WHOLE = r"\p{Han}\p{Hiragana}\p{Hangul}", r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}", r"\p{Katakana}ーｰ"
+_RUN = regex.compile(rf"[{_PAIRED}{_LONG}{_WHOLE}][{_PAIRED}{_LONG}{_WHOLE}\p{{M}}]*+")
+# NOTE(self): a change of these scripts ends a word, and only Katakana words can be told apart without a dictionary.
+_PART = regex.compile(
+    rf"(?P<whole>[{_WHOLE}]++)|(?P<long>[{_LONG}][{_LONG}\p{{M}}]*+)|(?P<paired>[^{_LONG}{_WHOLE}]++)"
+)
+_TOUCHING = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*+")
+_SIZES = {"whole": 16, "long": 4, "paired": 2}
+_PLANE = 0xF0000
+
+
+class Unspaced(NamedTuple):
+    """A text taken apart: `rest` is what is written with spaces, `phrases` are tokens that must follow each other."""
+
+    rest: str
+    phrases: list[tuple[str, ...]]
+
+
+def index_tokens(text: str) -> list[str]:
+    """What an index needs beside the text itself: nothing for text that is written with spaces.
+
+    Pairs in their order, each run closed by a single character so that no phrase reaches into the next run; then each
+    character once, for those who search for one alone.
+    """
+    found: list[str] = []
+    singles: dict[str, None] = {}
+    for run in _RUN.finditer(text):
+        signs = _signs(run.group())
+        found += [*_pairs(signs), signs[-1]]
+        singles.update(dict.fromkeys(signs))
+    return [*found, *singles]
+
+
+def touching_words(text: str) -> list[str]:
+    """The ordinary words that stand beside a run without a space, which an index takes for parts of it."""
+    found: list[str] = []
+    end = -1
+    for run in _RUN.finditer(text):
+        words = list(_TOUCHING.finditer(text, max(end, 0), run.start()))
+        found += [word.group() for word in words if word.start() == end or word.end() == run.start()]
+        end = run.end()
+    if end >= 0 and (word := _TOUCHING.match(text, end)):
+        found.append(word.group())
+    return found
+
+
+def take_apart(text: str) -> Unspaced:
+    """What to search for: the words of `rest`, and each of `phrases`."""
+    phrases: dict[tuple[str, ...], None] = {}
+    for run in _RUN.finditer(text):
+        plain = unicodedata.normalize("NFKC", run.group())
+        if len(plain) == 1:
+            phrases[(_sign(plain),)] = None
+            continue
+        for part in _PART.finditer(plain):
+            signs, size = [_sign(sign) for sign in part.group()], _SIZES[part.lastgroup or "paired"]
+            starts = range(max(1, len(signs) - size + 1)) if len(signs) > 1 else ()
+            phrases.update(dict.fromkeys(tuple(_pairs(signs[start : start + size])) for start in starts))
+    return Unspaced(without_runs(text), _spread(list(phrases)))
+
+
+def without_runs(text: str) -> str:
+    """The text with a space for each run."""
+    return str(_RUN.sub(" ", text))
+
+
+def _signs(run: str) -> list[str]:
+    return [_sign(sign) for sign in unicodedata.normalize("NFKC", run)]
+
+
+def _sign(sign: str) -> str:
+    """The character, or for one at which an index would split (a vowel sign, a radical), a private one in its place."""
+    return sign if unicodedata.category(sign)[0] in "LN" else chr(_PLANE + (ord(sign) & 0xFFFF))
+
+
+def _pairs(signs: list[str]) -> list[str]:
+    return [first + second for first, second in pairwise(signs)]
+
+
+def _spread(phrases: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    if len(phrases) <= PHRASES_MAX:
+        return phrases
+    return [phrases[number * len(phrases) // PHRASES_MAX] for number in range(PHRASES_MAX)]

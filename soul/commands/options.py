@@ -1,0 +1,63 @@
+"""The words and options that several commands take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class DraftAction(StrEnum):
+    """What `soul drafts` can do."""
+
+    LIST = "list"
+    SHOW = "show"
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+class TalkAction(StrEnum):
+    """What `soul talks` can do."""
+
+    LIST = "list"
+    SHOW = "show"
+
+
+class PromptAudience(StrEnum):
+    """Who may read what comes of a turn, for `--for`."""
+
+    OWNER = "owner"
+    BLUESKY = "bluesky"
+    SPACE = "space"
+
+
+class DemoMind(StrEnum):
+    """What thinks in the town, for `--mind`."""
+
+    SCRIPTED = "scripted"
+    GATEWAY = "gateway"
+
+
+class MemoryKind(StrEnum):
+    """The kinds of memory, for `--kind`."""
+
+    FACT = "fact"
+    PREFERENCE = "preference"
+    PERSON = "person"
+    LESSON = "lesson"
+    PROTOCOL = "protocol"
+    DECISION = "decision"
+    EPISODE = "episode"
+    CURATED = "curated"
+    DAILY = "daily"
+
+
+Kinds = Annotated[
+    list[MemoryKind] | None,
+    typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(MemoryKind)}; may be given again."),
+]
+Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]

@@ -1,0 +1,75 @@
+r"""How commands write to standard output and standard error: no text that is shown can control the terminal.
+
+A stranger's words, a model's, a service's error: all may hold escape sequences, C1 controls, or signs that hide text or
+turn its direction. Lines lose them here; JSON carries them as `\u` and four hex digits.
+Imports nothing that takes time to load.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Literal, TextIO
+
+Colour = Literal["red", "green", "cyan"]
+
+_COLOURS: dict[Colour, int] = {"red": 31, "green": 32, "cyan": 36}
+
+
+def visible(line: str) -> str:
+    """`line` without what a terminal would obey or hide, on one line, its spaces as they are."""
+    if line.isprintable():
+        return line
+    from soul.room.text import TAB, strip_control  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+    return strip_control(line).replace("\t", TAB).replace("\n", " ")
+
+
+def printable(text: str) -> str:
+    """The same, with each run of white space as one space."""
+    return " ".join(visible(text).split())
+
+
+def write_lines(*lines: str, to: TextIO | None = None) -> None:
+    """Write each line, to standard output if no stream is given."""
+    stream = to or sys.stdout
+    stream.write("".join(f"{visible(line)}\n" for line in lines))
+    stream.flush()
+
+
+def write_line(line: str, colour: Colour | None = None) -> None:
+    """Write one line, in this colour where standard output is a terminal that shows colours."""
+    if colour and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+        sys.stdout.write(f"\x1b[{_COLOURS[colour]}m{visible(line)}\x1b[0m\n")
+    else:
+        write_lines(line)
+
+
+def write_json(value: object) -> None:
+    """Write one JSON document."""
+    sys.stdout.write(f"{ascii_json(json.dumps(value, indent=2))}\n")
+    sys.stdout.flush()
+
+
+def write_json_lines(lines: Iterable[str]) -> None:
+    """Write JSON texts, one per line."""
+    sys.stdout.write("".join(f"{ascii_json(line)}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def ascii_json(text: str) -> str:
+    """The same JSON with everything but printable ASCII and line feeds escaped. `text` is valid JSON."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    # NOTE(self): outside of strings JSON is plain ASCII, so an escape can stand for any other character.
+    return "".join(char if "\n" <= char <= "~" else json.dumps(char)[1:-1] for char in text).replace("\x7f", "\\u007f")
+
+
+def write_error(message: str, remedy: str = "", *, as_json: bool = False) -> None:
+    """Say on standard error what went wrong and how to mend it; for a program as JSON on standard output."""
+    if as_json:
+        write_json({"error": message, "remedy": remedy})
+        return
+    write_lines(f"✗ {printable(message)}", *([f"  → {printable(remedy)}"] if remedy else []), to=sys.stderr)

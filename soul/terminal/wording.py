@@ -1,0 +1,52 @@
+"""Plain words for what the program calls by name, and one way to write moments for the owner."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from common.clock import local, parse_iso_or_none
+
+_DOING = {
+    "awareness": "answering on Bluesky",
+    "expression-check": "thinking of something to post",
+    "owner": "thinking about what you said",
+    "sessions": "archiving what was said",
+    "commitment-fulfillment": "keeping a promise",
+    "space-participation": "following the room",
+}
+_LOOPS = {
+    "awareness": "answers on Bluesky",
+    "notifications": "reads Bluesky",
+    "expression-check": "thinks of a post",
+    "session-refresh": "renews its login",
+    "outbox": "sends what waits",
+    "heartbeat": "takes stock",
+    "identity-watch": "checks SOUL.md",
+    "control": "checks for a pause",
+    "sessions": "archives talks",
+    "commitment-fulfillment": "keeps its promises",
+    "space-participation": "follows the room",
+}
+_PARTS = {"PROSOCHE.md": "what has its attention", "CONTEXT.md": "the context", "MEMORY.md": "its memories"}
+
+
+def doing(mode: str) -> str:
+    """What the SOUL does while `mode` has its attention, as the rest of a sentence; "" while nothing does."""
+    return "" if mode == "idle" else _DOING.get(mode, f"busy with {mode.replace('-', ' ')}")
+
+
+def moment(at: str | datetime, timezone: str) -> str:
+    """A date and time as `2026-01-31 14:05`, in that time zone; what is no time stays as it is."""
+    when = parse_iso_or_none(at) if isinstance(at, str) else at
+    return f"{local(when, timezone):%Y-%m-%d %H:%M}" if when else str(at)
+
+
+def loop_name(name: str) -> str:
+    """What a loop does, with the SOUL as its subject."""
+    return _LOOPS.get(name, name)
+
+
+def part_name(name: str) -> str:
+    """A part of the prompt; a note that begins with its name keeps the rest."""
+    first, _, rest = name.partition(" ")
+    return f"{_PARTS.get(first, first)} {rest}".rstrip()

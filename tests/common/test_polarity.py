@@ -1,0 +1,93 @@
+"""Who denies what was said in its own words does not repeat it."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.text.echo import find_semantic_echo_ensemble
+from common.text.polarity import contradicts
+
+REVIEWS = "Design reviews feel rushed lately"
+CONTRADICTIONS = [
+    (
+        "Nightly backups should verify checksums before rotating",
+        "Nightly backups should not verify checksums before rotating",
+    ),
+    ("Nightly backups should not verify checksums", "Nightly backups should verify checksums"),
+    ("We should prune the roses hard in early spring", "We shouldn't prune the roses hard in early spring"),
+    ("Always squash commits before you merge a branch", "Never squash commits before you merge a branch"),
+    ("Squash commits before you merge the long branch", "Squash commits after you merge the long branch"),
+    ("Keep backup archives 30 days online", "Keep backup archives 90 days online"),
+    ("Short meetings in the morning help the whole team", "Long meetings in the morning help the whole team"),
+    ("Caching makes the first page load faster for readers", "Caching makes the first page load slower for readers"),
+    ("Raise the price of the ticket before the summer", "Lower the price of the ticket before the summer"),
+    (
+        "Type hints catch the bugs that tests leave behind",
+        "No, type hints do not catch the bugs that tests leave behind",
+    ),
+    ("The queue should drop old messages under load", "The queue should keep old messages under load"),
+    ("You can trust the clock of a virtual machine", "You cannot trust the clock of a virtual machine"),
+    ("Enable the flag for everyone on the first day", "Disable the flag for everyone on the first day"),
+    ("Add the salt to the dough at the very beginning", "Don't add the salt to the dough at the very beginning"),
+    ("Rain is good for the new lawn in autumn", "Rain is bad for the new lawn in autumn"),
+    ("Verify checksums every night", "Never verify checksums every night"),
+    ("Water the moss in summer", "Do not water the moss in summer"),
+    ("The moss roof needs water", "The moss roof needs no water"),
+]
+REPETITIONS = [
+    ("One that cannot fail is worse than none", "Worse than none is one that cannot fail"),
+    ("Nobody reads a thousand lines with care", "A thousand lines are read with care by nobody"),
+    ("Do not verify checksums before rotating backups", "Don't verify checksums before rotating backups"),
+    ("Never squash commits before you merge", "You never squash commits before you merge"),
+    (
+        "Nightly backups should verify checksums before rotating",
+        "Nightly backups should verify checksums before rotating",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "denied"), CONTRADICTIONS)
+def test_a_contradiction_is_no_echo(said: str, denied: str) -> None:
+    assert contradicts(denied, said)
+    assert contradicts(said, denied)
+    assert not find_semantic_echo_ensemble(denied, [REVIEWS, said], [REVIEWS, said]).is_echo
+    assert not find_semantic_echo_ensemble(said, [REVIEWS, denied], [REVIEWS, denied]).is_echo
+
+
+@pytest.mark.parametrize(("said", "again"), REPETITIONS)
+def test_a_repetition_with_its_negation_is_an_echo(said: str, again: str) -> None:
+    assert not contradicts(again, said)
+    assert find_semantic_echo_ensemble(again, [REVIEWS, said], [REVIEWS, said]).is_echo
+
+
+def test_a_contradiction_that_somebody_else_has_made_is_an_echo() -> None:
+    room = ["Nightly backups should verify checksums", "Nightly backups should not verify checksums"]
+    assert find_semantic_echo_ensemble("Nightly backups should not verify checksums", room, room).is_echo
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        ("The moss roof leaks every spring", "The moss roof drips every spring"),
+        ("Small tests find large bugs quickly", "Tiny tests find large bugs quickly"),
+        ("Verify old backup checksums nightly", "Check old backup checksums nightly"),
+    ],
+)
+def test_a_short_paraphrase_in_nearly_the_same_words_is_an_echo(said: str, again: str) -> None:
+    found = find_semantic_echo_ensemble(again, [REVIEWS, said], [REVIEWS, said])
+    assert (found.is_echo, found.matched_message) == (True, said)
+    assert found.score >= 0.70
+
+
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("Deploy notes belong in the team readme", "Deploy notes belong in the team wiki"),
+        ("Deploy notes belong in the readme", "Deploy notes belong in the wiki"),
+        ("Keep backup archives 30 days online", "Keep backup archives 90 days online"),
+        ("Use Postgres for the memory store", "Use SQLite for the session cache"),
+        ("Yes, the cache key", "The cache key should carry the tenant"),
+    ],
+)
+def test_a_short_message_with_another_point_is_none(said: str, other: str) -> None:
+    assert not find_semantic_echo_ensemble(other, [REVIEWS, said], [REVIEWS, said]).is_echo

@@ -1,0 +1,191 @@
+"""What the owner says is never lost: it waits for its answer while the model is down, and across a kill."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+
+import pytest
+
+from common.clock import SystemClock, iso
+from common.errors import Transient
+from modules.owner_answers import OwnerAnswers
+from modules.sessions.types import OWNER_SESSION
+from tests.living import Life, World, awake
+from tests.program import started, until
+from town.mind.faults import Fault
+from town.mind.types import ChatRequest, Thought
+
+DOWN = Fault("rate_limited", times=1000, seconds=0)
+
+
+def said(request: ChatRequest) -> list[str]:
+    """What the owner said so far, as the mind is told."""
+    return [message.text for message in request.messages if message.role == "user"]
+
+
+def answering(request: ChatRequest) -> Thought:
+    last = said(request)[-1]
+    word = next((word for word in ("heron", "weir", "mill") if last.endswith(f"{word}.")), "nothing")
+    return Thought(text=f"So: {word}.")
+
+
+@asynccontextmanager
+async def talking(life: Life) -> AsyncIterator[tuple[OwnerAnswers, asyncio.Queue[str]]]:
+    """The terminal's side, with what is said there."""
+    shown: asyncio.Queue[str] = asyncio.Queue()
+    answers = OwnerAnswers(life.app.owner, console=life.console, say=shown.put_nowait, clock=SystemClock())
+    task = asyncio.create_task(answers.run(greet=True))
+    try:
+        yield answers, shown
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def told(life: Life, words: str) -> str:
+    """Once the owner is told of it."""
+    for _ in range(4000):
+        for _, message, _ in life.console.lines:
+            if words in message:
+                return message
+        await asyncio.sleep(0.005)
+    raise AssertionError(life.console.lines)
+
+
+@pytest.fixture(autouse=True)
+def _mind(world: World) -> None:
+    world.mind.answer = answering
+
+
+async def test_what_is_said_while_the_model_is_down_is_answered_in_order_once_it_is_back(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life, talking(life) as (answers, shown):
+        world.mind_faults.arm(DOWN)
+        await answers.hear("I saw a heron.")
+        await told(life, "The model does not answer now; 1 of your messages waits and will be answered")
+        await answers.hear("It stood at the weir.")
+        await told(life, "Kept; 2 of your messages wait for an answer")
+        assert shown.empty()
+        world.mind_faults.clear()
+        await answers.hear("Now to the mill.")
+        assert [await shown.get() for _ in range(3)] == ["So: heron.", "So: weir.", "So: mill."]
+        assert await life.app.owner.waiting() == 0
+    for number, words in enumerate(("heron.", "weir.", "mill."), 1):
+        asked = [request for request in world.mind.asked if said(request)[-1].endswith(words)]
+        assert len(asked) == 1, "each message is thought about once"
+        assert len(said(asked[0])) == number, "and each stands in the conversation once"
+
+
+async def test_the_model_coming_back_is_enough_the_owner_need_not_speak_again(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life:
+        world.mind_faults.arm(DOWN)
+        with pytest.raises(Transient):
+            await life.app.owner.answer("I saw a heron.")
+        world.mind_faults.clear()
+        async with talking(life) as (_, shown):
+            assert await shown.get() == "So: heron."
+        assert "Answering what you said at" in await told(life, "Answering what you said at")
+
+
+async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_talk(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        world.mind_faults.arm(DOWN)
+        with pytest.raises(Transient):
+            await life.app.owner.answer("I saw a heron.")
+        await life.app.owner.hear("It stood at the weir.")
+    world.mind_faults.clear()
+    async with awake(home) as life, talking(life) as (_, shown):
+        assert [await shown.get() for _ in range(2)] == ["So: heron.", "So: weir."]
+        assert await told(life, "From before, 2 of your messages wait for an answer")
+        session = await life.app.rails.knowledge.sessions.open(OWNER_SESSION)
+        rows = await life.app.rails.knowledge.sessions.rows(session.id)
+    assert [(row.role, row.message.content) for row in rows] == [
+        ("user", "I saw a heron."),
+        ("assistant", "So: heron."),
+        ("user", "It stood at the weir."),
+        ("assistant", "So: weir."),
+    ]
+
+
+async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_thought_of_again(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        await life.app.owner.answer("I saw a heron.")
+    with sqlite3.connect(home.database) as connection:
+        connection.execute(
+            "INSERT INTO owner_messages (text, received_at, session_id) SELECT 'I saw a heron.', created_at, id"
+            " FROM sessions WHERE key = ? AND ended_at IS NULL",
+            (OWNER_SESSION,),
+        )
+    connection.close()
+    asked = len(world.mind.asked)
+    async with awake(home) as life, talking(life) as (_, shown):
+        assert await shown.get() == "So: heron."
+        assert await life.app.owner.waiting() == 0
+    assert len(world.mind.asked) == asked
+
+
+async def test_the_talk_is_not_archived_over_what_waits(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        world.mind_faults.arm(DOWN)
+        with pytest.raises(Transient):
+            await life.app.owner.answer("I saw a heron.")
+        world.mind_faults.clear()
+        session = await life.app.rails.knowledge.sessions.open(OWNER_SESSION)
+        long_ago = iso(SystemClock().now() - timedelta(hours=3))
+        await life.app.rails.database.run(
+            lambda connection: connection.execute("UPDATE sessions SET last_active_at = ?", (long_ago,))
+        )
+        await life.app.scheduler.run_guarded("sessions")
+        assert (await life.app.rails.knowledge.sessions.open(OWNER_SESSION)).id == session.id
+        await life.app.owner.answer("It stood at the weir.")
+        await life.app.rails.database.run(
+            lambda connection: connection.execute("UPDATE sessions SET last_active_at = ?", (long_ago,))
+        )
+        await life.app.scheduler.run_guarded("sessions")
+        assert (await life.app.rails.knowledge.sessions.open(OWNER_SESSION)).id != session.id
+
+
+async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting(world: World) -> None:
+    async with awake(world.make_home("rowan")) as life, talking(life) as (answers, shown):
+        world.mind.models = ("another",)
+        await answers.hear("I saw a heron.")
+        await told(life, "No answer: The model service rejects the request")
+        world.mind.models = ("test-mind",)
+        await answers.hear("It stood at the weir.")
+        assert await shown.get() == "So: weir."
+        assert await life.app.owner.waiting() == 0
+
+
+async def test_secrets_do_not_wait_in_the_open(world: World) -> None:
+    home = world.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
+    async with awake(home) as life:
+        await life.app.owner.hear("the key is model-key-for-tests, the weir.")
+        (text,) = await life.app.rails.database.run(
+            lambda connection: connection.execute("SELECT text FROM owner_messages").fetchone()
+        )
+    assert "model-key-for-tests" not in text
+
+
+async def test_the_program_answers_after_kill_9_what_it_was_told_before(world: World) -> None:
+    home = world.make_home("rowan")
+    world.mind_faults.arm(DOWN)
+    async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
+        await until(process, "Awake")
+        assert process.stdin is not None
+        process.stdin.write(b"I saw a heron.\nIt stood at the weir.\n")
+        await process.stdin.drain()
+        await until(process, "retry 1/3")
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+    world.mind_faults.clear()
+    async with started("run", "--home", str(home.root)) as process:
+        seen = await until(process, "So: weir.")
+        assert "So: heron." in seen

@@ -1,0 +1,85 @@
+"""One account that writes all day, and the others who have a question."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+
+from common.clock import FakeClock, SystemClock
+from modules.etiquette.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
+from tests.living import World, awake, call
+from town.mind.types import ChatRequest, Thought
+
+RUNS, RUN_S = 16, 300
+FLOOD_EACH_RUN = 8
+SYLLABLES = ("ba", "du", "fi", "go", "ka", "le", "mo", "ni", "po", "ru", "sa", "ti")
+
+
+class StridingClock(FakeClock):
+    """Whoever sleeps takes the time along: a life at its true pace, in no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+        self.jump(max(0.0, seconds))
+        self._mono += max(0.0, seconds)
+
+
+def sentence(rng: random.Random) -> str:
+    return " ".join("".join(rng.choices(SYLLABLES, k=3)) for _ in range(8)).capitalize()
+
+
+def answering(request: ChatRequest) -> Thought:
+    post = request.messages[1].text.split("The post to meet now:")[-1]
+    return call("bluesky_reply", text=f"{sentence(random.Random(post))}.")
+
+
+async def test_one_account_starves_nobody(world: World) -> None:
+    clock = world.network.clock = StridingClock(SystemClock().now())
+    home, rng = world.make_home("rowan", SOUL_SPEED="1"), random.Random(3)
+    kit, sam, rowan = world.account("kit"), world.account("sam"), world.account("rowan")
+    world.mind.answer = answering
+    answered_after: list[int] = []
+    async with awake(home, clock=clock) as life:
+        questions: dict[str, int] = {}
+        for run in range(RUNS):
+            for _ in range(FLOOD_EACH_RUN):
+                world.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
+            if run % 3 == 1:
+                uri, _ = world.network.post_as(sam, f"@rowan.test {sentence(rng)}?")
+                questions[uri] = run
+            await life.app.scheduler.run_guarded("awareness")
+            for _ in range(6):
+                await life.app.rails.outbox.deliver_due()
+                await clock.sleep(RUN_S / 6)
+            replies = [record.value["reply"] for record in world.network.records(rowan, "app.bsky.feed.post")]
+            met = {reply["parent"]["uri"] for reply in replies}
+            answered_after += [run - questions.pop(uri) for uri in list(questions) if uri in met]
+        journal = await life.app.rails.journal.recent(5_000, kinds=["decision"])
+    assert not questions
+    assert max(answered_after) <= 1
+    hours = -(-RUNS * RUN_S // 3600)
+    met_by = Counter(uri.split("/")[2] for uri in met)
+    assert hours <= met_by[kit] <= REPLIES_PER_PERSON.limit * hours
+    turns = Counter("@kit.test" in request.messages[1].text for request in world.mind.asked)
+    assert turns[True] <= TURNS_PER_PERSON.limit * hours
+    told = Counter(entry.entry.reason.split(":")[0] for entry in journal if entry.entry.author == "kit.test")
+    assert told[REPLIES_PER_PERSON.name] + told[TURNS_PER_PERSON.name] > 0
+
+
+async def test_who_only_makes_it_think_gets_no_more_turns_than_others_in_an_hour(world: World) -> None:
+    clock = world.network.clock = StridingClock(SystemClock().now())
+    home, rng, numbers = world.make_home("rowan", SOUL_SPEED="1"), random.Random(4), itertools.count()
+    kit = world.account("kit")
+    world.mind.answer = lambda _: call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")
+    for _ in range(20):
+        world.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
+    async with awake(home, clock=clock) as life:
+        for _ in range(8):
+            await life.app.scheduler.run_guarded("awareness")
+        assert len(world.mind.asked) == TURNS_PER_PERSON.limit
+        await clock.sleep(3600)
+        for _ in range(8):
+            await life.app.scheduler.run_guarded("awareness")
+        assert len(world.mind.asked) == 2 * TURNS_PER_PERSON.limit

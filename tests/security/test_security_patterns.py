@@ -1,0 +1,77 @@
+"""No text of others makes a regular expression of the product slow."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+import regex
+
+from tests.security.product_patterns import Found, Hostile, hostile_texts, literals, product_patterns
+
+LIMIT_S = 0.030
+CHARS, GLANCE_CHARS = 4_000, 500
+GLANCE_S = LIMIT_S / (CHARS / GLANCE_CHARS) ** 2 / 2
+PAIRS = 8
+ATTEMPTS = 5
+FEWEST = 250
+
+
+def took(found: Found, text: str) -> float:
+    start = time.process_time()
+    found.run(text)
+    return time.process_time() - start
+
+
+def is_slow(found: Found, hostile: Hostile) -> bool:
+    """Whether the fastest of several attempts is too slow, so that a busy machine decides nothing.
+
+    A short text tells first: what takes a quadratic pattern 30 ms takes it a sixty-fourth of that for an eighth.
+    """
+    if took(found, hostile.of(GLANCE_CHARS)) < GLANCE_S:
+        return False
+    text = hostile.of(CHARS)
+    return took(found, text) > LIMIT_S and min(took(found, text) for _ in range(ATTEMPTS)) > LIMIT_S
+
+
+def slow_text(found: Found) -> str | None:
+    texts = hostile_texts(found.pattern.pattern, pairs=PAIRS)
+    return next((one.of(GLANCE_CHARS) for one in texts if is_slow(found, one)), None)
+
+
+@pytest.mark.timeout(300)
+def test_every_pattern_of_the_product_reads_four_thousand_hostile_characters_at_once() -> None:
+    found = product_patterns()
+    assert len(found) >= FEWEST
+    slow = {one.where: text[:40] for one in found if (text := slow_text(one)) is not None}
+    assert slow == {}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/\S*"),
+        re.compile(r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,}(?:sk-)*"),
+        re.compile(r"[^.!?\n]*\?"),
+        re.compile(r"^\s*(?:[-*>]\s*)?(?:user|you)\s*:\s", re.MULTILINE),
+        regex.compile(r"\b[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}/\S*"),
+    ],
+)
+def test_a_pattern_without_bounds_is_found(pattern: re.Pattern[str] | regex.Pattern[str]) -> None:
+    assert slow_text(Found("here", pattern)) is not None
+
+
+def test_patterns_are_found_wherever_they_stand() -> None:
+    places = {one.where for one in product_patterns()}
+    assert "common.text.closings._LINK" in places
+    assert any(place.startswith("common.redact._KEY_SHAPES[") for place in places)
+    assert any(place.startswith("common/text/strings.py:") for place in places)
+
+
+def test_hostile_texts_have_their_length_and_the_words_of_the_pattern() -> None:
+    pattern = r"\beyJ[A-Za-z0-9_-]{8,}\.(?:alpha|beta)"
+    assert {"eyJ", "alpha", "beta"} <= set(literals(pattern))
+    texts = [one.of(CHARS) for one in hostile_texts(pattern, pairs=PAIRS)]
+    assert {len(text) for text in texts} == {CHARS}
+    assert len(texts) > 100

@@ -1,0 +1,158 @@
+"""What reaches a SOUL through a network that spoils it, and through posts made to make it deaf."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from common.constants import ATPROTO_MAX_ANSWER_BYTES, NOTIFICATION_FETCH_LIMIT
+from common.result import Err
+from tests.living import Life, World, awake, call
+from tests.security.spoiling_proxy import SPOILED, Proxy, by_chance, open_proxy
+from town.mind.types import ChatRequest, Thought
+
+MARK = b'"@@odd@@"'
+LIST, THREAD = "app.bsky.notification.listNotifications", "app.bsky.feed.getPostThread"
+ODD = {
+    "nested": b'{"a":[' * 5_000 + b"1" + b"]}" * 5_000,
+    "nested in text": b'"\\"' + b"[" * 5_000 + b'"',
+    "half a pair": rb'"\ud83d"',
+    "no UTF-8": b'"\xff\xfe"',
+    "a long number": b"7" * 9_000,
+    "no number": b"NaN",
+    "no JSON": b"oops",
+    "an open end": b'{"a":[',
+}
+BROKEN = {"no JSON", "an open end"}
+
+
+@pytest_asyncio.fixture
+async def proxy(world: World) -> AsyncIterator[Proxy]:
+    async with open_proxy(world.atproto_url) as proxy:
+        yield proxy
+
+
+def post_odd(world: World, name: str, text: str, extra: object, *, reply_to: str | None = None) -> str:
+    """A post with a field that no lexicon knows."""
+    did = world.account(name)
+    uri, _ = world.network.post_as(did, text, reply_to_uri=reply_to)
+    rkey = uri.rsplit("/", 1)[-1]
+    stored = world.network.record(did, "app.bsky.feed.post", rkey)
+    assert stored is not None
+    world.network.put(did, "app.bsky.feed.post", rkey, {**stored.value, "extra": extra})
+    return uri
+
+
+def answering(request: ChatRequest) -> Thought:
+    """Other words for each post, as the same ones may be said twice only."""
+    rng = random.Random(request.messages[1].text.split("The post to meet now:")[-1])
+    words = ("".join(rng.choices(("ba", "du", "fi", "go", "ka", "le", "mo", "ni"), k=3)) for _ in range(8))
+    return call("bluesky_reply", text=f"{' '.join(words).capitalize()}.")
+
+
+async def wait_for(life: Life, world: World, uris: list[str], rounds: int) -> None:
+    for _ in range(rounds):
+        await life.app.scheduler.run_guarded("awareness")
+        await life.app.rails.outbox.deliver_due()
+        if all(answers(world, uri) for uri in uris):
+            return
+    raise AssertionError([uri for uri in uris if not answers(world, uri)])
+
+
+def answers(world: World, uri: str) -> int:
+    own = (record.value for record in world.network.records(world.account("rowan"), "app.bsky.feed.post"))
+    return sum(value.get("reply", {}).get("parent", {}).get("uri") == uri for value in own)
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_one_post_makes_nobody_deaf(world: World, proxy: Proxy, odd: str) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    world.mind.answer = answering
+    before, _ = world.network.post_as(world.account("owner"), "@rowan.test tin or slate?")
+    post_odd(world, "kit", "@rowan.test my question is odd, is it not?", "@@odd@@")
+    after, _ = world.network.post_as(world.account("sam"), "@rowan.test which roof sings?")
+    proxy.rewrite = lambda _, content: content.replace(MARK, ODD[odd])
+    async with awake(home) as life:
+        await wait_for(life, world, [before, after] if odd not in BROKEN else [after], rounds=20)
+        troubles = [entry.entry for entry in await life.app.rails.journal.recent(100, kinds=["error"])]
+    passed_over = [entry.summary for entry in troubles if entry.reason == "unreadable"]
+    assert passed_over == (["1 notification could not be read and will get no answer"] if odd in BROKEN else [])
+
+
+async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_met(world: World, proxy: Proxy) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    world.mind.answer = answering
+    older = [world.network.post_as(world.account("owner"), f"@rowan.test is it {n}?")[0] for n in range(7)]
+    post_odd(world, "kit", "@rowan.test my question is odd, is it not?", "@@odd@@")
+    newer = [world.network.post_as(world.account("sam"), f"@rowan.test or is it {n}?")[0] for n in range(9)]
+    proxy.rewrite = lambda _, content: content.replace(MARK, ODD["no JSON"])
+    async with awake(home) as life:
+        looked = await life.app.awareness.perceiver.look()
+        assert not isinstance(looked, Err)
+        known = await life.app.awareness.pending.known([*older, *newer])
+    assert known == {*older, *newer}
+    assert proxy.asked[LIST] < NOTIFICATION_FETCH_LIMIT
+
+
+async def test_an_odd_reply_makes_no_thread_unreadable(world: World, proxy: Proxy) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    world.mind.answer = answering
+    uri, _ = world.network.post_as(world.account("owner"), "@rowan.test tin or slate?")
+    post_odd(world, "kit", "Neither.", "@@odd@@", reply_to=uri)
+    proxy.rewrite = lambda _, content: content.replace(MARK, ODD["nested"])
+    async with awake(home) as life:
+        await wait_for(life, world, [uri], rounds=20)
+    assert "Neither." in world.mind.asked[-1].messages[1].text
+
+
+@pytest.mark.parametrize("method", [LIST, THREAD])
+async def test_what_is_too_large_is_asked_for_in_pieces(world: World, proxy: Proxy, method: str) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    world.mind.answer = answering
+    uri, _ = world.network.post_as(world.account("owner"), "@rowan.test tin or slate?")
+    for number in range(12):
+        post_odd(world, f"kit{number}", "@rowan.test Neither is.", "@@odd@@", reply_to=uri)
+    large = b'"' + b"x" * (ATPROTO_MAX_ANSWER_BYTES // 10) + b'"'
+    proxy.rewrite = lambda asked, content: content.replace(MARK, large) if asked == method else content
+    async with awake(home) as life:
+        await wait_for(life, world, [uri], rounds=20)
+        assert await life.app.awareness.pending.known([uri]) == {uri}
+
+
+async def test_only_the_network_itself_says_that_a_post_is_gone(world: World, proxy: Proxy) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    world.mind.answer = answering
+    uri, _ = world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
+    gone, _ = world.network.post_as(world.account("sam"), "@rowan.test which roof sings?")
+    async with awake(home) as life:
+        await life.app.awareness.perceiver.look()
+        world.network.delete(world.account("sam"), "app.bsky.feed.post", gone.rsplit("/", 1)[-1])
+        proxy.spoil = lambda method: "empty object" if method == THREAD else ""
+        for _ in range(3):
+            await life.app.scheduler.run_guarded("awareness")
+        assert await life.app.awareness.pending.count() == 2
+        proxy.spoil = lambda _: ""
+        await wait_for(life, world, [uri], rounds=50)
+        for _ in range(50):
+            await life.app.scheduler.run_guarded("awareness")
+            if not await life.app.awareness.pending.count():
+                break
+        acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == gone]
+    assert acts == ["dropped"]
+
+
+async def test_a_network_that_loses_delays_and_cuts_off_costs_no_mention_and_doubles_no_answer(
+    world: World, proxy: Proxy
+) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    world.mind.answer = answering
+    async with awake(home) as life:
+        uris = [world.network.post_as(world.account(f"fan{n}"), f"@rowan.test is it {n}?")[0] for n in range(12)]
+        proxy.spoil = by_chance(random.Random(11), 0.25)
+        await wait_for(life, world, uris, rounds=1_000)
+    assert Counter(answers(world, uri) for uri in uris) == {1: len(uris)}
+    assert set(SPOILED) <= set(proxy.happened)

@@ -1,0 +1,199 @@
+"""Proves that a start survives whatever became of the files of a home, and that nothing of it is lost in silence.
+
+`STATE_FILES` says how many broken homes are started (300 in `make test-security`); each has a seed of its own,
+counted from `STATE_FILES_FIRST`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from common.errors import SoulError
+from modules.commitments.cooldowns import Cooldowns
+from modules.commitments.outcomes import RepoCooldown
+from modules.commitments.types import Wanted
+from modules.home import Home
+from modules.self_keeper.history import History
+from modules.self_keeper.types import Held
+from tests.living import World, awake, replying
+from tests.patience import HANG_S
+from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of
+
+COUNT = int(os.environ.get("STATE_FILES", "24"))
+FIRST = int(os.environ.get("STATE_FILES_FIRST", "0"))
+_ENOUGH_CPU_S = 12.0
+"""Of processor time, a whole start and stop with the network beside it: no wall clock judges, so a busy machine may."""
+
+_VIEWS = {
+    "status.json", "boot-context.md", "boot-context.public.md", ".memory.lock", "starts.json", "MEMORY.md",
+    "pending_commitments.jsonl.version"}  # fmt: skip
+"""What is rendered from the record at every start or stop, or tells of the process alone."""
+
+_NOTHING = {b"", b"{}", b"[]", b"null"}
+
+_DERIVED = {".lock", ".env", "SOUL.md"}
+"""What is not the program's to read as state, or empty."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """One file of a home, and what is done to it."""
+
+    seed: int
+    name: str
+    corrupt: Corrupt
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.name} {self.corrupt.__name__}"
+
+
+async def live_a_while(world: World) -> Home:
+    """A home in which every state file of a SOUL lies."""
+    world.mind.answer = replying("Slate, for its voice in the rain.")
+    home = world.make_home("rowan")
+    async with awake(home) as life:
+        world.network.post_as(world.account("kit"), "@rowan.test which roof is louder, tin or slate?")
+        await life.look()
+        queue, now = life.app.promises.queue, life.app.rails.clock.now()
+        wanted = Wanted("create_issue", "Write down the roofs", "at://kit/1", "I will.", {"title": "Roofs"}, "bluesky")
+        assert queue.enqueue_commitment(wanted).new
+        Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
+        life.app.space.relationships.talked_with(["maren"])
+        with History(home).alone() as history:
+            history.hold(Held("# Rowan\n", "a thought", (), "2026-01-05T12:00:00.000Z", "a stranger was there"))
+        ended = asyncio.Event()
+        ended.set()
+        await life.app.run(ended)
+    return home
+
+
+def state_files(home: Home) -> list[str]:
+    """Every file that a start may read, but for what only the owner writes."""
+    files = (path for path in home.root.rglob("*") if path.is_file() and path.name not in _DERIVED)
+    return sorted(str(path.relative_to(home.root)) for path in files)
+
+
+def chosen(home: Home) -> list[Broken]:
+    """As many as asked for: every file first in turn, each with corruptions by its seed."""
+    names = [name for name in state_files(home) if "/logs/" not in name]
+    broken = []
+    for seed in range(FIRST, FIRST + COUNT):
+        rng = random.Random(seed)
+        broken.append(Broken(seed, names[seed % len(names)], rng.choice(CORRUPTIONS)))
+    return broken
+
+
+def test_every_kind_of_state_file_is_among_them(home_of_a_life: Home) -> None:
+    names = {Path(name).name for name in state_files(home_of_a_life)}
+    assert names >= {
+        "atproto_session.json", "bluesky_conversations.json", "bootstrap-hashes.json", "expression_schedule.json",
+        "llm-usage.jsonl", "pending_commitments.jsonl", "pending_commitments.jsonl.version", "relationships.json",
+        "repo_cooldown.json", "self-held.json", "soul.db", "space-config.json", "starts.json", "status.json",
+        "SELF.md", "boot-context.md",
+    }  # fmt: skip
+
+
+@pytest.fixture
+async def home_of_a_life(world: World) -> Home:
+    return await live_a_while(world)
+
+
+@pytest.mark.timeout(3000)
+async def test_no_broken_state_file_ends_in_a_traceback_or_a_hang_or_is_lost_in_silence(
+    world: World, home_of_a_life: Home, tmp_path: Path
+) -> None:
+    failed = []
+    for broken in chosen(home_of_a_life):
+        root = copy_of(home_of_a_life.root, tmp_path / f"broken-{broken.seed}")
+        broken.corrupt(root / broken.name, random.Random(broken.seed))
+        before = _content(root / broken.name)
+        problem = await _start(Home.at(root))
+        if not problem and not _is_kept(root, broken.name, before, _content(home_of_a_life.root / broken.name)):
+            problem = "what it held is nowhere any more"
+        if problem:
+            print(f"{broken}: {problem}")  # noqa: T201 - what a long run has found so far
+            failed.append(f"{broken}: {problem}")
+        else:
+            await asyncio.to_thread(_remove, root)
+    assert failed == [], "\n".join(failed)
+
+
+async def _start(home: Home) -> str:
+    """What went wrong, "" for a start that went well or was refused in one clear line."""
+    began = time.process_time()
+    try:
+        async with asyncio.timeout(HANG_S), awake(home) as life:
+            await life.app.expression.express()
+            ended = asyncio.Event()
+            ended.set()
+            await life.app.run(ended)
+    except SoulError as error:
+        return "" if str(error) and "\n" not in str(error) else f"no clear line: {error!r}"
+    except TimeoutError:
+        return "it hangs"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    took = time.process_time() - began
+    return f"it costs {took:.1f} s of processor time" if took > _ENOUGH_CPU_S else ""
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _is_kept(root: Path, name: str, before: bytes, whole: bytes) -> bool:
+    """Whether the bytes are still somewhere beside the file: where they were, added to, or set aside."""
+    path = root / name
+    if path.name == "atproto_session.json" and _is_of_another_account(before, whole):
+        return True
+    if path.name in _VIEWS or before.strip(b"\0 \n") in _NOTHING:
+        return True
+    if path.name.startswith("soul.db"):
+        return any(path.parent.glob("soul.db*"))
+    if path.name == "expression_schedule.json" and _is_a_plan(before):
+        return True
+    beside = (one for one in path.parent.rglob("*") if one.is_file())
+    return any(before in one.read_bytes() for one in beside)
+
+
+def _is_of_another_account(content: bytes, ours: bytes) -> bool:
+    """Whether a session names somebody else in a way that can be read: the next login takes its place."""
+    try:
+        values, own = json.loads(content), json.loads(ours)
+        names = [(values[key], own[key]) for key in ("service", "identifier")]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False
+    return all(isinstance(value, str) for value, _ in names) and any(value != mine for value, mine in names)
+
+
+def _is_a_plan(content: bytes) -> bool:
+    """Whether a plan still holds what a plan may hold: the program goes on with it, and writes its next one."""
+    try:
+        values = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(values, dict) and all(
+        value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(x, str) for x in value))
+        for value in values.values()
+    )
+
+
+def _remove(root: Path) -> None:
+    shutil.rmtree(root)
+
+
+async def test_a_session_that_cannot_be_read_is_told_to_the_owner(world: World, home_of_a_life: Home) -> None:
+    home_of_a_life.session.write_bytes(b"[" * 2_000_000)
+    async with awake(home_of_a_life) as life:
+        told = [stored.entry.summary for stored in await life.app.rails.journal.recent(100, kinds=["error"])]
+    (aside,) = home_of_a_life.memory.glob("atproto_session.json.corrupt-*")
+    assert any(aside.name in line for line in told), told

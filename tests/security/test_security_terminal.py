@@ -1,0 +1,191 @@
+"""Nothing that others wrote controls the owner's terminal, whatever command shows it, as lines or as JSON."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import io
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import typer
+
+from common.clock import SystemClock
+from common.files import write_atomic
+from modules.home import Home
+from soul import cli
+from soul.commands import app
+from soul.commands.run import obey, owner_commands
+from soul.terminal.output import ascii_json, visible
+from soul.terminal.plain import LOOKS, PlainConsole
+from tests.living import World, awake, replying
+from tests.program import soul, started, until
+from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
+
+ROOT = Path(cli.__file__).parents[1]
+_WHOLE_PROGRAMS = {"run", "walk", "init", "demo", "space"}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with hostile_service() as service:
+        yield asyncio.run(hostile_home(tmp_path_factory.mktemp("homes") / "rowan", service))
+
+
+@pytest.fixture
+def home(kept: Home, tmp_path: Path) -> Home:
+    """A copy of its own for each test, since some commands decide."""
+    shutil.copytree(kept.root, tmp_path / "rowan")
+    return Home.at(tmp_path / "rowan")
+
+
+def leaves(group: typer.core.TyperGroup, path: str = "") -> Iterator[tuple[str, bool]]:
+    """Every command with the names of its groups, and whether it has a form for programs."""
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from leaves(command, f"{path}{name} ")
+        else:
+            yield path + name, any("--json" in parameter.opts for parameter in command.params)
+
+
+COMMANDS = dict(leaves(typer.main.get_group(app)))
+ARGUMENTS: dict[str, list[Sequence[str]]] = {
+    "status": [()],
+    "why": [(POST,), (f"at://did:plc:kit/{HOSTILE}",), (HOSTILE,)],
+    "budget": [()],
+    "prompt": [(), ("--text",), ("--about", HOSTILE), ("--for", "bluesky", "--text")],
+    "doctor": [(), ("--security",)],
+    "drafts": [(), ("show", "{draft}"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,), ("reject", "{draft}")],
+    "talks": [(), ("show", "5e55"), ("show", HOSTILE)],
+    "pause": [(HOSTILE,)],
+    "resume": [()],
+    "self log": [()],
+    "self diff": [(), ("{version}",), (HOSTILE,)],
+    "self held": [()],
+    "self rollback": [(HOSTILE,), ("{version}",)],
+    "self approve": [()],
+    "self reject": [()],
+    "memory list": [(), ("--since", HOSTILE)],
+    "memory search": [("High",), (HOSTILE,)],
+    "memory show": [("1",), ("99",)],
+    "memory export": [(), (f"/nowhere/{HOSTILE.replace(chr(0), '')}/x",)],
+    "memory import": [("{export}",), (f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
+    "help": [(HOSTILE,)],
+}
+
+
+def is_harmless(text: str) -> bool:
+    return all(char == "\n" or char.isprintable() for char in text)
+
+
+def test_every_command_is_tried_here_or_as_a_whole_program() -> None:
+    assert set(ARGUMENTS) | _WHOLE_PROGRAMS == set(COMMANDS)
+
+
+# NOTE(self): what these show was stored with hostile text in it, so that none of them is harmless by showing nothing.
+QUOTING = {
+    "status", "why", "prompt", "doctor", "drafts", "talks", "self log", "self diff", "self held", "memory list",
+    "memory search", "memory show", "memory export",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["lines", "json"])
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+def test_no_command_shows_hostile_text_as_it_is(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, *, as_json: bool
+) -> None:
+    export = tmp_path / "export"
+    export.write_text(f'{{"record": "{HOSTILE}"')
+    cli.run(["drafts", "--json", "--home", str(home.root)])
+    draft = json.loads(capsys.readouterr().out)[0]["id"]
+    named = {"{draft}": draft, "{version}": versions(home)[-1], "{export}": str(export)}
+    shown = ""
+    for arguments in ARGUMENTS[command]:
+        given = [named.get(each, each) for each in arguments]
+        options = [] if command == "help" else ["--home", str(home.root)]
+        separator = [] if given[:1] and given[0].startswith("--") else ["--"]
+        cli.run([*command.split(), *options, *(["--json"] if as_json else []), *separator, *given])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err, err
+        assert is_harmless(out), (arguments, out)
+        assert is_harmless(err), (arguments, err)
+        shown += out
+        if as_json:
+            assert out.isascii()
+            json.loads(out)
+    assert "gnp" in shown or command not in QUOTING or (as_json and not COMMANDS[command])
+
+
+@pytest.mark.parametrize("said", ["status", "why", "drafts", "budget", "self", "pause", "approve", "reject", "nothing"])
+async def test_no_slash_command_shows_hostile_text_as_it_is(world: World, tmp_path: Path, said: str) -> None:
+    home = await hostile_home(tmp_path / "rowan", world.atproto_url)
+    world.make_home("rowan")
+    write_atomic(home.env, (world.root / "rowan" / ".env").read_bytes())
+    shown = io.StringIO()
+    async with awake(home) as life:
+        terminal = PlainConsole(SystemClock(), file=shown)
+        commands = owner_commands(life.app, asyncio.Event())
+        await obey(commands, terminal, f"/{said}{f' {POST}' if said == 'why' else ''}")
+        await obey(commands, terminal, f"/{said} {HOSTILE}")
+        for kind in LOOKS:
+            terminal.line(kind, HOSTILE, HOSTILE)
+        terminal.say(HOSTILE, HOSTILE)
+    assert "gnp" in shown.getvalue()
+    assert is_harmless(shown.getvalue())
+
+
+@pytest.mark.parametrize("command", ["run", "walk"])
+async def test_no_life_shows_hostile_text_as_it_is(world: World, command: str) -> None:
+    home = world.make_home("rowan")
+    world.mind.answer = replying(f"Slate. {HOSTILE}")
+    world.network.post_as(world.account("kit"), f"@rowan.test which roof is louder? {HOSTILE}")
+    if command == "walk":
+        output = (await soul("walk", "--home", str(home.root), seconds=60)).output
+    else:
+        async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
+            output = await until(process, "gnp", 60)
+    assert "gnp" in output
+    assert is_harmless(output)
+
+
+async def test_init_shows_what_a_service_says_without_its_orders(tmp_path: Path) -> None:
+    with hostile_service(200) as service:
+        answers = [service, "rowan", "rowan.test", "p", "owner.test", f"{service}/v1", "m", "k"]
+        async with started("init", "--home", str(tmp_path / "new"), stdin=asyncio.subprocess.PIPE) as process:
+            said, _ = await asyncio.wait_for(
+                process.communicate("".join(f"{answer}\n" for answer in answers).encode()), 30
+            )
+    assert "did:plc:owner" in said.decode()
+    assert is_harmless(said.decode())
+
+
+def test_no_sign_of_control_passes_as_a_line_or_as_json() -> None:
+    for code in [*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2066, 0x200B, 0xFEFF, 0xAD, 0xE000, 0xD800, 0x2028]:
+        assert is_harmless(visible(f"a{chr(code)}b")), hex(code)
+        written = ascii_json(json.dumps(f"a{chr(code)}b", ensure_ascii=False))
+        assert written.isascii(), hex(code)
+        assert written.isprintable(), hex(code)
+        assert json.loads(written) == f"a{chr(code)}b"
+
+
+def test_only_the_modules_of_the_terminal_write_to_it() -> None:
+    """All others hand their text to `soul.terminal.output`, to a console, or to the room's screen."""
+    writing = {
+        str(path.relative_to(ROOT))
+        for folder in ("soul", "modules", "local_tools", "adapters", "common", "town")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _writes(node)
+    }
+    assert writing == {"soul/cli.py", "soul/terminal/output.py", "adapters/space/chatlog.py"}
+
+
+def _writes(node: ast.AST) -> bool:
+    """Whether this calls `print`, `typer.echo`, or `write` of a standard stream."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    return name in {"print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write"}

@@ -1,0 +1,187 @@
+"""What reads the words of others takes time in proportion to their length, however they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from adapters.atproto.richtext import detect_hashtags, detect_mentions, detect_urls
+from adapters.github.parse_url import extract_github_urls
+from adapters.space.room_addressing import parse_addressed
+from common.redact import Redactor
+from common.text.closings import content_words, is_emoji_only, is_low_value_closing
+from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.host_intent import classify_host_intent_structural
+from common.text.lookalikes import shape, skeleton
+from common.text.stems import tokenize_with_stemming
+from common.text.strings import create_slug, dedup_key, normalize_post_text
+from modules.commitments.promising import may_promise
+from modules.commitments.texts import comment_body, without_mentions
+from modules.etiquette.policy import named_in
+from modules.foreign_text import clean
+from modules.journal.naming import understand
+from modules.llm_gateway.salvage import looks_cut, parse_arguments, without_thinking
+from modules.prompt.markdown import is_meaningful, split_sections
+from modules.self_document import extract_from_self
+from modules.space.lists import has_list
+from modules.space.phrases import plain
+from modules.space.repo import repo_in
+from modules.space.sentences import count_sentences
+from soul.room.text import one_line, strip_control, width
+from tests.cpu_time import cpu_s
+
+SHORT, LONG = 5_000, 20_000
+ENOUGH_S = 0.1
+"""Four times the text may take four times as long; a quadratic function takes sixteen. Below this, nobody waits."""
+MOST_GROWTH = 9
+NAMES = tuple(f"agent-{number}" for number in range(40))
+REDACTOR = Redactor(["hunter2-correct-horse", "f3b1c9d27a604e58b1c9d27a604e58aa"])
+FRAGMENTS = (
+    *(
+        "a",
+        "a ",
+        "a.",
+        "a-",
+        " ",
+        "\n",
+        ")",
+        "(",
+        "!",
+        "'",
+        "1",
+        "1.",
+        "@",
+        "@a ",
+        "#a ",
+        "# ",
+        "-",
+        "*",
+        "`",
+        "[",
+        "<",
+        "&",
+    ),
+    *(
+        "https://",
+        "https://a.b/c) ",
+        "http://a)",
+        "github.com/a/b ",
+        "github.com/a/b/issues/1",
+        "a.b/",
+        "www.a ",
+        "a@b.",
+    ),
+    *(
+        "sk-",
+        "sk-a",
+        "eyJ",
+        "eyJ-",
+        "a2b3-",
+        "xoxb-",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY",
+        "://a:",
+        "earer ",
+        "%41",
+        "0x41",
+    ),
+    *("\U0001f1e6", "\U0001f468\u200d", "e\u0301", "\u0301", "\u200b", "\u4f60", "\x1b[", "\x1b]", "\u2028", "\u202e"),
+    *(
+        "agent-1 ",
+        "@agent-",
+        "@agent-1.",
+        "you can ",
+        "please open ",
+        "provide ",
+        "I will ",
+        "Great point. ",
+        "not a ",
+        "1) ",
+    ),
+    *(
+        "{",
+        '{"a":',
+        "```",
+        "```\n",
+        "~~~\n",
+        "<think>",
+        "<tool_call>",
+        "<!--",
+        "| a ",
+        "## a\n",
+        "- **a** [b] (c)\n",
+        "a\n",
+    ),
+    *(
+        "https://a.b/ github.com/a/b ",
+        "<a href=",
+        "[a](b) ",
+        "\\",
+        "&#64;",
+        "&amp;",
+        "]]>",
+        "{{ ",
+        "\t",
+        "\r\n",
+        "_a_ ",
+    ),
+    *("<|a|>", "<<sys>>", "[inst]", "<post-", "<a-0123ab", "||||", "hunter2", "h u n t e r 2 ", "or a? ", "tag me "),
+)
+
+
+def addressed(text: str) -> object:
+    return parse_addressed(text, NAMES)
+
+
+READERS: tuple[Callable[[str], object], ...] = (
+    *(
+        REDACTOR.text,
+        REDACTOR.finds,
+        clean,
+        strip_control,
+        one_line,
+        width,
+        addressed,
+        grapheme_len,
+        truncate_graphemes,
+    ),
+    *(
+        leading_sentences,
+        fit_post_text,
+        content_words,
+        is_emoji_only,
+        is_low_value_closing,
+        normalize_post_text,
+        dedup_key,
+    ),
+    *(create_slug, repo_in, extract_github_urls, detect_urls, tokenize_with_stemming, classify_host_intent_structural),
+    *(skeleton, may_promise, count_sentences, has_list, plain),
+    *(shape, detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
+    *(parse_arguments, without_thinking, split_sections, is_meaningful, extract_from_self),
+)
+
+
+def is_quadratic(read: Callable[[str], object], fragment: str) -> bool:
+    """Judged by the fastest of five runs of each length, three times over: a busy machine decides nothing."""
+    short, long = (f"{fragment * (size // len(fragment))}\0" for size in (SHORT, LONG))
+    if cpu_s(lambda: read(long)) < ENOUGH_S:
+        return False
+    return all(_grows_too_much(read, short, long) for _ in range(3))
+
+
+def _grows_too_much(read: Callable[[str], object], short: str, long: str) -> bool:
+    before, after = cpu_s(lambda: read(short), runs=5), cpu_s(lambda: read(long), runs=5)
+    return after >= ENOUGH_S and after > MOST_GROWTH * before
+
+
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_four_times_the_words_take_four_times_as_long(read: Callable[[str], object]) -> None:
+    assert [fragment for fragment in FRAGMENTS if is_quadratic(read, fragment)] == []
+
+
+def test_a_quadratic_reader_is_found() -> None:
+    def quadratic(text: str) -> int:
+        return sum(len(text[place:].split("a")) for place in range(0, len(text), 8))
+
+    assert is_quadratic(quadratic, "a")

@@ -1,0 +1,64 @@
+"""What a person sees on a terminal that has received these bytes: as much of one as a line by line program needs."""
+
+from __future__ import annotations
+
+import re
+
+_TOKEN = re.compile(r"\x1b\[([0-9;?]*)([@-~])|\x1b[ -/]*[0-~]|[\r\n\b\x07]|[^\x1b\r\n\b\x07]+")
+
+
+class _Screen:
+    """Lines, those that were scrolled away included, and the cursor."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self.lines = [" " * columns]
+        self._row = self._column = 0
+
+    def obey(self, final: str, count: int) -> None:
+        """A sequence: moves of the cursor, and erasing behind it."""
+        moves = {"A": (-count, 0), "B": (count, 0), "C": (0, count), "D": (0, -count)}
+        down, right = moves.get(final, (0, 0))
+        self._move(self._row + down, self._column + right)
+        if final in "JK":
+            self._put(self._row, self._column, " " * (self._columns - self._column))
+        if final == "J":
+            del self.lines[self._row + 1 :]
+
+    def take(self, text: str) -> None:
+        """A control character, or words."""
+        match text:
+            case "\r":
+                self._move(self._row, 0)
+            case "\n":
+                self._move(self._row + 1, self._column)
+            case "\b":
+                self._move(self._row, self._column - 1)
+            case _:
+                for char in text if text[0] not in "\x1b\x07" else "":
+                    if self._column == self._columns:
+                        self._move(self._row + 1, 0)
+                    self._put(self._row, self._column, char)
+                    self._column += 1
+
+    def _move(self, row: int, column: int) -> None:
+        self._row, self._column = max(0, row), min(max(0, column), self._columns)
+        self.lines += [" " * self._columns] * (self._row + 1 - len(self.lines))
+
+    def _put(self, row: int, column: int, text: str) -> None:
+        line = self.lines[row]
+        self.lines[row] = (line[:column] + text + line[column + len(text) :])[: self._columns]
+
+
+def seen(raw: bytes, columns: int) -> list[str]:
+    """All lines down to the last that is not empty; wide characters are not told apart."""
+    screen = _Screen(columns)
+    for token in _TOKEN.finditer(raw.decode(errors="replace")):
+        if token[2]:
+            screen.obey(token[2], int(token[1]) if token[1].isdigit() else 1)
+        else:
+            screen.take(token[0])
+    lines = [line.rstrip() for line in screen.lines]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines

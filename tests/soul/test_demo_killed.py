@@ -1,0 +1,67 @@
+"""A demo that is killed leaves no children: each watches a pipe that its parent's end closes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.soul.test_demo import demo, living
+from town.residents import RESIDENTS
+
+_WAITS = "import sys, time; from soul.commands.demo_child import end_with; end_with(int(sys.argv[1]), grace_s={}); {}"
+_TRIES, _PAUSE_S = 350, 0.2
+_DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+
+
+@pytest.mark.parametrize(("deaf", "code"), [("", -signal.SIGTERM), (_DEAF, 1)])
+async def test_a_child_ends_when_the_other_end_of_its_pipe_is_gone(deaf: str, code: int) -> None:
+    watched, held = os.pipe()
+    ready = "print('ready', flush=True); time.sleep(600)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        deaf + _WAITS.format(0.1, ready),
+        str(watched),
+        pass_fds=(watched,),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout
+    assert await process.stdout.readline() == b"ready\n"
+    assert process.returncode is None
+    os.close(held)
+    os.close(watched)
+    assert await process.wait() == code
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_a_killed_demo_leaves_no_children(tmp_path: Path) -> None:
+    pids: list[int] = []
+    async with demo(tmp_path) as (process, _):
+        for _ in range(_TRIES):
+            if len(pids := living(tmp_path)) == len(RESIDENTS):
+                break
+            await asyncio.sleep(_PAUSE_S)
+        process.kill()
+        await process.wait()
+    assert len(pids) == len(RESIDENTS)
+    for _ in range(_TRIES):
+        if not any(_is_running(pid) for pid in pids):
+            break
+        await asyncio.sleep(_PAUSE_S)
+    assert [pid for pid in pids if _is_running(pid)] == []
+
+
+def _is_running(pid: int) -> bool:
+    """A process that ended and whose parent has not asked for its end yet does not run."""
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        os.kill(pid, 0)
+        return not stat.exists() or stat.read_text("ascii").rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False

@@ -1,0 +1,86 @@
+"""Proves how commands end: 2 for wrong values, 1 for what the owner must mend, and JSON where JSON was asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from modules.home import Home
+from soul import cli
+from tests.living import write_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    more = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_SPEED": "1"}
+    return write_home(tmp_path / "rowan", "rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9", **more)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("drafts", "show"),
+        ("drafts", "approve"),
+        ("drafts", "bogus"),
+        ("talks", "show"),
+        ("talks", "--limit", "0"),
+        ("memory", "list", "--since", "yesterday"),
+        ("memory", "list", "--kind", "bogus"),
+        ("budget", "--days", "many"),
+        ("prompt", "--for", "nobody"),
+        ("status", "--bogus"),
+        ("why",),
+        ("bogus",),
+    ],
+)
+def test_a_wrong_value_ends_with_code_2_in_one_line_and_with_json_as_json(
+    home: Home, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    at = () if words == ("bogus",) else ("--home", str(home.root))
+    assert cli.run([*words, *at]) == 2
+    out, err = capsys.readouterr()
+    assert (out, [line[:3] for line in err.splitlines()]) == ("", ["✗ " + err[2], "  →"])
+    assert cli.run([*words, *at, "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert set(json.loads(out)) == {"error", "remedy"}
+
+
+@pytest.mark.parametrize("command", ["status", "budget", "drafts", "talks", "prompt", "self log", "memory list"])
+def test_where_nobody_lives_that_is_said_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert cli.run([*command.split(), "--home", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("✗ There is no SOUL here: ")
+    assert cli.run([*command.split(), "--home", str(tmp_path), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["error"].startswith("There is no SOUL here: ")
+    assert "soul init" in told["remedy"]
+
+
+def test_resume_says_when_nothing_was_paused(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ("--home", str(home.root))
+    assert cli.run(["resume", *at]) == 0
+    assert capsys.readouterr().out == "Nothing was paused: public acts may leave\n"
+    cli.run(["pause", *at])
+    capsys.readouterr()
+    assert cli.run(["resume", *at]) == 0
+    assert capsys.readouterr().out == "Going on: public acts may leave\n"
+
+
+@pytest.mark.parametrize("words", [("-h",), ("help",), ("--help",), ()])
+def test_help_is_found_however_one_asks(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    assert cli.run(list(words)) == 0
+    out = capsys.readouterr().out
+    assert "  drafts  " in out
+    assert "..." not in out.partition("Commands:")[2]
+
+
+def test_help_of_a_command_has_plain_placeholders(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["help", "drafts"], ["drafts", "-h"], ["help", "memory", "list"], ["talks", "-h"], ["why", "-h"]):
+        assert cli.run(words) == 0
+        out = capsys.readouterr().out
+        assert not set(out) & set("<>{}"), out
+        assert "list[" not in out

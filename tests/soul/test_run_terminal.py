@@ -1,0 +1,101 @@
+"""Proves that a life in a terminal has a line of its own for its owner, which nothing that happens tears."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from tests.living import World
+from tests.soul.seen_screen import seen
+from tests.soul_room.pseudo_terminal import Terminal
+from town.mind.types import ChatRequest, Thought
+
+_COLUMNS = 200
+_HANG_S = 60
+
+
+async def shown(terminal: Terminal, what: Callable[[list[str]], bool]) -> list[str]:
+    """Wait until the screen is so; answers with its lines."""
+    end = asyncio.get_running_loop().time() + _HANG_S
+    while not what(screen := seen(terminal.raw, _COLUMNS)):
+        assert terminal.process.returncode is None, "\n".join(screen)
+        assert asyncio.get_running_loop().time() < end, "\n".join(screen)
+        await asyncio.sleep(0.1)
+    return screen
+
+
+def line(words: str) -> Callable[[list[str]], bool]:
+    """The owner's line, the last on the screen, holds these words and no others."""
+    return lambda screen: screen[-1:] == [f"> {words}".rstrip()]
+
+
+def above(words: str) -> Callable[[list[str]], bool]:
+    """These words stand somewhere above the owner's line."""
+    return lambda screen: any(words in each for each in screen[:-1])
+
+
+def sign(words: str) -> Callable[[list[str]], bool]:
+    """Directly above the owner's line stands a sign with these words."""
+    return lambda screen: any(words in each for each in screen[-2:-1])
+
+
+@asynccontextmanager
+async def lived(world: World) -> AsyncIterator[Terminal]:
+    home = world.make_home("rowan", SOUL_SPEED="1")
+    terminal = Terminal(_COLUMNS, 40)
+    await terminal.start("run", "--home", str(home.root))
+    try:
+        await shown(terminal, line(""))
+        yield terminal
+    finally:
+        await terminal.close()
+
+
+async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leaves_it_whole(world: World) -> None:
+    async with lived(world) as terminal:
+        terminal.type("say one thing about")
+        await shown(terminal, line("say one thing about"))
+        terminal.type(" roofs\r")
+        screen = await shown(terminal, lambda screen: above("rowan: ")(screen) and line("")(screen))
+        assert "> say one thing about roofs" in screen
+        assert any("say one thing about roofs" in str(request) for request in world.mind.asked)
+        terminal.type("half a tho")
+        await shown(terminal, line("half a tho"))
+        happened = len(screen)
+        terminal.type("\x15/pause\r")  # Ctrl-U takes the line away
+        terminal.type("half a tho")
+        screen = await shown(terminal, lambda screen: above("aused")(screen) and line("half a tho")(screen))
+        assert len(screen) > happened
+        assert not [each for each in screen[:-1] if each.endswith("half a tho")]
+        terminal.type("\x15\x1b[A\x1b[A")
+        await shown(terminal, line("say one thing about roofs"))
+        terminal.type("\x03")
+        assert await terminal.end() == 0
+        assert terminal.is_as_before
+        assert "WARNING" not in terminal.text
+
+
+async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(world: World) -> None:
+    go_on = asyncio.Event()
+
+    async def think(request: ChatRequest) -> Thought:
+        if "say two things" in str(request):
+            await go_on.wait()
+        return Thought(text="Tin and slate.")
+
+    world.mind.think = think  # type: ignore[method-assign]
+    try:
+        async with lived(world) as terminal:
+            terminal.type("say two things\r")
+            await shown(terminal, sign("rowan is thinking about what you said"))
+            terminal.type("/help\r")
+            await shown(terminal, above("end this life; nothing accepted is lost"))
+            go_on.set()
+            await shown(terminal, above("rowan: Tin and slate."))
+            await shown(terminal, sign("/help lists"))
+            terminal.type("quit\r")
+            assert await terminal.end() == 0
+            assert terminal.is_as_before
+    finally:
+        go_on.set()
