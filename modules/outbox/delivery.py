@@ -183,8 +183,9 @@ class Delivery:
             return await self._look_then_send(intent, now)
         if expired:
             return await self._end(intent, "expired", _waited(intent))
-        if hold and intent.departed_at:
-            # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more.
+        if intent.departed_at and (hold or intent.by_owner):
+            # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more;
+            # nor is it known what became of it while it waited for the owner's yes.
             return await self._look_then_send(intent, now)
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 

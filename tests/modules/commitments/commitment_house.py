@@ -130,7 +130,7 @@ class House:
             github=(LOGIN, "owner-hub"),
         )
         etiquette = Etiquette(world=world, database=self.database, clock=self.clock)
-        github = GitHubCourier(self.github)
+        github, approval = GitHubCourier(self.github), ApprovalRule(self.approval, world.circle)
         self.outbox = Outbox(
             database=self.database,
             journal=self.journal,
@@ -142,8 +142,9 @@ class House:
                 "space_chat": self.space_courier,
             },
             pacing=PACING,
-            rules=(SecretScan(redactor), etiquette, ApprovalRule(self.approval, world.circle)),
+            rules=(SecretScan(redactor), etiquette, approval),
             gates=(self.space_courier.gate, etiquette.gate),
+            at_departure=(approval.at_departure,),
             own_did=lambda: DID,
         )
         self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only)

@@ -118,3 +118,23 @@ async def test_what_was_sent_once_is_looked_at_no_more(house: House, proxy: Late
     await house.live(20)
     (row,) = [row for row in await house.outbox.recent(10) if row.kind == "issue"]
     assert (row.state, row.not_before, row.was_repeated) == ("done", None, False)
+
+
+@pytest.mark.parametrize("lands", [True, False])
+async def test_what_was_held_after_a_lost_answer_is_looked_for_again_when_the_owner_says_yes(
+    house: House, proxy: LateProxy, *, lands: bool
+) -> None:
+    proxy.hold = 1
+    one = await house.promise(wanted(title="Release checklist"))
+    await house.live(2)
+    house.approval = "drafts"
+    await house.restart()
+    await house.live(120, step_s=5)
+    (held,) = await house.outbox.held()
+    assert (proxy.posts, house.place.issues()) == (1, [])
+    if lands:
+        await proxy.deliver()
+    await house.outbox.approve(held.id)
+    await house.live(30)
+    assert (proxy.posts, len(house.place.issues())) == (1 if lands else 2, 1)
+    assert house.status(one).status == "completed"

@@ -100,6 +100,20 @@ async def test_what_may_have_left_is_looked_for_and_only_then_held(house: House,
     assert house.service.writes == [intent.rkey]
 
 
+async def test_what_landed_while_it_was_held_is_not_sent_again_after_the_yes(house: House) -> None:
+    await choose(house, "off")
+    house.service.faults.append("lost_request")
+    intent = (await house.outbox.submit(post("words"))).intent
+    await house.outbox.deliver_due()
+    await choose(house, "drafts")
+    await house.drain(600)
+    assert (await now(house, intent)).state == "held"
+    house.service.records[intent.rkey] = {}
+    await house.outbox.approve(intent.id)
+    await house.drain(600)
+    assert ((await now(house, intent)).state, house.service.writes) == ("done", [])
+
+
 async def test_a_pause_does_not_keep_the_owner_from_seeing_what_waits(house: House) -> None:
     await choose(house, "off")
     await house.outbox.submit(post("one"))
