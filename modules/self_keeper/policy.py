@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
 from common.text.strings import straighten
 from modules.self_document import extract_from_self
 
-SELF_MAX_BYTES = 200_000
 LOSS_LIMIT = 0.5
 
 # NOTE(self): what the program itself reads, by the keys of `extract_from_self`.

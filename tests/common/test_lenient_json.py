@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.lenient_json import MOST_NESTING, cut_nesting, deepest, parse, top_level_text
+from tests.cpu_time import cpu_s
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=12),
@@ -88,12 +88,4 @@ def test_the_cursor_of_an_answer_without_an_end_is_found_and_no_strangers_one() 
     ids=["escaped quotes", "quotes", "opened", "deep", "wide"],
 )
 def test_many_signs_take_no_time_that_matters(content: bytes) -> None:
-    best = min(_process_time(content) for _ in range(3))
-    assert best < 1
-
-
-def _process_time(content: bytes) -> float:
-    begun = time.process_time()
-    cut_nesting(content)
-    top_level_text(content, "cursor")
-    return time.process_time() - begun
+    assert cpu_s(lambda: (cut_nesting(content), top_level_text(content, "cursor")), runs=3) < 1

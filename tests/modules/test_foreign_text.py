@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
-import timeit
 
 import pytest
 import regex
@@ -20,6 +18,7 @@ from modules.foreign_text import Framer, clean, clean_value, one_line
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.resources import SKILLS
+from tests.cpu_time import cpu_s
 
 _SKILLS = Skills.load(SKILLS, SKILL_CONTRACTS)
 _MARKS = ["<|im_start|>", "<|im_end|>", "[inst]", "[/inst]", "</s>", "<<sys>>", "<end_of_turn>", "</post-0a1b2c3d4e5f>"]
@@ -130,15 +129,13 @@ def test_no_mark_survives_however_it_is_nested(text: str) -> None:
 
 def test_nesting_without_end_ends_soon() -> None:
     text = "<|a" * 4000 + "|>" * 4000
-    began = time.process_time()
     assert "<|" not in clean(text)
-    assert time.process_time() - began < 2
+    assert cpu_s(lambda: clean(text)) < 2
 
 
 def test_a_long_text_is_cleaned_quickly() -> None:
     text = ("Ordinary words, 👩🏽‍💻 and <b>tags</b> [like] these | here. " * 400)[:20_000]
-    clean(text)
-    assert min(timeit.repeat(lambda: clean(text), timer=time.process_time, number=1, repeat=5)) < 0.1
+    assert cpu_s(lambda: clean(text), runs=6) < 0.1
 
 
 def test_a_value_is_cleaned_at_every_depth() -> None:

@@ -17,7 +17,7 @@ from modules.self_keeper.history import History
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"# a\n" * (SELF_MAX_BYTES // 4 + 1), "SELF.md is larger than 1024 KiB: living without it"),
+        (b"# a\n" * (SELF_MAX_BYTES // 4 + 1), "SELF.md is larger than 256 KiB: living without it"),
         (b"# Rowan \xff", "SELF.md is not UTF-8 text: living without it"),
     ],
 )
@@ -38,7 +38,7 @@ def test_a_missing_one_and_one_of_the_largest_size_are_told_nothing_of(tmp_path:
 def test_one_that_is_too_large_is_neither_copied_nor_replaced(tmp_path: Path) -> None:
     home = Home.at(tmp_path)
     home.self_md.write_bytes(b"a" * (SELF_MAX_BYTES + 1))
-    with History(home).alone() as history, pytest.raises(StorageError, match="larger than 1024 KiB"):
+    with History(home).alone() as history, pytest.raises(StorageError, match="larger than 256 KiB"):
         history.notice(FakeClock().now())
     assert not list((home.memory / "self-history").glob("*.md"))
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
-from modules.self_keeper.policy import SELF_MAX_BYTES, hold_reason, loss, refusal, sections_moved, with_section
+from modules.self_keeper.policy import hold_reason, loss, refusal, sections_moved, with_section
 
 REDACTOR = Redactor(["hunter2-hunter2"])
 PROSE = "Slate remembers the rain, and tin forgets it by noon.\n"
