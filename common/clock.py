@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+if TYPE_CHECKING:
+    import asyncio
 
 _MINUTE_S, _HOUR_S = 60, 3600
 
@@ -44,9 +46,13 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - takes time to load; a command that only asks what time it is does without
+
         await asyncio.sleep(max(0.0, seconds))
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        import asyncio  # noqa: PLC0415 - the same
+
         return asyncio.timeout(seconds)
 
 
@@ -66,6 +72,8 @@ class FakeClock:
         return self._mono
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - the same
+
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -73,6 +81,8 @@ class FakeClock:
 
     @asynccontextmanager
     async def timeout(self, seconds: float) -> AsyncIterator[object]:
+        import asyncio  # noqa: PLC0415 - the same
+
         entered = True
 
         def expire(alarm: asyncio.Future[None]) -> None:
@@ -90,6 +100,8 @@ class FakeClock:
 
     def _alarm(self, seconds: float) -> asyncio.Future[None]:
         """Return a future that is done once `seconds` have passed."""
+        import asyncio  # noqa: PLC0415 - the same
+
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (self._mono + seconds, self._count, future))
@@ -115,6 +127,8 @@ class FakeClock:
 
     @staticmethod
     async def _settle() -> None:
+        import asyncio  # noqa: PLC0415 - the same
+
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -141,6 +155,15 @@ def parse_iso_or_none(value: object) -> datetime | None:
 def local(moment: datetime, timezone: str = "") -> datetime:
     """`moment` in the named IANA time zone, or in the machine's own when the name is empty."""
     return moment.astimezone(ZoneInfo(timezone) if timezone else None)
+
+
+def is_timezone(name: str) -> bool:
+    """Whether `local` knows this time zone."""
+    try:
+        ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def spoken(moment: datetime) -> str:

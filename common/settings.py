@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import ParseResult, parse_qs, unquote, urlparse
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
+from common.clock import is_timezone
 from common.constants import LLM_ANSWER_LONGEST_S, LLM_IDLE_TIMEOUT_S, SPACE_DEFAULT_PORT
+from common.env_file import env_file, given
 from common.errors import ConfigError
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -59,10 +59,8 @@ def _handle(value: str) -> str:
 
 
 def _zone(value: str) -> str:
-    try:
-        ZoneInfo(value or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("must be an IANA time zone such as Europe/Lisbon") from None
+    if not is_timezone(value):
+        raise ValueError("must be an IANA time zone such as Europe/Lisbon")
     return value
 
 
@@ -124,23 +122,21 @@ def _origins(value: object) -> object:
 
 
 RoomPort = Annotated[int, BeforeValidator(_room_port)]
-Languages = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_languages), Field(max_length=3)]
-Handles = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_handles)]
-Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)]
-Prices = Annotated[dict[str, tuple[float, float]], NoDecode, BeforeValidator(_prices)]
+Languages = Annotated[tuple[str, ...], BeforeValidator(_languages), Field(max_length=3)]
+Handles = Annotated[tuple[str, ...], BeforeValidator(_handles)]
+Origins = Annotated[tuple[str, ...], BeforeValidator(_origins)]
+Prices = Annotated[dict[str, tuple[float, float]], BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
 Vision = Annotated[Literal["on", "off", "auto"], BeforeValidator(_lower)]
 Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 
 
-Given = TypeVar("Given", bound=BaseSettings)
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="ignore")
 
 
-class _Given(BaseSettings):
-    model_config = SettingsConfigDict(
-        env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", case_sensitive=False
-    )
+Given = TypeVar("Given", bound=_Given)
 
 
 class _Named(_Given):
@@ -267,22 +263,17 @@ def load_name(home: Path) -> str:
 
 def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
     """`remedy` is for a home without `.env`."""
-    env_file = home / ".env"
     try:
-        return kind(_env_file=env_file)
+        return kind.model_validate(given(home))
     except ValidationError as error:
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
-        there = env_file.exists()
+        file = env_file(home)
+        there = file.exists()
         nobody = kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors())
-        begins = f"There is no SOUL here: {env_file} does not exist; " if nobody else "Settings: "
-        where = f" (there is no {env_file})" if kind is Settings and not there and not nobody else ""
+        begins = f"There is no SOUL here: {file} does not exist; " if nobody else "Settings: "
+        where = f" (there is no {file})" if kind is Settings and not there and not nobody else ""
         remedy = "Correct .env; .env.example explains each variable." if there else remedy
         raise ConfigError(f"{begins}{problems}{where}", remedy=remedy) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{env_file} is not UTF-8 text", remedy="Save it as UTF-8.") from None
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise ConfigError(f"{env_file} cannot be read: {why}", remedy="Give this user read access to it.") from error
 
 
 def _explain(item: dict[str, object]) -> str:

@@ -8,32 +8,18 @@ newer version wrote is refused.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from common.errors import ConfigError, SoulError, StorageError, Transient
 from common.files import storage_error
-from modules.schema import MIGRATIONS, add_functions
+from modules.database_file import BUSY_TIMEOUT_S, DAMAGED, error_code, explain, open_existing, reading, too_new
+from modules.schema_functions import add_functions
 
 T = TypeVar("T")
-
-BUSY_TIMEOUT_S = 5.0
-
-_ROOM_BYTES = 256 * 1024
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_UNWRITABLE = {
-    sqlite3.SQLITE_IOERR: "the disk reports an error",
-    sqlite3.SQLITE_READONLY: "the file is read-only",
-    sqlite3.SQLITE_PERM: "permission denied",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
-}
 
 
 class _Damaged(sqlite3.DatabaseError):
@@ -89,7 +75,7 @@ class Database:
         """
         writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="soul-db")
         try:
-            connection = await asyncio.get_running_loop().run_in_executor(writer, _open_existing, path, "rw")
+            connection = await asyncio.get_running_loop().run_in_executor(writer, open_existing, path, "rw")
         except BaseException:
             writer.shutdown(wait=False)
             raise
@@ -141,90 +127,11 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            known = _explain(self._path, error)
+            known = explain(self._path, error)
             if known is None:
                 raise
             raise known from error
         return result
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """One unchanging view of the SOUL's database, for a command that only looks, whether the SOUL runs or not.
-
-    Raises:
-        ConfigError: there is no database yet, or another version wrote it.
-        StorageError: it is damaged or cannot be read.
-        Transient: it is in use for longer than the busy time-out.
-
-    """
-    connection = _open_existing(path, "ro")
-    try:
-        connection.execute("BEGIN")
-        yield connection
-    except sqlite3.Error as error:
-        raise _explain(path, error) or error from error
-    finally:
-        connection.close()
-
-
-def copy(path: Path, target: Path) -> None:
-    """Write one unchanging view of the SOUL's database to the new file `target`; `path` and all beside it stay as is.
-
-    Raises:
-        ConfigError: there is no database yet, or another version wrote it.
-        StorageError: it is damaged or cannot be read.
-        Transient: it is in use for longer than the busy time-out.
-
-    """
-    # NOTE(self): who only reads leaves files behind that it had to make; who may write removes them at the end.
-    alone = not path.with_name(f"{path.name}-wal").exists()
-    source = _open_existing(path, "rw" if alone else "ro")
-    try:
-        into = sqlite3.connect(target)
-        try:
-            source.backup(into)
-        finally:
-            into.close()
-    except sqlite3.Error as error:
-        raise _explain(path, error) or error from error
-    finally:
-        source.close()
-
-
-def _open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
-    if not path.exists():
-        raise ConfigError(f"There is no {path} yet", remedy="It is made when the SOUL first wakes: `soul run`.")
-    try:
-        address = f"{path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        try:
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA synchronous = FULL")
-            _check_version(path, int(connection.execute("PRAGMA user_version").fetchone()[0]))
-        except BaseException:
-            connection.close()
-            raise
-    except sqlite3.Error as error:
-        raise _explain(path, error) or error from error
-    return connection
-
-
-def _check_version(path: Path, version: int) -> None:
-    if version < len(MIGRATIONS):
-        raise ConfigError(
-            f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
-            remedy="Let the SOUL wake once (`soul run`): that brings it up to date.",
-        )
-    if version > len(MIGRATIONS):
-        raise _too_new(path, version, len(MIGRATIONS))
-
-
-def _too_new(path: Path, version: int, known: int) -> ConfigError:
-    return ConfigError(
-        f"{path} was written by a newer version (schema {version}; this one knows {known})",
-        remedy="Install the newer version again, or move the file away to start afresh.",
-    )
 
 
 def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[str]) -> tuple[sqlite3.Connection, str]:
@@ -237,14 +144,14 @@ def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[st
     try:
         return _open(path, migrations), notice
     except sqlite3.Error as error:
-        if _code(error) not in _DAMAGED:
-            raise _explain(path, error) or error from error
+        if error_code(error) not in DAMAGED:
+            raise explain(path, error) or error from error
         notice = f"{path.name} is damaged ({error}); {_set_aside(path)}, starting afresh"
     try:
         path.touch(mode=0o600)
         return _open(path, migrations), notice
     except sqlite3.Error as error:
-        raise _explain(path, error) or error from error
+        raise explain(path, error) or error from error
 
 
 def _notice_loss(path: Path, signs: Sequence[str]) -> str:
@@ -281,7 +188,7 @@ def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
 def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(migrations):
-        raise _too_new(path, version, len(migrations))
+        raise too_new(path, version, len(migrations))
     add_functions(connection)
     for number in range(version, len(migrations)):
         script = f"BEGIN IMMEDIATE;\n{migrations[number]};\nPRAGMA user_version = {number + 1};\nCOMMIT;"
@@ -301,32 +208,3 @@ def _set_aside(path: Path) -> str:
     except OSError as refused:
         raise storage_error(path, refused) from refused
     return f"kept as {aside}" if kept else "nothing of it is left"
-
-
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def _is_full(path: Path) -> bool:
-    return shutil.disk_usage(path.parent).free < _ROOM_BYTES
-
-
-def _explain(path: Path, error: sqlite3.Error) -> SoulError | None:
-    code = _code(error)
-    # NOTE(self): a full disk often shows as a plain I/O error, where the shared-memory file could not grow.
-    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
-        return StorageError(
-            f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
-        )
-    if code in _DAMAGED:
-        return StorageError(
-            f"{path} is damaged ({error})", remedy="Start again: the damaged file is set aside and a new one begun."
-        )
-    if code in _UNWRITABLE:
-        return StorageError(
-            f"Cannot write {path}: {_UNWRITABLE[code]}",
-            remedy=f"Check the disk and the permissions under {path.parent}.",
-        )
-    if code in _BUSY:
-        return Transient(f"{path} is in use by another program")
-    return None

@@ -5,10 +5,6 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 
 from __future__ import annotations
 
-import sqlite3
-
-from common.text.unspaced import index_tokens, touching_words
-
 _FIRST = """
 CREATE TABLE intents (
     id TEXT PRIMARY KEY,
@@ -282,14 +278,3 @@ UPDATE intents SET by_owner = 1 WHERE state IN ('pending', 'sending') AND id IN
 """
 
 MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE, _THINKING, _RECHECKS, _UNDONE, _UNSPACED, _BY_OWNER)
-
-
-def add_functions(connection: sqlite3.Connection) -> None:
-    """Let `connection` run the migrations, which call functions of ours."""
-    connection.create_function("unspaced_tokens", 1, unspaced_tokens, deterministic=True)
-
-
-def unspaced_tokens(text: str) -> str:
-    """What stands in `shelf` for text that is written without spaces, with a space before each token."""
-    tokens = index_tokens(text)
-    return "".join(f" {token}" for token in (*tokens, *touching_words(text))) if tokens else ""

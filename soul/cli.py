@@ -30,24 +30,35 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command in this process and return its exit code."""
-    import traceback  # noqa: PLC0415 - after the quick way out
+    as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
+    try:
+        return _answer(arguments, as_json=as_json)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        return _tell(error, as_json=as_json)
+
+
+def _answer(arguments: list[str], *, as_json: bool) -> int:
+    from soul.asked import asked_status  # noqa: PLC0415 - after the quick way out
+
+    # NOTE(self): scripts ask for the status again and again, and to load what reads the arguments of all commands takes
+    # longer than to answer.
+    if asked := asked_status(arguments):
+        from soul.commands.status import run_status  # noqa: PLC0415 - the same
+
+        run_status(asked.home, as_json=asked.as_json)
+        return 0
 
     import typer  # noqa: PLC0415 - the same
 
-    from common.errors import SoulError, UsageError  # noqa: PLC0415 - the same
-    from common.redact import Redactor  # noqa: PLC0415 - the same
-    from soul.commands import app  # noqa: PLC0415 - the same
-    from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
+    from soul.command_line import app  # noqa: PLC0415 - the same
+    from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
-    as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
-    clean = Redactor().text
     if tuple(arguments) in {(), *((group.name,) for group in app.registered_groups)}:
         arguments = [*arguments, "--help"]
     try:
         code = app(arguments, prog_name="soul", standalone_mode=False)
-    except SoulError as error:
-        write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
-        return USAGE if isinstance(error, UsageError) else FAILED
     except typer.exceptions.TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "soul")
         message = error.format_message().replace("Value error, ", "")
@@ -56,15 +67,27 @@ def run(arguments: list[str]) -> int:
     except typer.Abort:
         write_error("Interrupted", as_json=as_json)
         return INTERRUPTED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        # NOTE(self): a fault of ours; the traceback may quote anybody, so it goes the same way as all other text.
-        write_lines(*clean("".join(traceback.format_exception(error))).splitlines(), to=sys.stderr)
-        if as_json:
-            write_error(clean(f"Internal error: {type(error).__name__}: {error}"), as_json=True)
-        return FAILED
     return code if isinstance(code, int) else 0
+
+
+def _tell(error: Exception, *, as_json: bool) -> int:
+    """Say what went wrong, without secrets; returns the exit code."""
+    from common.errors import SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
+    from common.redact import Redactor  # noqa: PLC0415 - the same
+    from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
+
+    clean = Redactor().text
+    if isinstance(error, SoulError):
+        write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
+        return USAGE if isinstance(error, UsageError) else FAILED
+
+    import traceback  # noqa: PLC0415 - the same
+
+    # NOTE(self): a fault of ours; the traceback may quote anybody, so it goes the same way as all other text.
+    write_lines(*clean("".join(traceback.format_exception(error))).splitlines(), to=sys.stderr)
+    if as_json:
+        write_error(clean(f"Internal error: {type(error).__name__}: {error}"), as_json=True)
+    return FAILED
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from modules.boot_keeper import page
 from modules.commitments.lines import live_in
 from modules.commitments.queue import FILE
 from modules.console import LineKind
-from modules.database import Database, copy
+from modules.database import Database
+from modules.database_file import copy
 from modules.home import Home, SoulDocument, lock_holder
 from modules.journal.journal import Journal
 from modules.outbox import approval

@@ -16,7 +16,7 @@ from common.clock import iso
 from modules.memory import policy
 from modules.memory.export_lines import MemoryLine
 from modules.memory.types import KINDS, Kind, Memory, NewMemory
-from modules.schema import unspaced_tokens
+from modules.schema_functions import unspaced_tokens
 
 COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"

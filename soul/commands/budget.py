@@ -10,7 +10,7 @@ from common.settings import load_settings
 from modules.budget import ledger
 from modules.budget.report import day_lines, lines, report_of
 from modules.budget.types import Caps
-from modules.database import reading
+from modules.database_file import reading
 from modules.home import Home
 from soul.terminal.output import write_json, write_lines
 

@@ -14,7 +14,8 @@ from common.errors import SoulError
 from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.control import Control
-from modules.database import Database, reading
+from modules.database import Database
+from modules.database_file import reading
 from modules.home import Home
 from modules.journal import why
 from modules.journal.journal import Journal

@@ -19,7 +19,7 @@ from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.control import Control
-from modules.database import reading
+from modules.database_file import reading
 from modules.home import Home
 from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
 from soul.commands.leaks import leaks

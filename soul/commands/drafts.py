@@ -11,7 +11,8 @@ from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.console import SilentConsole
-from modules.database import Database, reading
+from modules.database import Database
+from modules.database_file import reading
 from modules.home import Home, lock_holder
 from modules.journal.journal import Journal
 from modules.outbox import approval

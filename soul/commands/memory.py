@@ -16,7 +16,8 @@ from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.console import SilentConsole
-from modules.database import Database, reading
+from modules.database import Database
+from modules.database_file import reading
 from modules.home import Home
 from modules.journal.journal import Journal
 from modules.journal.types import Entry

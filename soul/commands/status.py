@@ -10,10 +10,9 @@ from common.clock import SystemClock
 from common.constants import TEXT_MAX_BYTES
 from common.errors import ConfigError, SoulError
 from common.files import read_bounded
-from common.settings import load_settings
+from common.home_settings import load_home_settings
 from modules.control import Control
-from modules.database import reading
-from modules.foreign_text import one_line
+from modules.database_file import reading
 from modules.home import Home, lock_holder
 from modules.outbox.approval import held
 from soul.drafts import as_json, with_answered
@@ -23,7 +22,7 @@ from soul.terminal.wording import doing, loop_name, moment, part_name
 
 def run_status(root: Path, *, as_json: bool) -> None:
     """Print it. Raises `ConfigError` when there is no home."""
-    settings = load_settings(root)
+    settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
     if as_json:
         write_json(status)
@@ -107,6 +106,10 @@ def _loop(loop: dict[str, Any], timezone: str) -> str:
 def _room(status: dict[str, Any]) -> list[str]:
     """Where it talks, and what it promised; nothing of what an older version did not write."""
     room, promises = status.get("room"), status.get("promises", [])
+    if not room and not promises:
+        return []
+    from modules.foreign_text import one_line  # noqa: PLC0415 - takes time to load
+
     lines = []
     if room and room["status"] in {"joined", "draining"}:
         names = ", ".join(one_line(name) for name in room["peers"])

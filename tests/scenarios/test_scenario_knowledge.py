@@ -14,7 +14,7 @@ from adapters.atproto.richtext import build_facets
 from common.clock import iso
 from common.errors import SoulError
 from common.files import write_atomic
-from modules.database import reading
+from modules.database_file import reading
 from modules.home import Home
 from modules.llm_gateway.types import ToolCall
 from modules.memory.types import Kind, NewMemory

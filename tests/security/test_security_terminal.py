@@ -17,7 +17,7 @@ from common.clock import SystemClock
 from common.files import write_atomic
 from modules.home import Home
 from soul import cli
-from soul.commands import app
+from soul.command_line import app
 from soul.commands.run import obey, owner_commands
 from soul.terminal.output import ascii_json, visible
 from soul.terminal.plain import LOOKS, PlainConsole

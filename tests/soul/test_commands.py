@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from soul.resources import template
-from tests.living import KEY, PASSWORD, World, settings_of
+from tests.living import KEY, PASSWORD, World, settings_of, write_home
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from town.mind.faults import Fault as MindFault
@@ -28,6 +28,21 @@ def test_version_loads_next_to_nothing() -> None:
     heavy = {"asyncio", "email", "httpx", "openai", "pydantic", "rich", "ssl", "typer", "typing"}
     assert "soul.cli" in ours
     assert not ours & heavy
+
+
+def test_status_loads_neither_the_settings_model_nor_what_reads_the_arguments_of_all_commands(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "rowan", "rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner")
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", SOUL, "status", "--json", "--home", home.root],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    loaded = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    heavy = {"asyncio", "email", "httpx", "importlib.metadata", "openai", "pydantic", "regex", "rich", "ssl", "typer"}
+    assert json.loads(done.stdout)["awake"] is False
+    assert "soul.commands.status" in loaded
+    assert not loaded & heavy
 
 
 def test_no_provider_library_is_loaded_before_its_first_use() -> None:

@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 
 from common.clock import FakeClock
 from common.errors import ConfigError, SoulError
-from modules.database import Database, reading
+from modules.database import Database
+from modules.database_file import reading
 from modules.home import Home
 from modules.memory.sqlite_store import SqliteMemories
 from modules.memory.types import KINDS, NewMemory
 from modules.schema import MIGRATIONS
-from soul.commands import app
+from soul.command_line import app
 from soul.commands.memory import (
     run_memory_export,
     run_memory_import,

@@ -14,7 +14,8 @@ from common.clock import FakeClock
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from modules.console import SilentConsole
-from modules.database import Database, reading
+from modules.database import Database
+from modules.database_file import reading
 from modules.home import Home
 from modules.journal.journal import Journal
 from modules.schema import MIGRATIONS

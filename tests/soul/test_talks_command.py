@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from common.errors import ConfigError, SoulError, UsageError
 from modules.home import Home
 from soul.cli import run
-from soul.commands import app
+from soul.command_line import app
 from soul.commands.options import TalkAction
 from soul.commands.talks import run_talks
 from tests.living import World, awake, call, write_home

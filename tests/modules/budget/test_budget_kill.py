@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.clock import FakeClock, SystemClock
 from modules.budget.types import Caps
-from modules.database import reading
+from modules.database_file import reading
 from tests.modules.budget.budget_rig import Rules, process
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, says
 from tests.patience import HANG_S

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import ConfigError, StorageError
-from modules.database import Database, reading
+from modules.database import Database
+from modules.database_file import reading
 from modules.schema import MIGRATIONS
 
 

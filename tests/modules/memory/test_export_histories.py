@@ -18,7 +18,8 @@ from modules.memory.export import Restored, restore, snapshot_lines
 from modules.memory.export_lines import parse_lines
 from modules.memory.sqlite_rows import COLUMNS, history, memory_of, newest, remember
 from modules.memory.types import Memory, MemoryStore
-from modules.schema import MIGRATIONS, add_functions
+from modules.schema import MIGRATIONS
+from modules.schema_functions import add_functions
 from tests.modules.memory.histories import Step
 from tests.modules.memory.histories import history as generated
 from tests.modules.memory.memory_places import postgres_place

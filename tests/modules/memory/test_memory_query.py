@@ -15,7 +15,8 @@ from modules.memory.query import TERMS_MAX, folded, words
 from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_search import search
 from modules.memory.types import KINDS, MemoryStore, NewMemory, Query
-from modules.schema import MIGRATIONS, add_functions
+from modules.schema import MIGRATIONS
+from modules.schema_functions import add_functions
 from tests.exploration import examples
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

@@ -17,7 +17,8 @@ from modules.memory import ranking
 from modules.memory.sqlite_search import search
 from modules.memory.sqlite_store import SqliteMemories, remember
 from modules.memory.types import KINDS, NewMemory, Query
-from modules.schema import MIGRATIONS, add_functions
+from modules.schema import MIGRATIONS
+from modules.schema_functions import add_functions
 from tests.exploration import examples
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

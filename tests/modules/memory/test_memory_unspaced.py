@@ -13,7 +13,8 @@ import pytest
 from modules.database import Database
 from modules.memory.sqlite_search import search
 from modules.memory.types import MemoryStore, NewMemory, Query
-from modules.schema import MIGRATIONS, add_functions
+from modules.schema import MIGRATIONS
+from modules.schema_functions import add_functions
 from tests.modules.memory.memory_places import postgres_place
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

@@ -1,0 +1,33 @@
+"""What `soul status` is asked for, read from the arguments without the library that reads those of all commands.
+
+It understands only what that library would understand the same (a test holds them together), and leaves all else to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAsked:
+    """Whose status, and whether it is for a program."""
+
+    home: Path
+    as_json: bool
+
+
+def asked_status(arguments: list[str]) -> StatusAsked | None:
+    """`status [--home DIR] [--json]` in any order; None for anything else, also for wrong usage and for help."""
+    if arguments[:1] != ["status"]:
+        return None
+    home, as_json = Path(), False
+    rest = iter(arguments[1:])
+    for word in rest:
+        if word == "--json":
+            as_json = True
+        elif word == "--home" and (folder := next(rest, "")) and not folder.startswith("-"):
+            home = Path(folder)
+        else:
+            return None
+    return StatusAsked(home, as_json)

@@ -1,0 +1,356 @@
+"""The commands and their options; each command's module is imported only when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.version import __version__
+from soul.commands.help import Command, Group
+from soul.commands.options import DemoMind, DraftAction, Home, Json, Kinds, PromptAudience, SocialOnly, TalkAction
+from soul.terminal.output import write_lines
+
+app = typer.Typer(
+    name="soul",
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+own = typer.Typer(help="How SELF.md changed, and your word on it.", cls=Group)
+app.add_typer(own, name="self")
+remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
+app.add_typer(remembered, name="memory")
+
+
+@app.callback()
+def root(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False
+) -> None:
+    """An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom."""
+    if version:
+        write_lines(f"soul {__version__}")
+        raise typer.Exit
+
+
+@app.command(cls=Command)
+def init(*, home: Home = Path()) -> None:
+    """Make a home: asks a few questions, writes .env, SOUL.md and SELF.md, never overwrites."""
+    from soul.commands.init import run_init  # noqa: PLC0415 - only this command needs it
+
+    run_init(home)
+
+
+@app.command(cls=Command)
+def doctor(
+    *,
+    home: Home = Path(),
+    security: Annotated[bool, typer.Option("--security", help="Look at its safety instead; needs no network.")] = False,
+    json: Json = False,
+) -> None:
+    """Check that this SOUL can live: services, credentials, clock, files. Exit code 1 if something is wrong."""
+    if security:
+        from soul.commands.doctor_security import run_security  # noqa: PLC0415 - only this option needs it
+
+        raise typer.Exit(0 if run_security(home, as_json=json) else 1)
+    from soul.commands.doctor import run_doctor  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(0 if run_doctor(home, as_json=json) else 1)
+
+
+@app.command(cls=Command)
+def run(
+    *,
+    home: Home = Path(),
+    social_only: SocialOnly = False,
+    flush_all: Annotated[
+        bool, typer.Option("--flush-all", help="Forget everything under .memory first, then live on.")
+    ] = False,
+) -> None:
+    """Let the SOUL live until Ctrl-C."""
+    from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
+
+    run_life(home, social_only=social_only, flush_all=flush_all)
+
+
+@app.command(cls=Command)
+def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
+    """Do each thing once, in order, and end."""
+    from soul.commands.walk import run_walk  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(0 if run_walk(home, social_only=social_only) else 1)
+
+
+@app.command(cls=Command)
+def status(*, home: Home = Path(), json: Json = False) -> None:
+    """What the SOUL is doing now, also while it runs elsewhere."""
+    from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
+
+    run_status(home, as_json=json)
+
+
+@app.command(cls=Command)
+def pause(
+    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="Why.")] = None, *, home: Home = Path()
+) -> None:
+    """Stop every public act at once, until `soul resume`."""
+    from soul.commands.pause import run_pause  # noqa: PLC0415 - only this command needs it
+
+    run_pause(home, " ".join(reason or ()))
+
+
+@app.command(cls=Command)
+def resume(*, home: Home = Path()) -> None:
+    """End a pause, or safe mode. Exit code 1 if something else still holds the SOUL back."""
+    from soul.commands.pause import run_resume  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(0 if run_resume(home) else 1)
+
+
+@app.command(cls=Command)
+def drafts(
+    action: Annotated[DraftAction, typer.Argument(metavar="ACTION", help="What to do.")] = DraftAction.LIST,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Which ones: ids, or their first 4 characters."),
+    ] = None,
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What waits for your yes, and your answer to it; also while the SOUL runs."""
+    from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
+
+    run_drafts(home, action, ids or (), reason=reason, json_wanted=json)
+
+
+@app.command(cls=Command)
+def talks(
+    action: Annotated[TalkAction, typer.Argument(help="What to do.", metavar="ACTION")] = TalkAction.LIST,
+    talk_id: Annotated[str, typer.Argument(metavar="ID", help="Which: an id, or its first characters.")] = "",
+    *,
+    limit: Annotated[int, typer.Option(help="List at most so many.", min=1)] = 20,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """Its conversations, those that go on and those that are archived; also while it runs."""
+    from soul.commands.talks import run_talks  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(0 if run_talks(home, action, talk_id, limit=limit, as_json=json) else 1)
+
+
+@app.command(cls=Command)
+def why(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="A link to a post, an at:// address, or an act's id.")],
+    *,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """The story of one post, act or silence."""
+    from soul.commands.why import run_why  # noqa: PLC0415 - only this command needs it
+
+    run_why(home, what, as_json=json)
+
+
+@app.command(cls=Command)
+def budget(
+    *,
+    days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What thinking has cost, and what is left of today."""
+    from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
+
+    run_budget(home, as_json=json, days=days)
+
+
+@app.command(cls=Command)
+def prompt(
+    *,
+    audience: Annotated[
+        PromptAudience, typer.Option("--for", help="Who may read what comes of it.")
+    ] = PromptAudience.OWNER,
+    text: Annotated[bool, typer.Option("--text", help="The text itself.")] = False,
+    about: Annotated[str, typer.Option("--about", help="The words of the turn, to see what comes to mind.")] = "",
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What the model is told before anything else: its parts, their sizes, and what had no room."""
+    from soul.commands.prompt import run_prompt  # noqa: PLC0415 - only this command needs it
+
+    run_prompt(home, audience.value, as_json=json, text=text, about=about)
+
+
+@own.command("log", cls=Command)
+def self_log(*, home: Home = Path(), json: Json = False) -> None:
+    """Every version that is kept, newest first."""
+    from soul.commands.self_ import run_self_log  # noqa: PLC0415 - only this command needs it
+
+    run_self_log(home, as_json=json)
+
+
+@own.command("diff", cls=Command)
+def self_diff(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since which version; else the last one.")] = "",
+    *,
+    home: Home = Path(),
+) -> None:
+    """What changed."""
+    from soul.commands.self_ import run_self_diff  # noqa: PLC0415 - only this command needs it
+
+    run_self_diff(home, version)
+
+
+@own.command("rollback", cls=Command)
+def self_rollback(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
+) -> None:
+    """Make SELF.md what it was."""
+    from soul.commands.self_ import run_self_rollback  # noqa: PLC0415 - only this command needs it
+
+    run_self_rollback(home, version)
+
+
+@own.command("held", cls=Command)
+def self_held(*, home: Home = Path(), json: Json = False) -> None:
+    """The change that waits for you."""
+    from soul.commands.self_ import run_self_held  # noqa: PLC0415 - only this command needs it
+
+    run_self_held(home, as_json=json)
+
+
+@own.command("approve", cls=Command)
+def self_approve(*, home: Home = Path()) -> None:
+    """Let that change happen."""
+    from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
+
+    run_self_decide(home, approve=True)
+
+
+@own.command("reject", cls=Command)
+def self_reject(*, home: Home = Path()) -> None:
+    """Give that change up."""
+    from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
+
+    run_self_decide(home, approve=False)
+
+
+@remembered.command("list", cls=Command)
+def memory_list(
+    *,
+    kind: Kinds = None,
+    since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 50,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What was remembered last, newest first."""
+    from soul.commands.memory import run_memory_list  # noqa: PLC0415 - only this command needs it
+
+    run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
+
+
+@remembered.command("search", cls=Command)
+def memory_search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words that stand in it.")],
+    *,
+    kind: Kinds = None,
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=20)] = 8,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What is found by these words, best first."""
+    from soul.commands.memory import run_memory_search  # noqa: PLC0415 - only this command needs it
+
+    run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
+
+
+@remembered.command("show", cls=Command)
+def memory_show(
+    memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
+    *,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """One memory, and all that ever stood under its subject."""
+    from soul.commands.memory import run_memory_show  # noqa: PLC0415 - only this command needs it
+
+    run_memory_show(home, memory_id, as_json=json)
+
+
+@remembered.command("export", cls=Command)
+def memory_export(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
+    *,
+    home: Home = Path(),
+) -> None:
+    """All memories and profiles as lines of JSON."""
+    from soul.commands.memory import run_memory_export  # noqa: PLC0415 - only this command needs it
+
+    run_memory_export(home, file)
+
+
+@remembered.command("import", cls=Command)
+def memory_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote; - for standard input.")],
+    *,
+    home: Home = Path(),
+) -> None:
+    """Take in an export: all of it or nothing, and each line once."""
+    from soul.commands.memory import run_memory_import  # noqa: PLC0415 - only this command needs it
+
+    run_memory_import(home, file)
+
+
+@app.command(cls=Command)
+def demo(
+    *,
+    minutes: Annotated[float, typer.Option(help="End by itself after so many minutes; 0 runs until Ctrl-C.")] = 0,
+    speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 180,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7070,
+    mind: Annotated[DemoMind, typer.Option(help="gateway: the model of the .env.")] = DemoMind.SCRIPTED,
+    home: Home = Path(),
+) -> None:
+    """Three SOULs in a small town on this machine, with a page to watch them."""
+    from soul.commands.demo import run_demo  # noqa: PLC0415 - only this command needs it
+
+    run_demo(minutes=minutes, speed=speed, port=port, mind=mind.value, home=home)
+
+
+@app.command(cls=Command)
+def space(
+    *,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; SPACE_NAME, else agent-space.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", help="SPACE_PORT, else 7777; 0 takes a free one.", min=0, max=65535)
+    ] = None,
+    bind: Annotated[str, typer.Option("--bind", help="Who can join: loopback, lan, or an address.")] = "loopback",
+    token: Annotated[
+        str | None, typer.Option("--token", help="What agents must have in their SPACE_URL; SPACE_TOKEN.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Where its record lies; else ~/.local/state/soul/spaces.")
+    ] = None,
+    until_eof: Annotated[
+        bool, typer.Option("--until-eof", help="Without a terminal: close the room when the input ends.")
+    ] = False,
+    home: Annotated[Path, typer.Option("--home", help="The folder whose .env may hold the SPACE_ settings.")] = Path(),
+) -> None:
+    """Open a room in which SOULs and you talk, until Ctrl-C."""
+    from soul.commands.space import run_space  # noqa: PLC0415 - only this command needs it
+
+    run_space(home, name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)
+
+
+@app.command("help", cls=Command)
+def help_(
+    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Which.")] = None,
+) -> None:
+    """What commands there are, or what one of them takes."""
+    raise typer.Exit(app([*(command or ()), "--help"], prog_name="soul", standalone_mode=False))

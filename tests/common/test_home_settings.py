@@ -1,0 +1,70 @@
+"""Proves that the few settings which a command needs to find a SOUL are read as all settings are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.errors import ConfigError
+from common.home_settings import HomeSettings, load_home_settings
+from common.settings import Settings, load_settings
+from tests.common.test_settings import REQUIRED, write_env
+
+
+@pytest.fixture(autouse=True)
+def _no_inherited_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("written", "environment"),
+    [
+        ({}, {}),
+        ({"MEMORY_DIR": "/var/lib/soul", "SOUL_TIMEZONE": "Europe/Lisbon"}, {}),
+        ({"MEMORY_DIR": "", "SOUL_TIMEZONE": ""}, {}),
+        ({"memory_dir": "'a b' # where", "Agent_Name": '"Rowan W."'}, {}),
+        ({"MEMORY_DIR": "${AGENT_NAME}/memory"}, {}),
+        ({"AGENT_NAME": "kit", "SOUL_TIMEZONE": "Europe/Lisbon"}, {"AGENT_NAME": "rebecca", "SOUL_TIMEZONE": ""}),
+        ({}, {"agent_name": "rebecca", "MEMORY_DIR": "/srv/elsewhere", "SOUL_TIMEZONE": "Asia/Tokyo"}),
+    ],
+)
+def test_they_are_what_the_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: dict[str, str], environment: dict[str, str]
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    whole = load_settings(write_env(tmp_path, {**REQUIRED, **written}))
+    found = load_home_settings(tmp_path)
+    assert found == HomeSettings(whole.agent_name, whole.memory_dir, whole.soul_timezone)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"AGENT_NAME": ""},
+        {"AGENT_NAME": "rowan", "SOUL_TIMEZONE": "Nowhere/Land"},
+        {"AGENT_NAME": "rowan", "SOUL_TIMEZONE": "../etc/passwd"},
+    ],
+)
+def test_where_one_is_missing_or_wrong_all_that_is_wrong_is_named(tmp_path: Path, written: dict[str, str]) -> None:
+    write_env(tmp_path, written)
+    with pytest.raises(ConfigError) as whole:
+        load_settings(tmp_path)
+    with pytest.raises(ConfigError) as found:
+        load_home_settings(tmp_path)
+    assert (str(found.value), found.value.remedy) == (str(whole.value), whole.value.remedy)
+    assert "AGENT_BLUESKY_PASSWORD is missing" in str(found.value)
+
+
+def test_they_are_found_where_another_setting_is_wrong(tmp_path: Path) -> None:
+    write_env(tmp_path, {"AGENT_NAME": "rowan", "SOUL_SPEED": "fast"})
+    assert load_home_settings(tmp_path).agent_name == "rowan"
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"AGENT_NAME=\xff\xfe")
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        load_home_settings(tmp_path)
