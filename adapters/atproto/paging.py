@@ -7,17 +7,14 @@ an answer that is too large, or that is no JSON at all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from adapters.atproto.convert import Json, text_of
+from adapters.atproto.detour import Ask, Detours
 from adapters.atproto.types import UnreadableErr
 from common.result import ApiResult, Err, Ok
 
 logger = logging.getLogger(__name__)
-
-Ask = Callable[[int, str | None], Awaitable[ApiResult[Json]]]
-"""Asks for a page: at most so many items, from a cursor on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +27,40 @@ class RawPage:
     rest: Json
 
 
-async def read_page(ask: Ask, key: str, limit: int, cursor: str | None) -> ApiResult[RawPage]:
-    """A page of the list under `key`, in one answer or in as many as it takes.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list of the service: how a page of it is asked for, the key under which the items stand, and ways past some."""
 
-    An item that cannot be read is passed over where the answer tells the next cursor; else the page ends before it.
+    ask: Ask
+    key: str
+    detours: Detours
+
+
+async def read_page(listing: Listing, limit: int, cursor: str | None) -> ApiResult[RawPage]:
+    """A page of `listing`, in one answer or in as many as it takes.
+
+    An item that cannot be read is passed over where the answer tells the next cursor, or else where its moment can be
+    found; if neither is so, the page ends before it.
     """
-    answer = await ask(limit, cursor)
+    answer = await listing.ask(limit, cursor)
     if isinstance(answer, UnreadableErr):
-        return await _in_pieces(ask, key, limit, cursor, answer)
+        return await _in_pieces(listing, limit, cursor, answer)
     if isinstance(answer, Err):
         return answer
-    listed = answer.data.get(key)
+    listed = answer.data.get(listing.key)
     if not isinstance(listed, list):
-        return Err(f"the answer holds no list of {key}", kind="transient")
+        return Err(f"the answer holds no list of {listing.key}", kind="transient")
     return Ok(RawPage(tuple(listed), text_of(answer.data, "cursor") or None, 0, answer.data))
 
 
-async def _in_pieces(ask: Ask, key: str, limit: int, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
+async def _in_pieces(listing: Listing, limit: int, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
     if limit <= 1:
-        if not failed.cursor or failed.cursor == cursor:
-            return failed
-        logger.warning("%s; the item is passed over", failed.error)
-        return Ok(RawPage((), failed.cursor, 1, {}))
+        return await _behind(listing, cursor, failed)
     half = limit // 2
-    first = await read_page(ask, key, half, cursor)
+    first = await read_page(listing, half, cursor)
     if isinstance(first, Err) or not first.data.cursor:
         return first
-    second = await read_page(ask, key, limit - half, first.data.cursor)
+    second = await read_page(listing, limit - half, first.data.cursor)
     if isinstance(second, UnreadableErr):
         logger.warning("%s; the list ends before it", second.error)
         return Ok(replace(first.data, cursor=None, unreadable=first.data.unreadable + 1))
@@ -70,3 +74,17 @@ async def _in_pieces(ask: Ask, key: str, limit: int, cursor: str | None, failed:
             rest=second.data.rest | first.data.rest,
         )
     )
+
+
+async def _behind(listing: Listing, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
+    """A page of nothing, that ends behind the one unreadable item after `cursor`."""
+    after = failed.cursor if failed.cursor != cursor else ""
+    if not after:
+        found = await listing.detours.around(listing.ask, cursor)
+        if isinstance(found, UnreadableErr):
+            return failed
+        if isinstance(found, Err):
+            return found
+        after = found.data
+    logger.warning("%s; the item is passed over", failed.error)
+    return Ok(RawPage((), after, 1, {}))

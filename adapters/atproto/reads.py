@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
+from adapters.atproto.detour import Detours
 from adapters.atproto.handles import HandleCache
-from adapters.atproto.paging import RawPage, read_page
+from adapters.atproto.paging import Listing, RawPage, read_page
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.thread import resolve_reply_refs
 from adapters.atproto.types import (
@@ -49,6 +50,7 @@ class Reader:
         self._xrpc = xrpc
         self._clock = clock
         self._handles = HandleCache(clock)
+        self._detours: dict[tuple[str, ...], Detours] = {}
 
     @property
     def did(self) -> str:
@@ -218,7 +220,9 @@ class Reader:
         async def ask(limit: int, cursor: str | None) -> ApiResult[Json]:
             return await self._xrpc.query(method, limit=limit, cursor=cursor, **params)
 
-        return await read_page(ask, key, min(max(limit, 1), _MAX_LIMIT), cursor)
+        names = (str(value) for value in params.values())
+        detours = self._detours.setdefault((method, *names), Detours(self._clock))
+        return await read_page(Listing(ask, key, detours), min(max(limit, 1), _MAX_LIMIT), cursor)
 
     def rate_limit_status(self) -> RateLimitStatus:
         """The request budget as the last answer told it."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
 
+from common.clock import iso
 from common.constants import ATPROTO_MAX_ANSWER_BYTES, NOTIFICATION_FETCH_LIMIT
 from common.result import Err
 from tests.living import Life, World, awake, call
@@ -38,12 +40,16 @@ async def proxy(world: World) -> AsyncIterator[Proxy]:
 
 def post_odd(world: World, name: str, text: str, extra: object, *, reply_to: str | None = None) -> str:
     """A post with a field that no lexicon knows."""
-    did = world.account(name)
-    uri, _ = world.network.post_as(did, text, reply_to_uri=reply_to)
-    rkey = uri.rsplit("/", 1)[-1]
-    stored = world.network.record(did, "app.bsky.feed.post", rkey)
+    uri, _ = world.network.post_as(world.account(name), text, reply_to_uri=reply_to)
+    return change(world, uri, extra=extra)
+
+
+def change(world: World, uri: str, **fields: object) -> str:
+    """The same post with other fields."""
+    did, collection, rkey = uri.removeprefix("at://").split("/")
+    stored = world.network.record(did, collection, rkey)
     assert stored is not None
-    world.network.put(did, "app.bsky.feed.post", rkey, {**stored.value, "extra": extra})
+    world.network.put(did, collection, rkey, {**stored.value, **fields})
     return uri
 
 
@@ -96,6 +102,37 @@ async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_
         known = await life.app.awareness.pending.known([*older, *newer])
     assert known == {*older, *newer}
     assert proxy.asked[LIST] < NOTIFICATION_FETCH_LIMIT
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_met(
+    world: World, proxy: Proxy, *, first: bool
+) -> None:
+    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    began = datetime.now(UTC) - timedelta(hours=1)
+    older, odd, newer = [
+        [
+            change(world, world.network.post_as(world.account(name), f"@rowan.test is it {n}?")[0], createdAt=iso(made))
+            for n in range(count)
+            for made in [began + timedelta(seconds=60 * minute + 3 * n)]
+        ]
+        for minute, (name, count) in enumerate([("owner", 7), ("kit", 1), ("sam", 0 if first else 9)])
+    ]
+    change(world, odd[0], extra="@@odd@@")
+    large = b'"' + b"x" * (ATPROTO_MAX_ANSWER_BYTES + 1) + b'"'
+    proxy.rewrite = lambda _, content: content.replace(MARK, large)
+    async with awake(home) as life:
+        asked = []
+        for _ in range(2):
+            before = proxy.asked[LIST]
+            assert not isinstance(await life.app.awareness.perceiver.look(), Err)
+            asked.append(proxy.asked[LIST] - before)
+        known = await life.app.awareness.pending.known([*older, *newer])
+        troubles = [entry.entry for entry in await life.app.rails.journal.recent(100, kinds=["error"])]
+    assert known == {*older, *newer}
+    assert asked[0] < NOTIFICATION_FETCH_LIMIT
+    assert asked[1] < asked[0], "the way past it is remembered"
+    assert [one.summary for one in troubles] == ["1 notification could not be read and will get no answer"]
 
 
 async def test_an_odd_reply_makes_no_thread_unreadable(world: World, proxy: Proxy) -> None:
