@@ -74,7 +74,7 @@ bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the 
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
 	$(BIN)/coverage erase
-	$(MAKE) -s test RUN="coverage run -m" SPREAD=
+	$(MAKE) -s test RUN="coverage run -m"
 	bash .ci/coverage
 
 lock: ## renew the pinned versions (needs uv)

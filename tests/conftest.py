@@ -27,9 +27,10 @@ settings.load_profile("project")
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own settings must not reach the SOULs of a test."""
+    """A developer's own settings must not reach the SOULs of a test, nor coverage the programs that one starts."""
     for name in list(clean_environment()):
         monkeypatch.delenv(name)
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
 @pytest.fixture(autouse=True)
