@@ -5,7 +5,9 @@ Usage: `python bench/memory_search.py [--size 100000] [--rounds 300] [--backend 
 The corpus is made up from a fixed seed: words as frequent as in real language (Zipf), two years of entries of every
 kind, one in ten private, a handful of a rare kind. In PostgreSQL it belongs to an agent of its own.
 
-It judges: where the p95 of a class of searches, or the p99 of a save, passes its limit, it ends with exit code 1.
+It judges: where the p95 of a class of searches or of all, or the p99 of a save, passes its limit, it ends with exit
+code 1. A search in SQLite is judged by the processor time of this process, which does all of its work, so that a
+machine that is busy with something else does not decide; one on a server by the time until the answer is there.
 """
 
 from __future__ import annotations
@@ -133,34 +135,45 @@ async def _fill(store: MemoryStore, language: Language, size: int) -> None:
     _say(f"{size} entries kept in {took:.0f} s ({size / took:.0f} per second, in batches of {BATCH})")
 
 
-async def _measure(store: MemoryStore, language: Language, size: int, rounds: int) -> list[str]:
-    """The names of those that passed their limit."""
+async def _measure(store: MemoryStore, language: Language, size: int, rounds: int, *, own_work: bool) -> list[str]:
+    """The names of those that passed their limit. With `own_work` a search is judged by its processor time."""
     slow: list[str] = []
-    search_limit = NEAR_P95_S if size <= NEAR_SIZE else FAR_P95_S
-    _say(f"{'':24}{'p50':>9}{'p95':>9}{'p99':>9}{'worst':>9}  ms   limit         found")
-    everything: list[float] = []
+    limit = Limit("p95", 0.95, NEAR_P95_S if size <= NEAR_SIZE else FAR_P95_S)
+    _say(f"{'':24}{'processor':>18}   {'until the answer':>36}")
+    _say(f"{'':24}{'p50':>9}{'p95':>9}   {'p50':>9}{'p95':>9}{'p99':>9}{'worst':>9}  ms   limit         found")
+    everything = Times([], [])
+
+    def judge(name: str, times: Times, found: float) -> None:
+        judged = times.processor if own_work else times.waited
+        slow.extend([name] if limit.passed(judged) else [])
+        processor = _figures(times.processor, 0.5, 0.95)
+        _say(f"{name:24}{processor}   {_figures(times.waited)}       {limit.judged(judged):14}{found:.1f}")
+
+    found_by_all = 0
     for name, shape in SHAPES.items():
-        times, found = [], 0
+        times, found = Times([], []), 0
         for _ in range(rounds):
             query = shape(language)
-            started = time.perf_counter()
+            started = time.perf_counter(), time.process_time()
             found += len(await store.search(query, NOW))
-            times.append(time.perf_counter() - started)
-        everything += times
-        limit = Limit("p95", 0.95, search_limit)
-        slow += [name] if limit.passed(times) else []
-        _say(f"{name:24}{_figures(times)}       {limit.judged(times):14}{found / rounds:.1f}")
-    _say(f"{'all searches':24}{_figures(everything)}")
+            times.waited.append(time.perf_counter() - started[0])
+            times.processor.append(time.process_time() - started[1])
+        everything.waited.extend(times.waited)
+        everything.processor.extend(times.processor)
+        found_by_all += found
+        judge(name, times, found / rounds)
+    judge("all searches", everything, found_by_all / rounds / len(SHAPES))
     for name, batch, limits in (("save", 1, [Limit("p99", 0.99, SAVE_P99_S)]), ("save ten at once", 10, [])):
-        times = []
+        waited = []
         for step in range(rounds):
             new = [_memory(language, size + step * batch + one) for one in range(batch)]
             started = time.perf_counter()
             await store.save_all(new, NOW)
-            times.append(time.perf_counter() - started)
+            waited.append(time.perf_counter() - started)
         size += rounds * batch
-        slow += [name for limit in limits if limit.passed(times)]
-        _say(f"{name:24}{_figures(times)}       {' '.join(limit.judged(times) for limit in limits)}".rstrip())
+        slow += [name for limit in limits if limit.passed(waited)]
+        verdict = " ".join(limit.judged(waited) for limit in limits)
+        _say(f"{name:24}{'':18}   {_figures(waited)}       {verdict}".rstrip())
     started = time.perf_counter()
     _say(f"{await store.count()} living entries, counted in {(time.perf_counter() - started) * 1000:.1f} ms")
     return slow
@@ -181,9 +194,17 @@ class Limit:
         return f"{self.name} {self.seconds * 1000:g} {'SLOW' if self.passed(times) else 'ok'}"
 
 
-def _figures(times: Sequence[float]) -> str:
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long each search took, in seconds: of processor time of this process, and until the answer was there."""
+
+    processor: list[float]
+    waited: list[float]
+
+
+def _figures(times: Sequence[float], *shares: float) -> str:
     ordered = sorted(times)
-    return "".join(f"{value * 1000:9.2f}" for value in _at(ordered, 0.5, 0.95, 0.99, 1))
+    return "".join(f"{value * 1000:9.2f}" for value in _at(ordered, *(shares or (0.5, 0.95, 0.99, 1))))
 
 
 def _at(ordered: Sequence[float], *shares: float) -> Iterator[float]:
@@ -209,7 +230,8 @@ async def main() -> int:
     async with opened(arguments) as store:
         await _fill(store, language, arguments.size)
         await _settle(arguments)
-        slow = await _measure(store, language, arguments.size, arguments.rounds)
+        own_work = arguments.backend == "sqlite"
+        slow = await _measure(store, language, arguments.size, arguments.rounds, own_work=own_work)
     _say(f"Too slow: {', '.join(slow)}" if slow else "Fast enough")
     return 1 if slow else 0
 

@@ -1,8 +1,8 @@
 """Full-text search in soul.db, whose work is bounded whatever is asked and however much is known.
 
 FTS5 weighs a word by walking through all that have it, and ranks by weighing every match. Here each word is first
-counted, no further than needed; see `ranking` for what follows from the counts. FTS5 walks its lists from the newest
-row backwards, so "the newest that have it" costs as much as it finds.
+counted, from the newest row backwards and no further than needed; see `ranking` for what follows from the counts. So
+"the newest that have it" costs as much as it finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from modules.memory.ranking import Candidate, Plan, Term
 from modules.memory.sqlite_rows import fetch, newest, shelves
 from modules.memory.types import PRIVATE_KINDS, Memory, Query
 
-_SAMPLE = 400
 _PREFIX_MIN = 2
 _SURE = 50
 """So many of the newest are enough where whatever the index finds may be shown: more than twice what is asked for."""
@@ -70,35 +69,30 @@ class _Search:
     def _last(self, word: str) -> Term:
         last = self._term(f'"{word}"')
         if last.count <= ranking.FEW and len(word) >= _PREFIX_MIN:
-            begun = f'"{word}"*'
-            matches = self._count(begun)
-            if matches <= ranking.FEW:
-                last = Term(begun, matches)
+            begun = self._term(f'"{word}"*')
+            if begun.count <= ranking.FEW:
+                return begun
         return last
 
     def _term(self, match: str) -> Term:
-        """How many have it: exactly if they are few, else as many as their share of the newest rows tells."""
-        matches = self._count(match)
-        if matches > ranking.FEW:
-            share = self._count(match, after=self._total - _SAMPLE, limit=_SAMPLE) / _SAMPLE
-            matches = max(matches, int(share * self._total))
-        return Term(match, matches)
-
-    def _count(self, match: str, after: int = 0, limit: int = ranking.FEW + 1) -> int:
-        row = self._rows.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? LIMIT ?)",
-            (match, after, limit),
+        """How many have it: exactly if they are few, else as if all rows had it as often as the newest."""
+        matches, oldest = self._rows.execute(
+            "SELECT count(*), min(rowid) FROM"
+            " (SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rowid DESC LIMIT ?)",
+            (match, ranking.FEW + 1),
         ).fetchone()
-        return int(row[0])
+        if matches > ranking.FEW:
+            matches = matches * self._total // (self._total - oldest + 1)
+        return Term(match, matches)
 
     def _anchored(self, plan: Plan) -> list[Candidate]:
         """All that have one of the anchors, by bm25, and more for each common word that they have too."""
         anchors = _any(plan.anchors)
         extra: dict[int, float] = {}
         for term in plan.common:
-            for row in self._rows.execute(
-                "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (f"({anchors}) AND {term.match}",)
-            ):
+            # NOTE(self): where few have a word, all of them are found sooner than those that have an anchor too.
+            match = term.match if term.count <= ranking.FEW else f"({anchors}) AND {term.match}"
+            for row in self._rows.execute("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (match,)):
                 extra[row[0]] = extra.get(row[0], 0.0) + self._rarity(term)
         where, values = self._filters()
         rows = self._rows.execute(
@@ -113,7 +107,7 @@ class _Search:
         """The newest that have the common words: as many of them together as can be found."""
         shelf = shelves(self._query.kinds, public_only=self._query.public_only)
         # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
-        small = bool(shelf) and self._count(" AND ".join(shelf)) <= ranking.FEW
+        small = bool(shelf) and self._term(" AND ".join(shelf)).count <= ranking.FEW
         near = 0 if small else max(0, self._total - self._far)
         groups = ranking.together(common)
         having = self._having((group for group in groups if len(group) == 1), shelf, near)

@@ -153,7 +153,8 @@ def test_the_few_of_a_common_kind_that_have_both_words_are_found_behind_others(
             remember(rows, NewMemory("episode", "", f"boat rain {number}"), NOW)
         rows.execute("COMMIT")
         found = search(rows, Query("rain boat", kinds=["lesson"], public_only=public_only, limit=4), NOW)
-        assert [memory.body for memory in found] == ["rain boat 2", "rain boat 1", "rain boat 0", "rain alone 799"]
+        assert [memory.body for memory in found[:3]] == ["rain boat 2", "rain boat 1", "rain boat 0"]
+        assert found[3].body in {f"rain alone {2 * ranking.FEW - 1}", f"boat alone {2 * ranking.FEW - 2}"}
 
 
 @pytest.mark.parametrize(
