@@ -154,10 +154,10 @@ async def _measure(store: MemoryStore, language: Language, size: int, rounds: in
         times, found = Times([], []), 0
         for _ in range(rounds):
             query = shape(language)
-            started = time.perf_counter(), time.process_time()
+            began, spent = time.perf_counter(), time.process_time()
             found += len(await store.search(query, NOW))
-            times.waited.append(time.perf_counter() - started[0])
-            times.processor.append(time.process_time() - started[1])
+            times.waited.append(time.perf_counter() - began)
+            times.processor.append(time.process_time() - spent)
         everything.waited.extend(times.waited)
         everything.processor.extend(times.processor)
         found_by_all += found
