@@ -156,10 +156,12 @@ class Budget:
         await self._after(work)
         return micro_usd
 
-    async def release(self, reservation: Reservation) -> None:
-        """The service refused the request before doing anything for it."""
+    async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
+        """The request cost nothing: it was refused before anything was done for it, or nothing at all came back."""
 
         def work(connection: sqlite3.Connection) -> None:
+            if unanswered:
+                ledger.note_unanswered(connection, reservation.id)
             ledger.settle(connection, reservation.id, input_tokens=0, output_tokens=0, micro_usd=0)
 
         await self._after(work)

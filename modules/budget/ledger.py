@@ -1,7 +1,8 @@
 """Every request to the model, one row each in `model_calls`; and which step was told on which day.
 
 A row is there before its request leaves. One that is still `reserved` is on its way, was lost with its process, or is
-`unanswered`: no whole answer came, and it may have been billed. It counts in full, like any other.
+`unanswered`: no whole answer came, and it may have been billed. It counts in full, like any other. One that is both
+`settled` and `unanswered` counts nothing: no byte of an answer came from a service that bills nobody.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from modules.budget.types import MICRO, Amount, Caps, Day, Share, Spent
+from modules.budget.types import MICRO, Amount, Calls, Caps, Day, Share, Spent
 from modules.llm_gateway.types import Importance
 from modules.llm_gateway.wall import Reservation
 
@@ -79,7 +80,7 @@ def settle(
 
 
 def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
-    """It counts in full, for it may have been billed, and is no longer on its way."""
+    """No answer came, and it is no longer on its way; it counts in full unless it is settled."""
     connection.execute("UPDATE model_calls SET unanswered = 1 WHERE id = ? AND state = 'reserved'", (call_id,))
 
 
@@ -124,10 +125,11 @@ def prune(connection: sqlite3.Connection) -> int:
     ).rowcount
 
 
-def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[int, Amount, Amount | None]:
+def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[Calls, Amount, Amount | None]:
     """The day's calls, its tokens, and its dollars unless a price is unknown."""
     row = connection.execute(
-        "SELECT count(*) AS calls, coalesce(min(cost_micro_usd), 0) AS least,"
+        "SELECT count(*) AS calls, count(*) FILTER (WHERE unanswered AND state = 'settled') AS calls_unanswered,"
+        " coalesce(min(cost_micro_usd), 0) AS least,"
         " coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
         " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE state = 'reserved'), 0) AS tokens_reserved,"
         " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE unanswered), 0) AS tokens_unanswered,"
@@ -140,12 +142,13 @@ def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[int, 
     tokens = Amount(
         row["tokens"] - row["tokens_reserved"], row["tokens_reserved"], caps.tokens, row["tokens_unanswered"]
     )
+    calls = Calls(row["calls"], row["calls_unanswered"])
     if row["least"] == UNKNOWN:
-        return row["calls"], tokens, None
+        return calls, tokens, None
     cap = None if caps.micro_usd is None else caps.micro_usd / MICRO
     settled, reserved = row["micro"] - row["micro_reserved"], row["micro_reserved"]
     usd = Amount(settled / MICRO, reserved / MICRO, cap, row["micro_unanswered"] / MICRO)
-    return row["calls"], tokens, usd
+    return calls, tokens, usd
 
 
 def shares(connection: sqlite3.Connection, day: str) -> tuple[tuple[Share, ...], tuple[Share, ...]]:

@@ -34,7 +34,8 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
         fraction=round(float(used), 4),
         tokens=tokens,
         usd=usd,
-        calls=calls,
+        calls=calls.all,
+        uncounted=calls.uncounted,
         by_purpose=by_purpose,
         by_model=by_model,
         resets_in_s=seconds_left(now, timezone),
@@ -47,7 +48,7 @@ def lines(report: Report) -> list[str]:
         f"{report.day}: {report.fraction:.0%} of the day's budget used, {_WORDS[report.step]}",
         f"  tokens   {_amount(report.tokens, _tokens)}",
         f"  dollars  {_amount(report.usd, _dollars) if report.usd else 'unknown (set MODEL_PRICES)'}",
-        f"  calls    {report.calls}; the next day begins in {spoken_duration(report.resets_in_s)}",
+        f"  calls    {report.calls}{_uncounted(report)}; the next day begins in {spoken_duration(report.resets_in_s)}",
         *_shares("for", report.by_purpose),
         *_shares("by", report.by_model),
     ]
@@ -91,6 +92,10 @@ def spoken_duration(seconds: float) -> str:
     minutes = max(1, round(seconds / _MINUTE_S))
     hours, rest = divmod(minutes, _HOUR_MIN)
     return f"{hours} h {rest} min" if hours else f"{rest} min"
+
+
+def _uncounted(report: Report) -> str:
+    return f", {report.uncounted} of them without an answer and not counted" if report.uncounted else ""
 
 
 def _shares(word: str, shares: Iterable[Share]) -> list[str]:

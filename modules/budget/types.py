@@ -46,6 +46,14 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """Requests that left, refused ones included; `uncounted` of them brought not one byte and count nothing."""
+
+    all: int
+    uncounted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Amount:
     """`used` is settled; `reserved` is not, and counts in full.
 
@@ -91,6 +99,7 @@ class Report:
         tokens: in and out together.
         usd: None if a price is unknown.
         calls: requests that left, refused ones included.
+        uncounted: those of them to which a service that bills nobody answered not one byte.
         by_purpose: what it was for, the largest first.
         by_model: who answered, the largest first.
         resets_in_s: seconds until the next day begins.
@@ -106,3 +115,4 @@ class Report:
     by_purpose: tuple[Share, ...]
     by_model: tuple[Share, ...]
     resets_in_s: float
+    uncounted: int = 0

@@ -39,6 +39,7 @@ from modules.llm_gateway.policy import (
     Verdict,
     calculate_backoff,
     classify_llm_error,
+    is_own_service,
     retry_after_ms,
     shortened,
     timed_out,
@@ -138,6 +139,7 @@ class LLMGateway:
     ) -> None:
         self.model = model
         self._base_url = base_url
+        self._is_own = is_own_service(base_url)
         self._api_key = api_key
         self._clock = clock
         self._rng = rng
@@ -323,12 +325,13 @@ class LLMGateway:
                 raise BrokenStream("the stream ended in the middle of the answer")
         except (sdk_error, httpx.HTTPError, OSError, json.JSONDecodeError) as error:
             verdict, hint_ms = self._judge(error)
-            if was_refused(error, getattr(error, "status_code", None), verdict.message):
-                await self._wall.release(leave)
+            self._silent = not answer.pieces and timed_out(error)
+            unbilled = self._silent and self._is_own
+            if unbilled or was_refused(error, getattr(error, "status_code", None), verdict.message):
+                await self._wall.release(leave, unanswered=unbilled)
             else:
                 await self._wall.unanswered(leave)
                 tally.add(leave, leave.micro_usd)
-            self._silent = not answer.pieces and timed_out(error)
             raise _CallFailed(verdict, hint_ms, sent) from error
         if self._on_outcome:
             self._on_outcome(True, "")  # noqa: FBT003 - well

@@ -6,6 +6,7 @@ first; the words of the message are the last resort, because a message may quote
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from common.constants import (
     LLM_BACKOFF_JITTER,
@@ -37,6 +39,7 @@ _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
 _UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
 _TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
+_PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 _TOO_LONG = re.compile(
     r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens",
     re.IGNORECASE,
@@ -122,6 +125,15 @@ def was_refused(error: BaseException, status: int | None, message: str = "") -> 
     if status is not None:
         return status in _CLIENT_ERROR and status not in _UNSURE_STATUS
     return bool(_UNSENT_TYPES & _type_names(error))
+
+
+def is_own_service(base_url: str) -> bool:
+    """Whether the service stands on this machine or in a private network, where nobody bills a request."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(_PRIVATE_NAMES))
 
 
 def timed_out(error: BaseException) -> bool:

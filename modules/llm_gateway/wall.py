@@ -4,11 +4,14 @@ How a request that brought no answer counts (`policy.was_refused` decides):
 
 - Surely not billed, and released: the service was never reached (connection refused, no connection in time); the
   request was not sent in full; the service refused it by a 4xx status (not by 408, 409, 424 or 499, which leave it
-  open); it said by a 503 that the model is still being loaded.
-- Perhaps billed, and counted in full: everything else. A time-out without one byte of an answer is among it: the
-  service has the whole request then, and may read the prompt and even write the answer while nobody listens any more.
-  Such requests are told apart from those that are on their way. After a time-out the next request is a very small one,
-  which asks whether anybody answers at all: a service that hangs costs one prompt and not one for each try.
+  open); it said by a 503 that the model is still being loaded; or it is the owner's own, on this machine or in a
+  private network (`policy.is_own_service`), and let the time pass without one byte of an answer.
+- Perhaps billed, and counted in full: everything else. A time-out without one byte of an answer is among it where
+  somebody else runs the service: it has the whole request then, and may read the prompt and even write the answer
+  while nobody listens any more.
+
+Requests without an answer are told apart from those that are on their way. After a time-out the next request is a very
+small one, which asks whether anybody answers at all: a service that hangs costs one prompt and not one for each try.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ class Wall(Protocol):
         """It was answered, with `usage` or at most `weight` tokens of output: its cost in millionths of a dollar."""
         ...
 
-    async def release(self, reservation: Reservation) -> None:
-        """It was refused before anything was done for it: it cost nothing."""
+    async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
+        """It cost nothing: it was refused before anything was done for it, or not one byte of an answer came."""
         ...
 
     async def unanswered(self, reservation: Reservation) -> None:
@@ -72,7 +75,7 @@ class NoWall:
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
         return None
 
-    async def release(self, reservation: Reservation) -> None:
+    async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
         return
 
     async def unanswered(self, reservation: Reservation) -> None:

@@ -87,10 +87,37 @@ def probe_bound() -> int:
     return input_bound(probe_of({"model": MAIN}))
 
 
-async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
+def elsewhere(model: ScriptedModel) -> str:
+    """The same service by a public name, as if somebody else ran it."""
+    return model.url.replace("127.0.0.1", "models.example")
+
+
+async def test_an_attempt_that_times_out_at_an_own_service_counts_nothing_and_is_told(
     open_door: OpenDoor, model: ScriptedModel
 ) -> None:
     async with open_door(timeout_s=0.3) as door:
+        model.plays(dataclasses.replace(says("late"), hang_s=1), dataclasses.replace(says("late"), hang_s=1))
+        failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        assert isinstance(failed, Transient)
+        assert await door.ledger() == [("settled", 0, 0)] * 2
+        report = await door.rig.budget.report()
+        assert (report.fraction, report.calls, report.uncounted) == (0, 2, 2)
+        assert "calls    2, 2 of them without an answer and not counted;" in lines(report)[3]
+
+
+async def test_an_answer_that_broke_off_may_be_billed_at_an_own_service_too(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door(timeout_s=0.3) as door:
+        model.plays(dataclasses.replace(says("half"), pause_s=1), says("whole"))
+        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), ChatResult)
+        assert await door.ledger() == [WORST, ("settled", 10, 5)]
+
+
+async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
+    open_door: OpenDoor, model: ScriptedModel
+) -> None:
+    async with open_door(url=elsewhere(model), timeout_s=0.3) as door:
         model.plays(dataclasses.replace(says("late"), hang_s=1), dataclasses.replace(says("late"), hang_s=1))
         failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
         assert isinstance(failed, Transient)
@@ -105,7 +132,7 @@ async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_
 async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prompt_again(
     open_door: OpenDoor, model: ScriptedModel
 ) -> None:
-    async with open_door(timeout_s=1) as door:
+    async with open_door(url=elsewhere(model), timeout_s=1) as door:
         model.plays(dataclasses.replace(says("late"), hang_s=4), says("."), says("whole"))
         result = await outcome(door, door.gateway.chat_with_tools(HELLO))
         assert isinstance(result, ChatResult)

@@ -12,6 +12,7 @@ from modules.llm_gateway.policy import (
     adapt_request,
     calculate_backoff,
     classify_llm_error,
+    is_own_service,
     retry_after_ms,
     shortened,
     truncate_tool_result,
@@ -170,3 +171,22 @@ def test_a_request_that_never_left_cost_nothing_and_one_that_may_have_arrived_mi
     wrapped.__cause__ = cause
     assert was_refused(wrapped, None) is refused
     assert was_refused(cause, None) is refused
+
+
+@pytest.mark.parametrize(
+    ("base_url", "own"),
+    [
+        ("http://127.0.0.1:11434/v1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://192.168.1.20:8000/v1", True),
+        ("http://localhost:1234/v1", True),
+        ("http://ollama:11434/v1", True),
+        ("http://attic.local/v1", True),
+        ("https://models.example/v1", False),
+        ("https://8.8.8.8/v1", False),
+        ("https://local.example/v1", False),
+        ("", False),
+    ],
+)
+def test_a_service_of_the_owners_own_bills_nobody(base_url: str, own: bool) -> None:  # noqa: FBT001
+    assert is_own_service(base_url) is own
