@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from common.clock import iso, parse_iso_or_none
 from common.files import storage_error
@@ -17,15 +18,23 @@ STARTS = 3
 WINDOW_S = 60.0
 
 
-def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 1.0) -> bool:
-    """Remember this start; whether this life must be in safe mode. The window is `speed` times as short.
+class Start(NamedTuple):
+    """Whether a life must begin in safe mode, and a line for the owner if the earlier starts could not be read."""
+
+    safe_mode: bool
+    notice: str
+
+
+def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 1.0) -> Start:
+    """Remember this start, and judge it by those before. The window is `speed` times as short.
 
     Raises:
         StorageError: it cannot be remembered.
 
     """
     path = _path(memory)
-    stored = load_state(path, {}, migrate=keep).data.get("starts")
+    loaded = load_state(path, {}, migrate=keep)
+    stored = loaded.data.get("starts")
     earlier = [parse_iso_or_none(text) for text in stored] if isinstance(stored, list) else []
     since = now - timedelta(seconds=WINDOW_S / speed)
     recent = [moment for moment in earlier if moment is not None and since < moment <= now]
@@ -33,10 +42,10 @@ def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 
     save_state(path, {"starts": [iso(moment) for moment in starts]})
     if len(starts) < STARTS:
         control.leave_safe_mode()
-        return False
+        return Start(safe_mode=False, notice=loaded.notice)
     took_s = (now - starts[0]).total_seconds()
     control.enter_safe_mode(f"{STARTS} starts within {took_s:.0f} s")
-    return True
+    return Start(safe_mode=True, notice=loaded.notice)
 
 
 def forget_starts(memory: Path) -> None:

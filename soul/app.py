@@ -156,7 +156,7 @@ async def open_soul(
     """Take the home, and build one SOUL in it. Raises `Fatal` with a remedy when something is not as it must be."""
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
-        note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
+        start = note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
         rails = await lay_rails(
             settings,
@@ -168,7 +168,7 @@ async def open_soul(
             social_only=social_only,
         )
         app = _build(rails, move_in(rails, social_only=social_only), social_only=social_only)
-        for notice in (rails.database.notice, *app.notices):
+        for notice in (rails.database.notice, start.notice, *app.notices):
             if notice:
                 await rails.journal.record(Entry("error", "start", notice, line="error"))
         yield app
@@ -241,7 +241,8 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         clock=rails.clock,
         situation=situation,
     )
-    noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice)
+    learned = (rails.knowledge.keeping.estimator.notice, lives.prompter.notice)
+    noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice, *learned)
     notices = (*noticed, lives.promises.queue.notice, *lives.space.notices, *rails.identity.extract().warnings)
     return App(
         rails,

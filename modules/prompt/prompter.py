@@ -114,6 +114,11 @@ class Prompter:
         self._unread: dict[str, str] = {}
 
     @property
+    def notice(self) -> str:
+        """A line for the owner if what the files were before could not be read; "" if all is well."""
+        return self._changes.notice if self._changes else ""
+
+    @property
     def squeezed(self) -> tuple[str, ...]:
         """For the status file: what had no room when last looked, for whom, and what could not be read."""
         tight = (

@@ -16,7 +16,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -25,7 +25,7 @@ from common.clock import iso
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
-from common.state import keep, load_state, save_state
+from common.state import Json, keep, load_state, save_state
 from modules.home import Home
 from modules.self_keeper.types import Held, Version
 
@@ -39,12 +39,18 @@ _NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
 
 
 class History:
-    """The versions of one SELF.md; to be used inside `alone` only."""
+    """The versions of one SELF.md; to be used inside `alone` only.
+
+    Attributes:
+        amiss: a line for the owner, once the change that waits could not be read and was set aside.
+
+    """
 
     def __init__(self, home: Home) -> None:
         self._document = home.self_md
         self._folder = home.memory / "self-history"
         self._held = home.memory / "self-held.json"
+        self.amiss = ""
 
     @contextmanager
     def alone(self) -> Iterator[Self]:
@@ -125,11 +131,9 @@ class History:
 
     def held(self) -> Held | None:
         """The change that waits for the owner."""
-        data = load_state(self._held, {}, keep).data
-        try:
-            return Held(**{**data, "cites": tuple(data["cites"])})
-        except (KeyError, TypeError):
-            return None
+        loaded = load_state(self._held, {}, keep, fits=_is_held)
+        self.amiss = loaded.notice or self.amiss
+        return Held(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
     def hold(self, held: Held) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""
@@ -231,3 +235,13 @@ def _lock(handle: int, document: Path) -> None:
             time.sleep(_LOCK_PAUSE_S)
         else:
             return
+
+
+def _is_held(data: Json) -> bool:
+    texts = {name: value for name, value in data.items() if name != "cites"}
+    cites = data.get("cites")
+    return (
+        data.keys() == {field.name for field in fields(Held)}
+        and isinstance(cites, list)
+        and all(isinstance(text, str) for text in (*cites, *texts.values()))
+    )

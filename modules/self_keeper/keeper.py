@@ -39,7 +39,11 @@ class SelfKeeper:
         self.on_changed: Callable[[], Awaitable[None]] | None = None
 
     async def wake(self) -> None:
-        """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`."""
+        """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.
+
+        A change that waited and cannot be read any more is told.
+        """
+        await self._alone(self._history.held)
         found = await self._alone(lambda: self._history.notice(self._clock.now()))
         if found is not None:
             await self._journal.record(story.found(found))
@@ -140,10 +144,14 @@ class SelfKeeper:
         return change
 
     async def _alone(self, work: Callable[[], T]) -> T:
-        """Run `work` in a worker thread, alone with the history."""
+        """Run `work` in a worker thread, alone with the history; tell what it found unreadable."""
 
         def run() -> T:
             with self._history.alone():
                 return work()
 
-        return await asyncio.to_thread(run)
+        done = await asyncio.to_thread(run)
+        if amiss := self._history.amiss:
+            self._history.amiss = ""
+            await self._journal.record(story.unreadable(amiss))
+        return done

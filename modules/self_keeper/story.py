@@ -33,6 +33,11 @@ def told(wish: Wish, change: Change) -> Entry:
     return Entry("decision", _LOOP, summary, line, reason, trigger_uri=next(iter(posts), None), data=data)
 
 
+def unreadable(notice: str) -> Entry:
+    """The change that waited for the owner was set aside."""
+    return Entry("error", _LOOP, f"A change of SELF.md that waited for you cannot be shown: {notice}", line="error")
+
+
 def what_moved(change: Change) -> list[str]:
     """What a change did besides, in a few words each."""
     moved = [f"{name} appeared" for name in change.appeared] + [f"{name} is gone" for name in change.vanished]

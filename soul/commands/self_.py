@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -71,6 +72,7 @@ def run_self_held(root: Path, *, as_json: bool) -> None:
     settings, home = _at(root)
     with History(home).alone() as history:
         held, now = history.held(), history.current()
+    _tell_amiss(history)
     if as_json:
         write_json(asdict(held) if held else None)
     elif held is None:
@@ -95,6 +97,7 @@ def run_self_decide(root: Path, *, approve: bool) -> None:
     settings, home = _at(root)
     with History(home).alone() as history:
         waits = history.held() is not None
+    _tell_amiss(history)
     if waits and approve:
         change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.approve()))
         if change is not None:
@@ -104,6 +107,11 @@ def run_self_decide(root: Path, *, approve: bool) -> None:
         write_lines("Rejected: SELF.md stays as it is")
         return
     raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
+
+
+def _tell_amiss(history: History) -> None:
+    if history.amiss:
+        write_lines(history.amiss, to=sys.stderr)
 
 
 def _at(root: Path) -> tuple[Settings, Home]:

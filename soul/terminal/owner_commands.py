@@ -155,8 +155,9 @@ def _one(given: str, name: str) -> str:
 def _history_lines(home: Home) -> list[str]:
     with History(home).alone() as history:
         versions, held = history.versions(), history.held()
+    amiss = [history.amiss] if history.amiss else []
     waits = [f"A change of SELF.md waits for your yes, because {held.why}: `soul self held` shows it"] if held else []
     if not versions:
-        return [*waits, "SELF.md has not changed yet"]
+        return [*amiss, *waits, "SELF.md has not changed yet"]
     shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])
-    return [*waits, "SELF.md as it was written, newest first (`soul self diff` shows more):", *shown]
+    return [*amiss, *waits, "SELF.md as it was written, newest first (`soul self diff` shows more):", *shown]

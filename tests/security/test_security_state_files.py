@@ -191,9 +191,21 @@ def _remove(root: Path) -> None:
     shutil.rmtree(root)
 
 
-async def test_a_session_that_cannot_be_read_is_told_to_the_owner(world: World, home_of_a_life: Home) -> None:
-    home_of_a_life.session.write_bytes(b"[" * 2_000_000)
+_SET_ASIDE = (
+    "atproto_session.json", "bluesky_conversations.json", "bootstrap-hashes.json", "expression_schedule.json",
+    "relationships.json", "repo_cooldown.json", "self-held.json", "starts.json", "token-ratios.json",
+)  # fmt: skip
+
+
+async def test_each_file_that_is_set_aside_is_told_to_the_owner_in_one_line(world: World, home_of_a_life: Home) -> None:
+    paths = {name: next(home_of_a_life.root.rglob(name), home_of_a_life.memory / name) for name in _SET_ASIDE}
+    for path in paths.values():
+        path.write_bytes(b"[" * 2_000_000)
     async with awake(home_of_a_life) as life:
-        told = [stored.entry.summary for stored in await life.app.rails.journal.recent(100, kinds=["error"])]
-    (aside,) = home_of_a_life.memory.glob("atproto_session.json.corrupt-*")
-    assert any(aside.name in line for line in told), told
+        recorded = [stored.entry.summary for stored in await life.app.rails.journal.recent(100, kinds=["error"])]
+        shown = [message for _, message, _ in life.console.lines]
+    for name, path in paths.items():
+        (aside,) = path.parent.glob(f"{name}.corrupt-*")
+        for told in (recorded, shown):
+            (line,) = (line for line in told if aside.name in line)
+            assert "\n" not in line
