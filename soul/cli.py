@@ -22,6 +22,8 @@ def main() -> None:
         sys.stdout.write(f"soul {__version__}\n")
         return
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a quarter of reading settings
+    # NOTE(self): None says "not installed". It is httpx's own command line, which drags in two libraries for terminals.
+    sys.modules["httpx._main"] = None  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -52,13 +54,13 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
     import typer  # noqa: PLC0415 - the same
 
-    from soul.command_line import app  # noqa: PLC0415 - the same
+    from soul.command_line import app, app_for  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
     if tuple(arguments) in {(), *((group.name,) for group in app.registered_groups)}:
         arguments = [*arguments, "--help"]
     try:
-        code = app(arguments, prog_name="soul", standalone_mode=False)
+        code = app_for(arguments)(arguments, prog_name="soul", standalone_mode=False)
     except typer.exceptions.TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "soul")
         message = error.format_message().replace("Value error, ", "")

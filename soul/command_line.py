@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +27,21 @@ own = typer.Typer(help="How SELF.md changed, and your word on it.", cls=Group)
 app.add_typer(own, name="self")
 remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
 app.add_typer(remembered, name="memory")
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """Return what reads `arguments`: of all commands only the one that they name, for to build all takes a while.
+
+    The whole app where they name none.
+    """
+    name = next(iter(arguments), "")
+    commands = [one for one in app.registered_commands if name == (one.name or getattr(one.callback, "__name__", ""))]
+    groups = [one for one in app.registered_groups if name == one.name]
+    if not commands and not groups:
+        return app
+    narrow = copy(app)
+    narrow.registered_commands, narrow.registered_groups = commands, groups
+    return narrow
 
 
 @app.callback()

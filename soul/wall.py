@@ -10,7 +10,7 @@ import asyncio
 from common.clock import Clock
 from common.settings import Settings
 from modules.budget.budget import Budget
-from modules.budget.prices import known_prices
+from modules.budget.prices import PriceList
 from modules.budget.types import Caps
 from modules.database import Database
 from modules.journal.journal import Journal
@@ -19,9 +19,9 @@ from modules.journal.journal import Journal
 async def open_budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:
     """The keeper of the day's caps, with all prices that are known. Raises `ConfigError` as `Budget` does."""
     models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
-    prices = await asyncio.to_thread(
-        known_prices, models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now()
-    )
+    prices = PriceList(models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now())
+    if settings.budget_usd_per_day is not None:
+        await asyncio.to_thread(len, prices)  # the look-up takes long, and a cap in dollars needs it from the start
     return Budget(
         database=database,
         clock=clock,

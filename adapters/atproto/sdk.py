@@ -1,19 +1,26 @@
 """What we use of the AT Protocol SDK, by name; nothing else imports it.
 
-We call methods of the network by their names, so the SDK's two modules with a class for each of them, 15,000 lines
-each and two thirds of what importing it costs, stay unloaded until somebody asks for one of their classes. The SDK
-ships no types: its values are `Any` here.
+We call methods of the network by their names, and keep our session ourselves. So the SDK's whole client, with its
+cryptography, and its two modules with a class for each method, 15,000 lines each, stay unloaded until somebody asks for
+one of their names: they are most of what importing the SDK costs. It ships no types: its values are `Any` here.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from types import ModuleType
 
 
 class _Deferred(ModuleType):
-    """A module that is imported at the first use of a name in it."""
+    """A module that is imported at the first use of a name in it; those inside a package come without the package."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            self.__path__ = spec.submodule_search_locations
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -22,8 +29,9 @@ class _Deferred(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-for _module in ("atproto_client.namespaces.async_ns", "atproto_client.namespaces.sync_ns"):
-    sys.modules.setdefault(_module, _Deferred(_module))
+for _module in ("atproto_client", "atproto_client.namespaces.async_ns", "atproto_client.namespaces.sync_ns"):
+    if _module not in sys.modules:
+        sys.modules[_module] = _Deferred(_module)
 
 from atproto_client.client.base import AsyncClientBase  # noqa: E402 - after what it would load
 from atproto_client.exceptions import AtProtocolError, InvokeTimeoutError, RequestErrorBase  # noqa: E402 - the same

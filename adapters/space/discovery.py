@@ -10,16 +10,18 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from adapters.space.browsing import Advertised, browse
 from common.constants import SPACE_DEFAULT_PORT
 from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    from adapters.space.browsing import Advertised
 
 PROBE_S: Final = 1.0
 
 Address: TypeAlias = IPv4Address | IPv6Address
-Browse: TypeAlias = Callable[[], Awaitable[ApiResult[list[Advertised]]]]
+Browse: TypeAlias = "Callable[[], Awaitable[ApiResult[list[Advertised]]]]"
 Notice: TypeAlias = Callable[[str, str], Awaitable[None]]
 
 _RESOLVE_WITHIN_S = 3.0
@@ -29,12 +31,19 @@ _MOST_PROBED = 8
 _NEVER = frozenset(map(ip_address, ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd20:ce::254")))
 
 
+async def _browse() -> ApiResult[list[Advertised]]:
+    """What the local network advertises."""
+    from adapters.space.browsing import browse  # noqa: PLC0415 - takes time to load, and only who looks around needs it
+
+    return await browse()
+
+
 async def discover_space(
     *,
     space_url: str,
     discovery: bool = True,
     notice: Notice | None = None,
-    browse_rooms: Browse = browse,
+    browse_rooms: Browse = _browse,
     local_port: int = SPACE_DEFAULT_PORT,
 ) -> ApiResult[str]:
     """The URL of the room.

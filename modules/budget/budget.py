@@ -8,6 +8,7 @@ back finds the day as it was left.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 import uuid
@@ -72,7 +73,8 @@ class Budget:
         clock: says what day it is.
         journal: hears of each step, once a day.
         caps: what a day may take.
-        prices: of the models in use, as far as they are known.
+        prices: of the models in use, as far as they are known. Without a cap in dollars they are first asked for at
+            the first request, in a thread: that may take long.
         model: who thinks.
         cheap_model: who thinks once the day is well used; "" for the same.
         timezone: of the owner; "" for the machine's.
@@ -101,8 +103,8 @@ class Budget:
         self._prices = prices
         self._cheap_model = cheap_model
         self._timezone = timezone
-        for name in (model, cheap_model):
-            if name:
+        if caps.micro_usd is not None:
+            for name in filter(None, (model, cheap_model)):
                 self._price(name)
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
@@ -117,6 +119,7 @@ class Budget:
         """
         now, call_id, input_tokens = self._clock.now(), uuid.uuid4().hex, input_bound(request)
         day = day_of(now, self._timezone)
+        await asyncio.to_thread(len, self._prices)  # looks them up, before the transaction asks for one
 
         def work(connection: sqlite3.Connection) -> tuple[Reservation | None, _Standing]:
             spent = self._spent(connection, day)

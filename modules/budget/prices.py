@@ -9,11 +9,12 @@ a wall needs it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
@@ -61,10 +62,11 @@ class Price:
         return math.floor(left / self.output) if self.output else None
 
 
-def known_prices(
-    models: Iterable[str], overrides: Mapping[str, tuple[float, float]], *, base_url: str, now: datetime
-) -> dict[str, Price]:
-    """The prices of those of `models` that have one. It may take half a second, for the data is large.
+class PriceList(Mapping[str, Price]):
+    """The prices of those of `models` that have one.
+
+    The owner's own are known at once. The published ones are looked up at the first question, which may then take half
+    a second, for the data is large.
 
     Args:
         models: names as the service has them, `provider/model` or bare; empty ones are skipped.
@@ -76,8 +78,27 @@ def known_prices(
         ConfigError: a price of `overrides` is no number.
 
     """
-    found = {name: _override(name, overrides) or _published(name, base_url, now) for name in models if name}
-    return {name: price for name, price in found.items() if price is not None}
+
+    def __init__(
+        self, models: Iterable[str], overrides: Mapping[str, tuple[float, float]], *, base_url: str, now: datetime
+    ) -> None:
+        self._own = {name: _override(name, overrides) for name in models if name}
+        self._base_url = base_url
+        self._now = now
+
+    @cached_property
+    def _known(self) -> dict[str, Price]:
+        found = {name: own or _published(name, self._base_url, self._now) for name, own in self._own.items()}
+        return {name: price for name, price in found.items() if price is not None}
+
+    def __getitem__(self, model: str) -> Price:
+        return self._known[model]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 def _override(model: str, overrides: Mapping[str, tuple[float, float]]) -> Price | None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Protocol
 
 from modules.llm_gateway.types import ToolSpec
@@ -40,18 +41,26 @@ class ToolsFile:
 
     def __init__(self, files: Files, tools: Iterable[Tool], skills: Skills) -> None:
         self._files = files
-        self._body = tools_text(tools := tuple(tools), skills)
-        self._sha256 = _sha256(tools, self._body)
-        self._mark = f"<!-- tools: {self._sha256}, defined in {_definition_chars(tools)} characters -->"
+        self._tools = tuple(tools)
+        self._skills = skills
+
+    @cached_property
+    def _made(self) -> tuple[str, str, str]:
+        """The text, the name of the tool set, and the first line of the file. Made when first asked for."""
+        specs = [ToolSpec(tool.name, tool.description, simple_schema(tool.input_model)) for tool in self._tools]
+        body = tools_text(self._tools, self._skills)
+        sha256 = _sha256(self._tools, specs, body)
+        return body, sha256, f"<!-- tools: {sha256}, defined in {tool_tokens(specs, len)} characters -->"
 
     async def text(self) -> str:
         """What the model reads: the file without its first line, made if it is of other tools or not there."""
+        body, sha256, first_line = self._made
         found = await self._files.read(TOOLS) or ""
         mark = _MARK.match(found)
-        if mark and mark[1] == self._sha256:
+        if mark and mark[1] == sha256:
             return found[mark.end() :]
-        await self._files.write(TOOLS, f"{self._mark}\n\n{self._body}\n")
-        return self._body
+        await self._files.write(TOOLS, f"{first_line}\n\n{body}\n")
+        return body
 
 
 def parse_tools_file(text: str) -> tuple[str, int]:
@@ -66,17 +75,12 @@ def tools_text(tools: Iterable[Tool], skills: Skills) -> str:
     return skills.render("workspace", "Tools", tools="\n".join(lines)).strip() if lines else ""
 
 
-def _sha256(tools: Sequence[Tool], body: str) -> str:
+def _sha256(tools: Sequence[Tool], specs: Sequence[ToolSpec], body: str) -> str:
     told = [
-        (tool.name, tool.description, simple_schema(tool.input_model), tool.capability, tool.needs.name, tool.effect)
-        for tool in tools
+        (tool.name, tool.description, spec.input_schema, tool.capability, tool.needs.name, tool.effect)
+        for tool, spec in zip(tools, specs, strict=True)
     ]
     return hashlib.sha256(json.dumps([told, body], sort_keys=True).encode()).hexdigest()
-
-
-def _definition_chars(tools: Sequence[Tool]) -> int:
-    specs = [ToolSpec(tool.name, tool.description, simple_schema(tool.input_model)) for tool in tools]
-    return tool_tokens(specs, len)
 
 
 def _first_sentence(text: str) -> str:

@@ -45,6 +45,26 @@ def test_status_loads_neither_the_settings_model_nor_what_reads_the_arguments_of
     assert not loaded & heavy
 
 
+async def test_a_life_that_only_reads_loads_nothing_of_what_thinking_and_looking_around_need(world: World) -> None:
+    home = world.make_home("rowan", SOUL_SPEED="1")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-X", "importtime", SOUL, "run", "--home", str(home.root)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=2**20,
+    )
+    try:
+        seen = await until(process, "On Bluesky as")
+    finally:
+        process.kill()
+        await process.communicate()
+    loaded = {line.rsplit("|", 1)[1].strip() for line in seen.splitlines() if line.startswith("import time:")}
+    later = {"PIL", "click", "cryptography", "genai_prices", "github", "obstore", "openai"}
+    assert {"soul.app", "httpx", "atproto_client.client.base"} <= loaded
+    assert loaded & (later | {"prompt_toolkit", "psycopg", "zeroconf"}) == set()
+
+
 def test_no_provider_library_is_loaded_before_its_first_use() -> None:
     script = "import sys, soul.app, town.atproto.service; print([m for m in ('openai', 'atproto') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import ConfigError
-from modules.budget.prices import Price, known_prices
+from modules.budget.prices import Price, PriceList
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GATEWAY = "https://ai-gateway.vercel.sh/v1"
@@ -19,7 +19,7 @@ GATEWAY = "https://ai-gateway.vercel.sh/v1"
 def price(
     model: str, base_url: str = GATEWAY, overrides: Mapping[str, tuple[float, float]] | None = None
 ) -> Price | None:
-    return known_prices([model], overrides or {}, base_url=base_url, now=NOW).get(model)
+    return PriceList([model], overrides or {}, base_url=base_url, now=NOW).get(model)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_whatever_a_service_keeps_and_stores_costs_no_more_than_is_settled_and_t
 
 def test_no_published_model_costs_more_with_a_cache_than_is_reserved_for_it() -> None:
     models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
-    known = known_prices(models, {}, base_url=GATEWAY, now=NOW)
+    known = PriceList(models, {}, base_url=GATEWAY, now=NOW)
     for found in known.values():
         assert max(found.cost(1000, 10, kept) for kept in (0, 1, 500, 1000)) <= found.cost(1000, 10)
     assert any(found.input_at_most > found.input for found in known.values())
@@ -121,12 +121,12 @@ def test_a_price_that_is_no_price_is_named(pair: tuple[float, float]) -> None:
 
 
 def test_only_models_in_use_are_looked_up_and_empty_names_are_none() -> None:
-    assert set(known_prices(["gpt-5.2", "", "unknown"], {}, base_url=GATEWAY, now=NOW)) == {"gpt-5.2"}
+    assert set(PriceList(["gpt-5.2", "", "unknown"], {}, base_url=GATEWAY, now=NOW)) == {"gpt-5.2"}
 
 
 def test_every_published_model_is_either_priced_or_unknown_without_an_error() -> None:
     models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
-    known = known_prices(models, {}, base_url=GATEWAY, now=NOW)
+    known = PriceList(models, {}, base_url=GATEWAY, now=NOW)
     assert len(known) > 1000
     assert all(found.input >= 0 and found.output >= 0 and found.request >= 0 for found in known.values())
 
