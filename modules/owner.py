@@ -26,8 +26,9 @@ from modules.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.sessions.sessions import Sessions
 from modules.sessions.types import OWNER_SESSION
 from modules.skills import Skills
+from modules.stopped import UNFINISHED
 from modules.thinker import Thinker
-from modules.thinking import UNFINISHED, Thought
+from modules.thinking import Thought
 from modules.tools.types import Provenance, Turn
 
 _SKILL = "owner-communication"

@@ -22,17 +22,11 @@ from modules.prompt.types import PromptPart, SystemPrompt
 from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
 from modules.sessions.types import is_main
-from modules.thinking import UNFINISHED, Stopped, Thought, think
+from modules.stopped import CUT_OFF
+from modules.thinking import Thought, think
 from modules.tools.executor import Executor
 from modules.tools.policy import sunk
 from modules.tools.types import ToolResult, Turn
-
-_CUT_OFF: dict[Stopped, str] = {
-    "no_calls": "the model called no tool, even when asked again",
-    "rounds": "the limit of rounds was reached",
-    "repeated_error": "the model made the same mistake twice",
-    **UNFINISHED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +127,7 @@ class Thinker:
         return thought
 
     async def _tell(self, thought: Thought, turn: Turn, given: dict[str, Any]) -> None:
-        cut_off = _CUT_OFF.get(thought.stopped)
+        cut_off = CUT_OFF.get(thought.stopped)
         await self.journal.record(
             Entry(
                 "model",

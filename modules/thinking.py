@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from common.clock import Clock
 from common.constants import MAX_TOOL_ROUNDS, TURN_WALL_CLOCK_S
@@ -20,24 +19,10 @@ from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.messages import create_assistant_tool_use_message, create_tool_result_message
 from modules.llm_gateway.types import ChatResult, Message, ToolAnswer, ToolCall, ToolChoice, Usage
 from modules.prompt.types import PromptBlock
+from modules.stopped import Stopped
 from modules.tools.executor import Executor
 from modules.tools.policy import deduplicate_reply_tool_calls, replied_uri, sunk
 from modules.tools.types import Provenance, ToolResult, Turn
-
-Stopped = Literal[
-    "ended",  # a tool settled the matter, or the model had no more calls
-    "no_calls",  # a call was required, and the model made none even when nudged
-    "rounds",  # the limit of rounds
-    "time",  # the wall clock: no further round begins
-    "repeated_error",  # the same call came to the same error twice
-    "interrupted",  # the model service became unavailable after calls had been made
-]
-
-UNFINISHED: dict[Stopped, str] = {
-    "time": "the time was up",
-    "interrupted": "the model became unavailable in the middle",
-}
-"""Why a turn stopped that may be gone on with later, in words."""
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 """Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""

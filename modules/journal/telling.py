@@ -10,6 +10,7 @@ from itertools import groupby
 from common.clock import local, parse_iso
 from modules.foreign_text import one_line
 from modules.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
+from modules.stopped import CUT_OFF
 
 _WIDTH = 100
 _QUOTED_CHARS = 300
@@ -39,13 +40,6 @@ _WORDS_OF = {
     "peer": "A peer's words were in it, so it could do only what those may cause",
     "self": "Only its own words were in it",
     "owner": "Only your words and its own were in it",
-}
-_STOPPED = {
-    "no_calls": "the model called no tool, even when asked again",
-    "rounds": "the limit of rounds was reached",
-    "repeated_error": "the model made the same mistake twice",
-    "time": "the time was up",
-    "interrupted": "the model became unavailable in the middle",
 }
 _ALIVE = {"done", "held", "pending", "sending"}
 
@@ -157,7 +151,7 @@ def _late(trigger: Received) -> bool:
 def _thinking(thinking: Thinking) -> Step:
     details = []
     if thinking.failed:
-        details.append(f"It came to nothing: {_STOPPED.get(thinking.failed, thinking.failed)}")
+        details.append(f"It came to nothing: {CUT_OFF.get(thinking.failed, thinking.failed)}")
     if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
         details.append(words_of)
     if thinking.prompt:

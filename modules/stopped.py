@@ -1,0 +1,28 @@
+"""Why a turn of thinking stopped: the names that are kept, and how each is told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Stopped = Literal[
+    "ended",  # a tool settled the matter, or the model had no more calls
+    "no_calls",  # a call was required, and the model made none even when nudged
+    "rounds",  # the limit of rounds
+    "time",  # the wall clock: no further round begins
+    "repeated_error",  # the same call came to the same error twice
+    "interrupted",  # the model service became unavailable after calls had been made
+]
+
+UNFINISHED: dict[str, str] = {
+    "time": "the time was up",
+    "interrupted": "the model became unavailable in the middle",
+}
+"""Why a turn stopped that may be gone on with later, in words."""
+
+CUT_OFF: dict[str, str] = {
+    "no_calls": "the model called no tool, even when asked again",
+    "rounds": "the limit of rounds was reached",
+    "repeated_error": "the model made the same mistake twice",
+    **UNFINISHED,
+}
+"""Why a turn stopped before it was at its end, in words."""
