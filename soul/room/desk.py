@@ -23,14 +23,16 @@ from soul.room.screen import Screen
 from soul.terminal.commands import Commands
 
 MOST_UNDRAWN = 2_000
+_BEHIND_S = 0.1
 _QUIT = {"exit", "quit"}
 
 
 class Desk:
     """A `RoomHost` for a screen. `heard` queues what the host typed; `serve` works it off, one after the other.
 
-    What is shown is drawn in order, one item for each turn of the event loop; `draw_all` draws what still waits. Where
-    more than `MOST_UNDRAWN` items wait, the oldest are not drawn, and a line says how many.
+    What is shown is drawn in order, one item for each turn of the event loop, and none while the screen is behind;
+    `draw_all` draws what still waits. Where more than `MOST_UNDRAWN` items wait, the oldest are not drawn, and a line
+    says how many.
     """
 
     def __init__(self, screen: Screen, company: Company, clock: Clock) -> None:
@@ -84,6 +86,10 @@ class Desk:
 
     def _draw_on(self) -> None:
         self._drawing = False
+        if self._screen.is_behind:
+            self._drawing = True
+            asyncio.get_running_loop().call_later(_BEHIND_S, self._draw_on)
+            return
         self._draw_one()
         if self._undrawn:
             self._drawing = True

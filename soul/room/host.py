@@ -27,23 +27,30 @@ from soul.room.desk import Desk
 from soul.room.folder import default_folder, kept_alone
 from soul.room.line_screen import LineScreen
 from soul.room.orders import Orders
+from soul.room.outlet import Outlet
 from soul.room.plan import RoomPlan
 from soul.room.screen import Screen
 from soul.room.text import one_line
 
+_LAST_LINES_S = 1.0
 _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS
 
 
 def host_room(plan: RoomPlan) -> None:
     """Host it from this terminal. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
     with kept_alone(plan.folder or default_folder(plan.name), plan.name) as folder:
-        asyncio.run(_Hosting(plan, folder).live())
+        out = Outlet(sys.stdout)
+        try:
+            asyncio.run(_Hosting(plan, folder, out).live())
+        finally:
+            out.finish(_LAST_LINES_S)
 
 
 @dataclass(slots=True)
 class _Hosting:
     plan: RoomPlan
     folder: Path
+    out: Outlet
     clock: Clock = field(default_factory=SystemClock)
     company: Company = field(default_factory=Company)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -51,7 +58,7 @@ class _Hosting:
 
     async def live(self) -> None:
         self._heed_signals()
-        screen = _screen(self.plan, self.company, self.clock)
+        screen = _screen(self.plan, self.company, self.clock, self.out)
         desk = Desk(screen, self.company, self.clock)
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: _show_trouble(desk, context))
         record = _record(self.folder, desk)
@@ -164,12 +171,12 @@ def _key(token: str) -> str:
     return "/?token=<the token>" if written == token else "/?token=<the token, percent-encoded>"
 
 
-def _screen(plan: RoomPlan, company: Company, clock: Clock) -> Screen:
+def _screen(plan: RoomPlan, company: Company, clock: Clock, out: Outlet) -> Screen:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return LineScreen(until_eof=plan.until_eof)
+        return LineScreen(out, until_eof=plan.until_eof)
     from soul.room.terminal_screen import TerminalScreen  # noqa: PLC0415 - the drawing library is for terminals only
 
-    return TerminalScreen(company, clock)
+    return TerminalScreen(company, clock, out)
 
 
 def _record(folder: Path, desk: Desk) -> ChatLog:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from io import TextIOWrapper
-from typing import TextIO
 
+from soul.room.outlet import Outlet
 from soul.room.rows import Row, plain_lines
 from soul.room.screen import Heard
 from soul.room.text import strip_control
@@ -19,13 +19,16 @@ from soul.terminal.plain import typed_lines
 class LineScreen:
     """Plain lines. `until_eof`: the end of the input is the host's leave; else the room stays open without words."""
 
-    def __init__(self, *, until_eof: bool, timezone: str = "", out: TextIO | None = None) -> None:
+    def __init__(self, out: Outlet, *, until_eof: bool, timezone: str = "") -> None:
         self._until_eof = until_eof
         self._timezone = timezone
-        self._out = out or sys.stdout
-        for stream in (sys.stdin, self._out):
-            if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(errors="replace")
+        self._out = out
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+
+    @property
+    def is_behind(self) -> bool:
+        return self._out.is_behind
 
     def show(self, row: Row) -> None:
         self._write(plain_lines(row, self._timezone))
@@ -43,9 +46,4 @@ class LineScreen:
             await asyncio.Event().wait()
 
     def _write(self, lines: list[str]) -> None:
-        try:
-            self._out.write("".join(f"{line}\n" for line in lines))
-            self._out.flush()
-        except (OSError, ValueError):
-            # NOTE(self): the reader of our output went away; the room's record has every word, and the room stays open.
-            return
+        self._out.write("".join(f"{line}\n" for line in lines))

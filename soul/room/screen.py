@@ -14,6 +14,11 @@ Heard = Callable[[str], None]
 class Screen(Protocol):
     """A terminal, or lines in and out."""
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether what was shown has not come out yet, so that more of it had better wait."""
+        ...
+
     def show(self, row: Row) -> None:
         """Below what was shown before; also before and after `run`."""
         ...

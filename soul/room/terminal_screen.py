@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import TextIO, cast
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Point
@@ -27,6 +28,7 @@ from soul.room.company import Company
 from soul.room.editor import Editor
 from soul.room.keys import Deed, keys
 from soul.room.markup import Piece
+from soul.room.outlet import Outlet
 from soul.room.panel import Panel, panel, room_for_input
 from soul.room.rows import Row, lines
 from soul.room.screen import Heard
@@ -40,15 +42,20 @@ _PLAIN = Style([])
 class TerminalScreen:
     """Shows rows above the panel, and listens to the keys."""
 
-    def __init__(self, company: Company, clock: Clock, *, timezone: str = "") -> None:
+    def __init__(self, company: Company, clock: Clock, out: Outlet, *, timezone: str = "") -> None:
         self._company = company
         self._clock = clock
         self._timezone = timezone
         self._editor = Editor()
         self._heard: Heard = _nobody
         self._waiting: list[list[Piece]] = []
-        self._output = _output()
+        self._out = out
+        self._output = _output(out)
         self._app = self._application(create_input(sys.stdin), self._output)
+
+    @property
+    def is_behind(self) -> bool:
+        return self._out.is_behind
 
     def show(self, row: Row) -> None:
         self._put(lines(row, self._columns, self._timezone))
@@ -82,7 +89,10 @@ class TerminalScreen:
 
     def _flush(self) -> None:
         content, self._waiting = self._waiting, []
-        if self._app.is_running:
+        if self._out.take_lost():
+            # NOTE(self): what was drawn with relative moves stands nobody knows where.
+            self._app.renderer.clear()
+        elif self._app.is_running:
             self._app.renderer.erase(leave_alternate_screen=False)
         self._print(content)
         self._app.invalidate()
@@ -91,11 +101,7 @@ class TerminalScreen:
         pieces: StyleAndTextTuples = []
         for line in content:
             pieces += [*line, ("", "\n")]
-        try:
-            print_formatted_text(self._output, pieces, _PLAIN)
-        except OSError:
-            # NOTE(self): the terminal was closed; the room's record has every word.
-            return
+        print_formatted_text(self._output, pieces, _PLAIN)
 
     def _panel(self) -> Panel:
         size = self._output.get_size()
@@ -162,8 +168,8 @@ def _nobody(_words: str) -> None:
     """Before `run` nobody listens."""
 
 
-def _output() -> Vt100_Output:
-    output = Vt100_Output.from_pty(sys.stdout, enable_bell=False)
+def _output(out: Outlet) -> Vt100_Output:
+    output = Vt100_Output.from_pty(cast("TextIO", out), enable_bell=False)
     # NOTE(self): the panel is drawn with relative moves only; asking where the cursor stands would put bytes into the
     # input that a slow terminal sends too late.
     output.enable_cpr = False

@@ -58,6 +58,14 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
+    def hold(self) -> None:
+        """Let it show nothing more for now, as Ctrl-S does."""
+        termios.tcflow(self._theirs, termios.TCOOFF)
+
+    def release(self) -> None:
+        """Let it go on, as Ctrl-Q does."""
+        termios.tcflow(self._theirs, termios.TCOON)
+
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 

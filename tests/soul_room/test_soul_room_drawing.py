@@ -14,6 +14,7 @@ from soul.room.desk import MOST_UNDRAWN, Desk
 from soul.room.rows import DRAWN_CHARS, Row, lines, plain_lines, said
 from soul.room.screen import Heard
 from tests.cpu_time import cpu_s
+from tests.patience import HANG_S
 
 AT = "2026-01-05T12:00:00.000Z"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -39,6 +40,7 @@ class SlowScreen:
 
     def __init__(self) -> None:
         self.shown: list[str] = []
+        self.is_behind = False
 
     def show(self, row: Row) -> None:
         self.shown.append(row.text)
@@ -104,4 +106,20 @@ async def test_what_comes_faster_than_it_can_be_drawn_is_counted_not_piled_up() 
     desk.draw_all()
     assert screen.shown[0].startswith("7 lines came too fast to be shown")
     assert len(screen.shown) == MOST_UNDRAWN + 1
+    assert screen.shown[-1] == f"word {MOST_UNDRAWN + 6}"
+
+
+async def test_nothing_is_drawn_while_the_screen_is_behind_and_what_is_left_out_is_counted_when_it_is_not() -> None:
+    screen = SlowScreen()
+    screen.is_behind = True
+    desk = Desk(screen, Company(), FakeClock())
+    for number in range(MOST_UNDRAWN + 7):
+        desk.happened(Said("eve", "e", f"word {number}", AT))
+        await asyncio.sleep(0)
+    assert screen.shown == []
+    screen.is_behind = False
+    async with asyncio.timeout(HANG_S):
+        while len(screen.shown) <= MOST_UNDRAWN:  # noqa: ASYNC110 - a screen tells nobody
+            await asyncio.sleep(0.01)
+    assert screen.shown[0].startswith("7 lines came too fast to be shown")
     assert screen.shown[-1] == f"word {MOST_UNDRAWN + 6}"
