@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import time
 from collections.abc import AsyncIterator
@@ -24,8 +23,10 @@ from common.result import Ok
 from soul.room.company import Company
 from soul.room.desk import Desk
 from soul.room.line_screen import LineScreen
+from soul.room.outlet import Outlet
 from tests.adapters.space.member_house import Member, at, living
 from tests.adapters.space.room_house import Guest, House, open_house, until
+from tests.patience import HANG_S
 
 ELSEWHERE = ("127.0.0.2", 0)
 MEGABYTE = 1_000_000
@@ -224,22 +225,25 @@ async def test_a_crowd_that_comes_with_long_identities_cuts_off_nobody_who_reads
 
 
 @pytest.mark.parametrize("unit", ["*a*\n", "word ", "**a", "\U0001f1e6"])
-async def test_one_chat_freezes_neither_the_room_nor_its_terminal(unit: str) -> None:
-    shown = io.StringIO()
+async def test_one_chat_freezes_neither_the_room_nor_its_terminal(tmp_path: Path, unit: str) -> None:
+    shown = tmp_path / "shown"
     clock = FakeClock()
-    desk = Desk(LineScreen(until_eof=False, timezone="UTC", out=shown), Company(), clock)
-    server = SpaceServer(None, desk, clock=clock)
-    assert isinstance(await server.start(0), Ok)
-    try:
-        async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as socket:
-            eve = Guest(socket)
-            await eve.join("eve")
-            began = time.process_time()
-            await eve.send({"type": "chat", "content": (unit * 50_000)[:50_000]})
-            assert (await eve.until("chat"))[-1]["content"].startswith(unit)
-            await until(lambda: "more was said" in shown.getvalue())
-            spent = time.process_time() - began
-    finally:
-        await server.stop()
+    with shown.open("w", encoding="utf-8") as file:
+        out = Outlet(file)
+        desk = Desk(LineScreen(out, until_eof=False, timezone="UTC"), Company(), clock)
+        server = SpaceServer(None, desk, clock=clock)
+        assert isinstance(await server.start(0), Ok)
+        try:
+            async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as socket:
+                eve = Guest(socket)
+                await eve.join("eve")
+                began = time.process_time()
+                await eve.send({"type": "chat", "content": (unit * 50_000)[:50_000]})
+                assert (await eve.until("chat"))[-1]["content"].startswith(unit)
+                await until(lambda: "more was said" in shown.read_text("utf-8"))
+                spent = time.process_time() - began
+        finally:
+            await server.stop()
+        out.finish(HANG_S)
     assert spent < 1.0
-    assert len(shown.getvalue()) < 30_000
+    assert len(shown.read_text("utf-8")) < 30_000
