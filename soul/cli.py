@@ -22,8 +22,10 @@ def main() -> None:
         sys.stdout.write(f"soul {__version__}\n")
         return
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a quarter of reading settings
-    # NOTE(self): None says "not installed". It is httpx's own command line, which drags in two libraries for terminals.
-    sys.modules["httpx._main"] = None  # type: ignore[assignment]
+    # NOTE(self): None says "not installed". httpx takes the first for its own command line, structlog the second for
+    # coloured tracebacks; with them come libraries that nothing here uses.
+    for module in ("httpx._main", "rich.traceback"):
+        sys.modules[module] = None  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

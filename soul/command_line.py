@@ -12,6 +12,7 @@ import typer
 from common.version import __version__
 from soul.commands.help import Command, Group
 from soul.commands.options import DemoMind, DraftAction, Home, Json, Kinds, PromptAudience, SocialOnly, TalkAction
+from soul.loading import loading
 from soul.terminal.output import write_lines
 
 app = typer.Typer(
@@ -89,7 +90,8 @@ def run(
     ] = False,
 ) -> None:
     """Let the SOUL live until Ctrl-C."""
-    from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
+    with loading():
+        from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
 
     run_life(home, social_only=social_only, flush_all=flush_all)
 
