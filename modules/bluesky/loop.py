@@ -89,7 +89,7 @@ class AwarenessLoop:
 
     def __post_init__(self) -> None:
         speed = AWARENESS_INTERVAL_MS / self.pace.awareness_ms
-        self._turns = PersonTurns(TURNS_PER_PERSON, self.clock, speed)
+        self._turns = PersonTurns(TURNS_PER_PERSON, self.clock, speed, journal=self.journal, loop=self.name)
 
     @property
     def interval_ms(self) -> float:
@@ -100,6 +100,7 @@ class AwarenessLoop:
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
         first, self._first = self._first, None
         perceived = first if isinstance(first, Ok) else await self._read()
+        await self._turns.recall()
         waiting = triage(
             await self.pending.waiting(),
             owner_did=self.owner_did,
@@ -174,7 +175,7 @@ class AwarenessLoop:
         if age_s * 1000 > NOTIFICATION_MAX_AGE_MS:
             handled = Handled("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
         else:
-            handled = self._turn_to_come(notification) or await self._respond(item)
+            handled = await self._turn_to_come(notification) or await self._respond(item)
         if handled.act == "later":
             await self._let_wait(item, handled)
             return False
@@ -199,7 +200,7 @@ class AwarenessLoop:
             await self.on_replied(item, handled.intent_id)
         return True
 
-    def _turn_to_come(self, notification: Notification) -> Handled | None:
+    async def _turn_to_come(self, notification: Notification) -> Handled | None:
         """A stranger who had enough turns for now waits; else this is their next one."""
         did = notification.author.did
         if self.responder.importance_of(notification) != "stranger":
@@ -207,7 +208,7 @@ class AwarenessLoop:
         if wait_s := self._turns.wait_s(did):
             reason = f"{TURNS_PER_PERSON.name}: {TURNS_PER_PERSON.limit:g} turns are enough for now"
             return Handled("later", reason, retry_in_s=wait_s)
-        self._turns.note(did)
+        await self._turns.note(did, notification.author.handle)
         return None
 
     async def _respond(self, item: Pending) -> Handled:

@@ -85,6 +85,15 @@ class Journal:
             lambda connection: [str(row["message"]) for row in connection.execute(query, (iso(since), loop, act))]
         )
 
+    async def with_act(self, loop: str, act: str, since: datetime, until: datetime) -> list[StoredEntry]:
+        """The entries of a loop with that `act` in their data, from `since` to `until`, oldest first."""
+        query = (
+            f"SELECT {_COLUMNS} FROM journal WHERE at BETWEEN ? AND ? AND loop = ?"  # noqa: S608 - the same
+            " AND json_extract(data, '$.act') = ? ORDER BY at, id"
+        )
+        values = (iso(since), iso(until), loop, act)
+        return await self._database.run(lambda connection: [_stored(row) for row in connection.execute(query, values)])
+
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
     ) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import sqlite3
 from collections import Counter
+from contextlib import closing
 
 from common.clock import FakeClock, SystemClock
 from modules.etiquette.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
@@ -14,6 +16,7 @@ from town.mind.types import ChatRequest, Thought
 
 RUNS, RUN_S = 16, 300
 FLOOD_EACH_RUN = 8
+_TURNS = "SELECT id FROM journal WHERE json_extract(data, '$.act') = 'turn'"
 SYLLABLES = ("ba", "du", "fi", "go", "ka", "le", "mo", "ni", "po", "ru", "sa", "ti")
 
 
@@ -83,3 +86,30 @@ async def test_who_only_makes_it_think_gets_no_more_turns_than_others_in_an_hour
         for _ in range(8):
             await life.app.scheduler.run_guarded("awareness")
         assert len(world.mind.asked) == 2 * TURNS_PER_PERSON.limit
+
+
+async def test_a_restart_gives_nobody_new_turns(world: World) -> None:
+    clock = world.network.clock = StridingClock(SystemClock().now())
+    home, rng, numbers = world.make_home("rowan", SOUL_SPEED="1"), random.Random(5), itertools.count()
+    kit = world.account("kit")
+    noted: list[int] = []
+
+    def think(_: ChatRequest) -> Thought:
+        with closing(sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)) as beside:
+            noted.append(len(beside.execute(_TURNS).fetchall()))
+        return call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")
+
+    world.mind.answer = think
+    for _ in range(20):
+        world.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
+    for _ in range(4):
+        async with awake(home, clock=clock) as life:
+            await life.app.scheduler.run_guarded("awareness")
+        await clock.sleep(120)
+    assert len(world.mind.asked) == TURNS_PER_PERSON.limit
+    assert noted == list(range(1, int(TURNS_PER_PERSON.limit) + 1)), "each is kept before the model is asked"
+    await clock.sleep(3600)
+    async with awake(home, clock=clock) as life:
+        for _ in range(4):
+            await life.app.scheduler.run_guarded("awareness")
+    assert len(world.mind.asked) == 2 * TURNS_PER_PERSON.limit
