@@ -47,11 +47,11 @@ _OWN_VARIABLES = (
     "MEMORY_DIR",
     "POST_LANGUAGES",
 )
-_TOKENS_PER_DAY = 20_000_000
-"""For the scripted mind, whose tokens cost nothing: about three times what a day of watching takes."""
-_TEMPO: Mapping[str, float] = {"maren": 1.0, "tobias": 1.2, "odile": 0.85}
-"""How fast each resident lives beside the others, so that they do not all speak at the same moments."""
-_PASSES_BY_AFTER_S = 20.0
+TOKENS_PER_DAY = 40_000_000
+"""For the scripted mind, whose tokens cost nothing: about twice what the liveliest resident takes for a day."""
+_TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
+"""How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
+PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
 
@@ -65,7 +65,7 @@ def run_demo(*, minutes: float, speed: float, port: int, mind: Literal["scripted
 def _mind(choice: Literal["scripted", "gateway"], home: Path) -> tuple[Literal["scripted"] | GatewayMind, int]:
     """Who thinks, and each resident's tokens for a day: of a model that costs, a share of the owner's own budget."""
     if choice == "scripted":
-        return "scripted", _TOKENS_PER_DAY
+        return "scripted", TOKENS_PER_DAY
     settings = load_settings(home)
     gateway = GatewayMind(
         base_url=settings.ai_gateway_base_url,
@@ -93,7 +93,7 @@ async def _show(
             for resident in town.residents:
                 make_home(folder / resident.name, resident, town, speed, tokens_per_day)
                 children.all.append(await _start(folder / resident.name, children.watched))
-            _pass_by(town)
+            ask_in_passing(town)
             names = ", ".join(resident.display_name for resident in town.residents)
             _tell(f"The town is awake: {names}.", f"Watch them, and say something: {town.page_url}")
             _tell("Ctrl-C ends it." if minutes <= 0 else f"It ends by itself in {minutes:g} minutes.")
@@ -101,7 +101,7 @@ async def _show(
     _tell("The town is asleep again; nothing of it is left.")
 
 
-def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_per_day: int = _TOKENS_PER_DAY) -> Home:
+def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_per_day: int = TOKENS_PER_DAY) -> Home:
     """A home as `soul init` would make it, with the resident's own SOUL.md and SELF.md.
 
     One of the residents asks its owner before it speaks to strangers.
@@ -135,7 +135,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
     return home
 
 
-def _pass_by(town: Town) -> None:
+def ask_in_passing(town: Town) -> None:
     """A stranger asks the one resident who does not answer strangers by itself: the visitor has something to decide."""
     stranger = town.network.create_account(
         passing_by.HANDLE,
@@ -149,7 +149,7 @@ def _pass_by(town: Town) -> None:
 @asynccontextmanager
 async def _passer_by(town: Town) -> AsyncIterator[None]:
     """The same stranger looks into the room now and then."""
-    visits = passing_by.pass_by(town.space_url, SystemClock(), random.Random(), first_s=_PASSES_BY_AFTER_S)
+    visits = passing_by.pass_by(town.space_url, SystemClock(), random.Random(), first_s=PASSES_BY_AFTER_S)
     passing = asyncio.create_task(visits, name="passer-by")
     try:
         yield

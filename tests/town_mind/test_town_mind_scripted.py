@@ -58,6 +58,18 @@ async def test_the_same_request_gets_the_same_post_and_another_time_another() ->
     assert await ScriptedMind(seed=1).think(expressing("maren", minute=600)) != first
 
 
+async def test_what_was_said_before_is_followed_by_something_else_however_long_the_day() -> None:
+    texts = []
+    for minute in range(300):
+        asked = expressing("tobias", minute=minute, recent=["Over to @maren.test: tin or slate?"])
+        called = Message("assistant", "", (ToolUse("bluesky_post", {"text": "One loose screw."}, "1"),))
+        told = Message("tool", "BLOCKED: Duplicate of post already in feed", answers="1")
+        call = await only_call(dataclasses.replace(asked, messages=(*asked.messages, called, told)))
+        texts.append(str(call.input["text"]))
+    assert max(map(grapheme_len, texts)) <= 300
+    assert len(set(texts)) > 240
+
+
 async def test_neighbours_do_not_say_the_same_things() -> None:
     said = {
         who: {

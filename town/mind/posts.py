@@ -23,6 +23,8 @@ def post(words: Words) -> str:
     scene = words.scene
     if scene.draft:
         return _revised(words, scene.draft)
+    if scene.problem:
+        return _of_two(words)
     neighbour = _neighbour_due(words)
     if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words)):
         return fit(own)
@@ -39,6 +41,14 @@ def post(words: Words) -> str:
         "question and answer": f"{idea.ask} {idea.answers[ANY]}",
     }
     return fit(texts[words.rng.choices(list(_FORMS), list(_FORMS.values()))[0]])
+
+
+def _of_two(words: Words) -> str:
+    """Two ideas side by side, where what comes to mind first was said before: enough of them for days."""
+    first, second = words.rng.sample([idea for field in words.own_fields for idea in field.ideas], 2)
+    if neighbour := _neighbour_due(words):
+        return fit(f"{first.say} {_asked_of(words, second, neighbour)}")
+    return fit(_inviting(words, f"{first.say} {words.rng.choice([second.say, second.ask])}", "pair"))
 
 
 def _from_self(words: Words) -> str:
