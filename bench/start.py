@@ -3,8 +3,8 @@
 Run: `python bench/start.py [--runs 5]`. Exit code 1 where a limit is passed. The limits hold for two quiet cores.
 
 - `--version`, `status`: from the start of the process to its end.
-- `to its first look`: from the start of `soul run` to its first request for notifications, at a network on loopback, with
-  a room and GitHub, and with neither (`social only`).
+- `to its first look`: from the start of `soul run` to its first request for notifications, at a network on loopback,
+  with a room and GitHub, and with neither (`social only`).
 - `idle`: resident memory (VmRSS) a quarter of a minute after that, of the same two.
 
 Each time is the least of the runs: what else a machine does only adds to it. Reads /proc, so it needs Linux for memory.
