@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,15 +43,18 @@ def call(name: str, /, **arguments: object) -> Thought:
 
 @dataclass
 class Mind:
-    """A mind that answers with a function, and remembers what it was asked."""
+    """A mind that answers with a function, once `ponder` has returned, and remembers what it was asked."""
 
     answer: Think
+    ponder: Callable[[ChatRequest], Awaitable[object]] | None = None
     asked: list[ChatRequest] = field(default_factory=list)
     models: tuple[str, ...] = ("test-mind",)
     about: str = "A function of a test."
 
     async def think(self, request: ChatRequest) -> Thought:
         self.asked.append(request)
+        if self.ponder:
+            await self.ponder(request)
         return self.answer(request)
 
 

@@ -13,6 +13,8 @@ from town.mind.types import ChatRequest, Thought
 
 _COLUMNS = 200
 _HANG_S = 60
+_SPEED = "10"
+"""At 1, the spaced requests of a start take half a minute; far above, a thought of its own would come in between."""
 
 
 async def shown(terminal: Terminal, what: Callable[[list[str]], bool]) -> list[str]:
@@ -21,7 +23,7 @@ async def shown(terminal: Terminal, what: Callable[[list[str]], bool]) -> list[s
     while not what(screen := seen(terminal.raw, _COLUMNS)):
         assert terminal.process.returncode is None, "\n".join(screen)
         assert asyncio.get_running_loop().time() < end, "\n".join(screen)
-        await asyncio.sleep(0.1)
+        await terminal.more()
     return screen
 
 
@@ -42,7 +44,7 @@ def sign(words: str) -> Callable[[list[str]], bool]:
 
 @asynccontextmanager
 async def lived(world: World) -> AsyncIterator[Terminal]:
-    home = world.make_home("rowan", SOUL_SPEED="1")
+    home = world.make_home("rowan", SOUL_SPEED=_SPEED)
     terminal = Terminal(_COLUMNS, 40)
     await terminal.start("run", "--home", str(home.root))
     try:
@@ -79,12 +81,11 @@ async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leav
 async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(world: World) -> None:
     go_on = asyncio.Event()
 
-    async def think(request: ChatRequest) -> Thought:
+    async def ponder(request: ChatRequest) -> None:
         if "say two things" in str(request):
             await go_on.wait()
-        return Thought(text="Tin and slate.")
 
-    world.mind.think = think  # type: ignore[method-assign]
+    world.mind.ponder, world.mind.answer = ponder, lambda _: Thought(text="Tin and slate.")
     try:
         async with lived(world) as terminal:
             terminal.type("say two things\r")

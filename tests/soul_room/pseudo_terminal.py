@@ -78,10 +78,14 @@ class Terminal:
         while (found := self.text.find(words, after)) < 0:
             alive = self.process.returncode is None and asyncio.get_running_loop().time() < end
             assert alive, f"never showed {words!r}:\n{self.text[after:]}"
-            self._came.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._came.wait(), 0.5)
+            await self.more()
         return found + len(words)
+
+    async def more(self) -> None:
+        """Wait until the program writes something, or for half a second: it may have ended."""
+        self._came.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._came.wait(), 0.5)
 
     async def end(self) -> int:
         """Wait for the program's end."""
