@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from adapters.space.client import SpaceClient
+from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
 from adapters.space.types import ActionDone, IdentitySummary, Said
-from common.clock import FakeClock, SystemClock
+from common.clock import Clock, FakeClock
 from common.result import Err, Ok
 from tests.adapters.space.member_house import Member, at, living
 from tests.adapters.space.scripted_room import until
 from tests.children import child_of
 
 
-async def _room(*, token: str = "") -> SpaceServer:
-    server = SpaceServer(token=token)
+async def _room(*, token: str = "", clock: Clock | None = None) -> SpaceServer:
+    server = SpaceServer(token=token, clock=clock)
     started = await server.start(0)
     assert isinstance(started, Ok)
     return server
@@ -85,14 +86,15 @@ async def test_what_it_can_do_is_told_anew_and_once_when_it_changes() -> None:
 
 
 async def test_two_messages_at_once_both_arrive_through_the_rooms_own_limiter() -> None:
-    server = await _room()
-    ada = Member(at(_url(server)), clock=SystemClock())
-    async with living(ada) as client:
+    clock = FakeClock()
+    server = await _room(clock=clock)
+    async with living(Member(at(_url(server)), clock=clock)) as client:
         await until(lambda: client.is_active)
         first, second = await client.send_chat("one"), await client.send_chat("two")
         assert isinstance(first, Ok)
         assert isinstance(second, Ok)
         assert await client.delivered(first.data) == Ok(data=True)
+        await clock.advance(SPACING_S)
         assert await client.delivered(second.data) == Ok(data=True)
         said = [event.content for event in client.take_events() if isinstance(event, Said)]
         assert said == ["one", "two"]

@@ -13,6 +13,7 @@ from typing import Any
 from adapters.space.chatlog import ChatLog
 from adapters.space.client import SpaceClient
 from adapters.space.hosting import LogLevel
+from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
 from adapters.space.types import OWNS_ADDRESSED, Event, Said
 from common.clock import Clock, SystemClock
@@ -65,15 +66,28 @@ class HastyClock(SystemClock):
         await asyncio.sleep(max(0.0, seconds) / self.haste)
 
 
+class RoomClock(SystemClock):
+    """Real time of a room and its members, that goes on by a speaker's pause whenever somebody has spoken."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
 @dataclass
 class Onlooker:
     """The host's eyes."""
 
+    clock: Clock
     seen: list[Event] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
 
     def happened(self, event: Event) -> None:
         self.seen.append(event)
+        if isinstance(event, Said) and isinstance(self.clock, RoomClock):
+            self.clock.ahead += SPACING_S
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
         self.logged.append(f"{level} {message} {detail}")
@@ -176,6 +190,7 @@ class Room:
     world: World
     server: SpaceServer
     host: Onlooker
+    clock: Clock
 
     @property
     def url(self) -> str:
@@ -224,7 +239,7 @@ class Room:
             agent_version=__version__,
             capabilities=lambda: capabilities,
             discover=discover,
-            clock=clock or SystemClock(),
+            clock=clock or self.clock,
             rng=random.Random(1),
         )
         running = asyncio.create_task(client.run())
@@ -248,13 +263,14 @@ async def asleep(home: Home, *, social_only: bool) -> AsyncIterator[Life]:
 
 @asynccontextmanager
 async def open_room(world: World, *, log: bool = False, clock: Clock | None = None) -> AsyncIterator[Room]:
-    """An empty room on loopback; `clock` is that of its machine."""
-    host = Onlooker()
+    """An empty room on loopback; `clock` is that of its machine, and then its members have the time of their own."""
+    time = clock or RoomClock()
+    host = Onlooker(time)
     record = ChatLog(world.root / "space") if log else None
-    server = SpaceServer(record, host, clock=clock)
+    server = SpaceServer(record, host, clock=time)
     started = await server.start(0)
     assert isinstance(started, Ok)
-    room = Room(world, server, host)
+    room = Room(world, server, host, SystemClock() if clock else time)
     try:
         yield room
     finally:
