@@ -63,6 +63,7 @@ class FakeClock:
         self._wall = (start or datetime(2026, 1, 5, 12, 0, tzinfo=UTC)).timestamp()
         self._mono = 1000.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._deadlines: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
 
     def now(self) -> datetime:
@@ -77,7 +78,7 @@ class FakeClock:
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        await self._alarm(seconds)
+        await self._alarm(self._sleepers, seconds)
 
     @asynccontextmanager
     async def timeout(self, seconds: float) -> AsyncIterator[object]:
@@ -90,7 +91,7 @@ class FakeClock:
                 scope.reschedule(0)
 
         async with asyncio.timeout(None) as scope:
-            alarm = self._alarm(seconds)
+            alarm = self._alarm(self._deadlines, seconds)
             alarm.add_done_callback(expire)
             try:
                 yield scope
@@ -98,21 +99,21 @@ class FakeClock:
                 entered = False
                 alarm.cancel()
 
-    def _alarm(self, seconds: float) -> asyncio.Future[None]:
+    def _alarm(self, waiting: list[tuple[float, int, asyncio.Future[None]]], seconds: float) -> asyncio.Future[None]:
         """Return a future that is done once `seconds` have passed."""
         import asyncio  # noqa: PLC0415 - the same
 
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
-        heapq.heappush(self._sleepers, (self._mono + seconds, self._count, future))
+        heapq.heappush(waiting, (self._mono + seconds, self._count, future))
         return future
 
     async def advance(self, seconds: float) -> None:
-        """Move `seconds` ahead, waking each sleeper at its own moment."""
+        """Move `seconds` ahead, waking each sleeper and ending each `timeout` at its own moment."""
         end = self._mono + seconds
         await self._settle()
-        while self._sleepers and self._sleepers[0][0] <= end:
-            due, _, future = heapq.heappop(self._sleepers)
+        while waiting := [heap for heap in (self._sleepers, self._deadlines) if heap and heap[0][0] <= end]:
+            due, _, future = heapq.heappop(min(waiting, key=lambda heap: heap[0][:2]))
             self._wall += due - self._mono
             self._mono = due
             if not future.done():

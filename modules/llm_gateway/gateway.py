@@ -30,7 +30,7 @@ from common.redact import Redactor
 from modules.console import Console
 from modules.llm_gateway.answers import cut_short, offer, read
 from modules.llm_gateway.cache import CacheMeter, CacheRate
-from modules.llm_gateway.deadline import idle_deadline, probe_idle_s, probe_of
+from modules.llm_gateway.deadline import IdleDeadline, probe_idle_s, probe_of
 from modules.llm_gateway.dialect import CACHE_KEY, Wire, chars_of, has_pictures, pictures_in
 from modules.llm_gateway.lessons import Lessons, Vision
 from modules.llm_gateway.messages import convert_messages, convert_tools
@@ -314,13 +314,13 @@ class LLMGateway:
         leave = await self._wall.reserve(request, purpose=tally.purpose, importance=tally.importance)
         sent, answer = self._lessons.apply(leave.request), Answer()
         try:
-            async with idle_deadline(idle_s) as piece_came:
+            deadline = IdleDeadline(self._clock, idle_s)
+            async with deadline.waiting():
                 stream = await client.chat.completions.create(**sent, stream=True)
-                async with stream:
-                    async for chunk in stream:
-                        answer.add(chunk)
-                        piece_came()
-                        self._silent = False
+            async with stream:
+                async for chunk in deadline.pieces(stream):
+                    answer.add(chunk)
+                    self._silent = False
             if answer.finish is None:
                 raise BrokenStream("the stream ended in the middle of the answer")
         except (sdk_error, httpx.HTTPError, OSError, json.JSONDecodeError) as error:

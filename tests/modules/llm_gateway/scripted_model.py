@@ -18,12 +18,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.patience import HANG_S
+
 Wire = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One scripted answer: chunks of a stream, or an HTTP error. It begins after `hang_s`, a chunk each `pause_s`."""
+    """One scripted answer: chunks of a stream, or an HTTP error.
+
+    It begins after `hang_s`, a chunk each `pause_s`; with a `gate` each chunk waits until that is released once more.
+    """
 
     chunks: tuple[Wire, ...] = ()
     status: int = 200
@@ -34,6 +39,7 @@ class Reply:
     reset: bool = False
     hang_s: float = 0.0
     pause_s: float = 0.0
+    gate: threading.Semaphore | None = None
 
 
 def _chunk(delta: Wire, finish: str | None = None) -> Wire:
@@ -102,6 +108,8 @@ class ScriptedModel:
         if reply.hang_s:
             await asyncio.sleep(reply.hang_s)
         for chunk in reply.chunks:
+            if reply.gate:
+                await asyncio.to_thread(reply.gate.acquire, timeout=HANG_S)
             yield f"data: {json.dumps(chunk)}\n\n".encode()
             await asyncio.sleep(reply.pause_s)
         if reply.reset:

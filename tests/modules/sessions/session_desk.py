@@ -38,6 +38,7 @@ from modules.skills import Skills
 from modules.tools.types import Provenance
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls
 from tests.modules.sessions.session_values import joined
+from tests.patience import HANG_S
 from tests.ways import to_loopback
 
 SECRET = "correct-horse-battery"
@@ -178,7 +179,7 @@ async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
         console=console,
         wall=NoWall(),
         max_retries=0,
-        idle_timeout_s=5,
+        idle_timeout_s=HANG_S,
     )
     distiller = Distiller(
         gateway=gateway,
