@@ -120,6 +120,8 @@ class SpaceConfigFile:
         self._path = path
         self._clock = clock
         self._known = SpaceConfig()
+        self._is_readable = True
+        self._set_aside = ""
         self.notice = ""
 
     def load_space_config(self) -> SpaceConfig:
@@ -131,17 +133,18 @@ class SpaceConfigFile:
             data, problem = {}, ""
         except (OSError, ValueError, RecursionError) as error:
             data, problem = {}, str(error)
-        self.notice = f"{self._path.name} cannot be read, so nothing changes: {problem}" if problem else ""
-        if not problem:
+        self._is_readable = not problem
+        self.notice = f"{self._path.name} cannot be read, so nothing changes: {problem}" if problem else self._set_aside
+        if self._is_readable:
             self._known = config_from(data)
         return self._known
 
     def save_space_config(self, config: SpaceConfig) -> None:
         """Write it in one step; what cannot be read of the old file is kept beside it. Raises `StorageError`."""
-        if self.notice:
-            load_state(self._path, {})
+        if not self._is_readable:
+            self._set_aside = load_state(self._path, {}).notice
         save_state(self._path, {_NAMES[name]: value for name, value in asdict(config).items()})
-        self._known, self.notice = config, ""
+        self._known, self._is_readable, self.notice = config, True, self._set_aside
 
     def update_space_config(self, adjustments: Mapping[str, Any], reason: str) -> SpaceConfig:
         """Adjust what may be adjusted, and say when and why; nothing is written if nothing changes."""
