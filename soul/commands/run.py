@@ -24,12 +24,14 @@ from modules.scheduler.attention import IDLE
 from soul.app import App, open_soul
 from soul.terminal.commands import Commands
 from soul.terminal.commissioning import somebody_listens
+from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, write_lines
 from soul.terminal.owner_commands import OwnerCommands
 from soul.terminal.plain import PlainConsole, typed_lines
 from soul.terminal.wording import doing
 
 _QUIT = {"exit", "quit"}
+_LAST_LINES_S = 1.0
 
 
 def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
@@ -39,7 +41,12 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
     home = Home.at(root, settings.memory_dir)
     if flush_all:
         flush(home, settings)
-    asyncio.run(_live(settings, home, social_only=social_only))
+    out = None if sys.stdout.isatty() else Outlet(sys.stdout)
+    try:
+        asyncio.run(_live(settings, home, out, social_only=social_only))
+    finally:
+        if out is not None:
+            out.finish(_LAST_LINES_S)
 
 
 def flush(home: Home, settings: Settings) -> None:
@@ -69,9 +76,9 @@ def _is_memory(home: Home) -> bool:
     return any(path.name in known for path in home.memory.iterdir())
 
 
-async def _live(settings: Settings, home: Home, *, social_only: bool) -> None:
+async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_only: bool) -> None:
     clock = SystemClock()
-    terminal = PlainConsole(clock, timezone=settings.soul_timezone)
+    terminal = PlainConsole(clock, timezone=settings.soul_timezone, file=out)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

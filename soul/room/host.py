@@ -27,10 +27,10 @@ from soul.room.desk import Desk
 from soul.room.folder import default_folder, kept_alone
 from soul.room.line_screen import LineScreen
 from soul.room.orders import Orders
-from soul.room.outlet import Outlet
 from soul.room.plan import RoomPlan
 from soul.room.screen import Screen
 from soul.room.text import one_line
+from soul.terminal.outlet import Outlet
 
 _LAST_LINES_S = 1.0
 _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS

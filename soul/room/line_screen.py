@@ -9,10 +9,10 @@ import asyncio
 import sys
 from io import TextIOWrapper
 
-from soul.room.outlet import Outlet
 from soul.room.rows import Row, plain_lines
 from soul.room.screen import Heard
 from soul.room.text import strip_control
+from soul.terminal.outlet import Outlet
 from soul.terminal.plain import typed_lines
 
 

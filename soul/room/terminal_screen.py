@@ -28,11 +28,11 @@ from soul.room.company import Company
 from soul.room.editor import Editor
 from soul.room.keys import Deed, keys
 from soul.room.markup import Piece
-from soul.room.outlet import Outlet
 from soul.room.panel import Panel, panel, room_for_input
 from soul.room.rows import Row, lines
 from soul.room.screen import Heard
 from soul.room.text import strip_control
+from soul.terminal.outlet import Outlet
 
 _REDRAW_S = 1.0
 _ESCAPE_S = 0.1

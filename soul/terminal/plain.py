@@ -8,13 +8,14 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterable
 from io import TextIOWrapper
-from typing import TextIO
+from typing import TextIO, cast
 
 from rich.console import Console as RichConsole
 from rich.text import Text
 
 from common.clock import Clock, local
 from modules.console import LineKind
+from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
 
 LOOKS: dict[LineKind, tuple[str, str, str]] = {
@@ -38,12 +39,18 @@ _ROOM = re.compile(r"^\[space\] ")
 class PlainConsole:
     """Writes `HH:MM:SS icon label message detail`; colours only on a terminal."""
 
-    def __init__(self, clock: Clock, *, timezone: str = "", file: TextIO | None = None) -> None:
+    def __init__(self, clock: Clock, *, timezone: str = "", file: TextIO | Outlet | None = None) -> None:
         self._clock = clock
         self._timezone = timezone
-        self._out = RichConsole(file=file, highlight=False, soft_wrap=True, markup=False)
+        self._file = file
+        self._out = RichConsole(file=cast("TextIO | None", file), highlight=False, soft_wrap=True, markup=False)
 
     def line(self, kind: LineKind, message: str, detail: str = "") -> None:
+        if isinstance(self._file, Outlet) and self._file.take_lost():
+            self._write("warn", "Lines before this one were left out, for nobody read them", "the log has them")
+        self._write(kind, message, detail)
+
+    def _write(self, kind: LineKind, message: str, detail: str) -> None:
         icon, label, style = LOOKS[kind]
         text = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
         text.append(f"{icon} {label:<7} ", style=style)

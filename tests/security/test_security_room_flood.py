@@ -23,7 +23,7 @@ from common.result import Ok
 from soul.room.company import Company
 from soul.room.desk import Desk
 from soul.room.line_screen import LineScreen
-from soul.room.outlet import Outlet
+from soul.terminal.outlet import Outlet
 from tests.adapters.space.member_house import Member, at, living
 from tests.adapters.space.room_house import Guest, House, open_house, until
 from tests.patience import HANG_S

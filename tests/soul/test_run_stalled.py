@@ -1,0 +1,47 @@
+"""A life whose output goes to a pipe that nobody reads lives on, and ends when it is asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from tests.living import World, replying
+from tests.patience import HANG_S
+
+
+def full_pipe() -> tuple[int, int]:
+    """A pipe that takes in nothing more: its reading and its writing end."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    try:
+        while True:
+            os.write(theirs, b"x" * 1024)
+    except BlockingIOError:
+        os.set_blocking(theirs, True)
+    return ours, theirs
+
+
+async def test_a_soul_answers_and_ends_while_nobody_reads_its_pipe(world: World) -> None:
+    world.mind.answer = replying("Slate, because it remembers the rain.")
+    home = world.make_home("rowan")
+    ours, theirs = full_pipe()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "soul.cli", "run", "--home", str(home.root)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    try:
+        world.network.post_as(world.account("owner"), "@rowan.test which is it, tin or slate?")
+        async with asyncio.timeout(HANG_S):
+            while not world.texts("rowan"):  # noqa: ASYNC110 - the network tells nobody here
+                await asyncio.sleep(0.05)
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), HANG_S) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        os.close(ours)
