@@ -15,7 +15,7 @@ from tests.soul.demo_day import HOUR_S, Record, live_a_day
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
-HOURS = int(os.environ.get("DEMO_HOURS", "2"))
+HOURS = int(os.environ.get("DEMO_HOURS", "1"))
 FIRST_MINUTES_S = 300.0
 LONGEST_QUIET_S = 40.0
 LONGEST_QUIET_IN_THE_ROOM_S = 200.0
