@@ -5,7 +5,7 @@ UV := $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 MINUTES ?= 0
 RUN ?= python -m
-SPREAD ?= -n auto --dist worksteal
+SPREAD ?= -n auto --dist loadfile
 SEED := $(or $(SEED),$(shell $(PYTHON) -c "import random; print(random.randrange(2**32))"))
 EXPLORE ?= 4
 
