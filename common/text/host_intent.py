@@ -75,7 +75,8 @@ def classify_host_intent_structural(message: str, *, request_open: bool = False)
         return _AMBIGUOUS
     if follows:
         return IntentResult("follow_up", "high")
-    return IntentResult("discussion", "high") if _is_talk(text, asks=asks) else _AMBIGUOUS
+    talks = _is_talk(text, asks=asks) and not any(map(_perhaps_asked, _SENTENCE.split(text)))
+    return IntentResult("discussion", "high") if talks else _AMBIGUOUS
 
 
 def _bare(text: str) -> str:
@@ -122,6 +123,14 @@ def _asked(text: str) -> _Request | None:
         known = rules.MAKING_GERUND.match(match["gerund"])
         return _Request(match["gerund"], text[match.end() :]) if known else None
     return _found(match)
+
+
+def _perhaps_asked(sentence: str) -> bool:
+    """Whether somebody seems to be addressed and work is named after that; an opinion that is asked for is no work."""
+    start = rules.PERHAPS_ASKED.search(sentence)
+    work = rules.PERHAPS_WORK.search(sentence, start.end()) if start else None
+    found = _found(work)
+    return found is not None and not found.wants_opinion
 
 
 def _found(match: re.Match[str] | None, *, bare: bool = False) -> _Request | None:

@@ -23,8 +23,14 @@ COMMENTING = (
 VERBS = f"{MAKING}|{GIVING}|{LOOKING}|{COMMENTING}"
 VERBS_PLUS = f"{VERBS}|address|go ahead|take care|get on"
 
-_SOMEBODY = "you|someone|somebody|anyone|anybody|one of you|an agent|one of the agents"
-_SOFTLY = r"(?:(?:please|kindly|also|just|maybe|then|now|quickly|all|guys|go ahead and) )*"
+_SOMEBODY = (
+    "(?:you|u)(?: (?:two|three|both|all|guys|folks|agents))?|(?:someone|somebody|anyone|anybody)(?: (?:here|else))?"
+    "|(?:one|any|either|some) of (?:you|the agents)(?: (?:two|three|all|guys|folks|agents))?|an agent"
+)
+_SOFTLY = (
+    "(?:(?:please|kindly|also|just|maybe|perhaps|possibly|then|now|quickly|immediately|finally|actually|still|all|guys"
+    "|at some point|try to|go ahead and),? )*"
+)
 _THINGS = (
     "issues?|tickets?|prs?|plans?|posts?|threads?|repo|repository|docs?|documents?|forms?|fields?|box|pages?|buttons?"
     "|widgets?|validation|components?|files?|templates?|sections?|labels?|modules?|drafts?|comments?|links?"
@@ -75,10 +81,32 @@ NO_GREETED_NAME = _rule(
 POLITE = _rule(r"(?:please|kindly|pls)(?!['\w-])\s*,?\s*")
 
 ASKED_OF_SOMEBODY = _rule(
-    rf"""(?:can|could|would|will)\ {_any(_SOMEBODY)}\ {_phrase(_SOFTLY)}(?P<verb>{_any(VERBS)})\b
+    rf"""(?:(?:please|kindly|pls),?\ )?(?:can|could|would|will)\ {_any(_SOMEBODY)},?\ {_phrase(_SOFTLY)}
+         (?P<verb>{_any(VERBS)})\b
        | (?:would|do)\ {_any(_SOMEBODY)}\ mind\ (?P<gerund>[a-z]+ing)\b"""
 )
 """A3: a request in the form of a question."""
+_MODALS = "(?:can|could|would|will)(?:n't|'t)?|won't"
+PERHAPS_ASKED = _rule(
+    rf"""(?:^|[,;:(\u2013\u2014-]\s*|\b{_any("and|but|or|so|then|maybe|perhaps")}\s+)
+        (?:{_MODALS})\b,?\s+(?!{_any("we|I|it|this|that|these|those|there|they|he|she|people")}\b)
+      | ^(?!{_any("what|how|why|where|who|which|when")}\b)[\w.-]+\s+(?:{_MODALS})\s+{_any(_SOMEBODY)}\b
+      | \b{_any("if|whether|that|think|hope|wish")}\s+{_any(_SOMEBODY)}\s+(?:{_MODALS})\b
+      | \b{_any("can|could|may|might")}\ i\ {_any("ask|get|trouble|bother")}\ {_any(_SOMEBODY)}\b
+      | \b(?:are|is)\ {_any(_SOMEBODY)}\ {_any("able|free|available|willing|ready")}\ to\b
+      | \bdo(?:es)?\ {_any(_SOMEBODY)}\ {_any("have (?:the |a )?(?:time|moment|minute|chance)|want")}\ to\b
+      | \b(?:please|kindly|pls)\b"""
+)
+"""Where a request may begin whose form is not one of the sure ones; it is one only if a verb of work follows."""
+PERHAPS_WORK = _rule(
+    rf"""\b(?P<verb>(?:re-?)?{_any(VERBS_PLUS)}
+      | {_any("announce|assign|bump|change|clean up|commit|debug|document|edit|label|log|move|prepare|publish")}
+      | {_any("raise|refactor|release|rename|reply|report|revert|roll back|schedule|ship|tweet|upgrade|write up")}
+      | (?:re-?)?{_any("creat|open|mak|post|fil|writ|build|draft|submitt|fix|handl|deploy|updat|add|remov")}ing
+      | (?:re-?)?{_any("delet|clos|merg|push|implement|configur|install|runn|launch|check|review|test|resolv")}ing
+    )\b"""
+)
+"""Work in a sentence that may be a request; wider than the verbs that make a request sure."""
 NEEDED = _rule(
     rf"""\b{_any("I need|I want|I'd like|I would like|I require")}\ {_any(_SOMEBODY)}\ to\ {_phrase(_SOFTLY)}
     (?P<verb>{_any(VERBS)})\b"""

@@ -101,6 +101,47 @@ Fix comments in the parser
 Check times of the trains
 Write notes for the release
 Run scripts from the tools folder
+Can anybody here deploy to prod?
+Could any of you post to Bluesky about it?
+Can somebody else push to main?
+Can one of you agents push to main?
+Could you possibly open an issue?
+Can you immediately deploy to prod?
+Can you finally deploy to prod?
+Could you actually post to Bluesky?
+Could you still post to Bluesky?
+Could you perhaps post to Bluesky?
+Could you at some point push to main?
+Please could you open an issue?
+please can someone deploy to prod?
+Please could you post to Bluesky
+Could you, please, deploy to prod?
+Can u deploy to prod?
+Could you two open an issue?
+Can you both review it?
+Could you try to deploy to prod?
+"""
+PERHAPS_WORK = """
+Would you be able to post to Bluesky?
+Are you able to deploy to prod?
+Is anyone free to open an issue?
+Could you reopen the issue?
+Could marvin open an issue?
+Can Marvin deploy to prod?
+Can't you merge it?
+Could you tweet about it?
+Could you, once the tests pass, deploy to prod?
+Could you try deploying to prod?
+Can you kindly and quickly post to Bluesky?
+If you have time, could you and Ann open an issue?
+The tests pass. Would you be able to deploy?
+Do you think you could open an issue?
+Do you have time to open an issue?
+Could I ask you to open an issue?
+I was wondering if you could open an issue?
+It would be great if you could open an issue in https://github.com/acme/site
+Someone please open an issue in https://github.com/acme/site
+Honestly, can Rebecca revert the last change?
 """
 NOT_WORK = """
 Build failed again
@@ -234,6 +275,27 @@ def lines(text: str) -> list[str]:
 def test_work_that_is_asked_for_is_no_noun(message: str) -> None:
     found = classify_host_intent_structural(message)
     assert (found.intent, found.confidence) == ("action_request", "high")
+
+
+@pytest.mark.parametrize("message", lines(PERHAPS_WORK))
+def test_what_may_be_a_request_is_never_surely_talk(message: str) -> None:
+    found = classify_host_intent_structural(message)
+    assert found.intent == "action_request" or found.confidence == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Can you believe it?",
+        "Could it be that slate is heavy?",
+        "Can everyone share their thoughts?",
+        "What would you build first?",
+        "How could somebody else test a bridge?",
+    ],
+)
+def test_a_question_for_talk_stays_one(message: str) -> None:
+    found = classify_host_intent_structural(message)
+    assert (found.intent, found.confidence) == ("discussion", "high")
 
 
 @pytest.mark.parametrize("message", lines(NOT_WORK))
