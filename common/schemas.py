@@ -122,7 +122,27 @@ class ExtractedCommitment(BaseModel):
         return {} if value is None else value
 
 
-class SpaceDecision(BaseModel):
+class SideFields(BaseModel):
+    """Reads what stands beside a decision: a field of another type is left out, a single commitment is a list of it."""
+
+    @field_validator("reason", mode="before", check_fields=False)
+    @classmethod
+    def _text_or_empty(cls, value: object) -> str:
+        return value if isinstance(value, str) else ""
+
+    @field_validator("commitments", mode="before", check_fields=False)
+    @classmethod
+    def _objects(cls, value: object) -> list[object]:
+        listed = value if isinstance(value, list | tuple) else [value]
+        return [one for one in listed if isinstance(one, Mapping) and one]
+
+    @field_validator("adjust_behavior", mode="before", check_fields=False)
+    @classmethod
+    def _object_or_none(cls, value: object) -> object:
+        return value if isinstance(value, Mapping) else None
+
+
+class SpaceDecision(SideFields):
     """What a model decided: whether to speak, why, what, and what it promises with it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
@@ -132,11 +152,6 @@ class SpaceDecision(BaseModel):
     message: str | None = None
     commitments: list[dict[str, Any]] | None = None
     adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
-
-    @field_validator("reason", mode="before")
-    @classmethod
-    def _absent_is_empty(cls, value: object) -> object:
-        return "" if value is None else value
 
 
 SPACE_DECISION_TOOL = "space_decision"

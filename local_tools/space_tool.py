@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import ConfigDict, Field, StrictBool
 
-from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL
+from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
 from modules.space.decide import SpaceTurn
 from modules.tools.types import Provenance, Tool, ToolResult, Turn
 
 _COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
 
 
-class DecisionInput(BaseModel):
+class DecisionInput(SideFields):
     """What was decided; what a commitment holds is looked at later, one by one."""
 
     model_config = ConfigDict(

@@ -98,7 +98,32 @@ def test_a_decision_without_a_reason_is_a_decision(absent: dict[str, None]) -> N
     assert (parsed.data.should_speak, parsed.data.reason) == (True, "")
 
 
-def test_a_reason_is_asked_for_and_is_text() -> None:
+def test_a_reason_is_asked_for() -> None:
     assert DecisionInput.model_json_schema()["required"] == ["shouldSpeak", "reason"]
-    assert parse_space_decision({"shouldSpeak": True, "reason": 7}).error.startswith("reason: ")
     assert parse_space_decision({"shouldSpeak": None, "reason": None}).error.startswith("shouldSpeak: ")
+
+
+@pytest.mark.parametrize(
+    ("odd", "field", "read"),
+    [
+        ({"reason": 5}, "reason", ""),
+        ({"reason": ["a"]}, "reason", ""),
+        ({"commitments": {}}, "commitments", []),
+        ({"commitments": ISSUE}, "commitments", [ISSUE]),
+        ({"commitments": "none"}, "commitments", []),
+        ({"commitments": [None, ISSUE, "create_issue"]}, "commitments", [ISSUE]),
+        ({"adjustBehavior": "none"}, "adjust_behavior", None),
+        ({"adjustBehavior": []}, "adjust_behavior", None),
+    ],
+)
+def test_an_odd_side_field_costs_no_decision(odd: dict[str, Any], field: str, read: object) -> None:
+    answer = {"shouldSpeak": True, "message": "Hi", "reason": "r", "commitments": [ISSUE], **odd}
+    parsed = parse_space_decision(answer)
+    assert parsed.data is not None
+    assert (parsed.data.should_speak, parsed.data.message, getattr(parsed.data, field)) == (True, "Hi", read)
+    assert getattr(DecisionInput.model_validate(answer), field) == read
+
+
+@pytest.mark.parametrize("message", [["a"], 5, {}])
+def test_what_is_said_is_never_guessed(message: object) -> None:
+    assert parse_space_decision({"shouldSpeak": True, "message": message}).error.startswith("message: ")
