@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeGuard
 
-from common.clock import iso
+from common.clock import iso, parse_iso_or_none
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
@@ -36,6 +36,7 @@ _PRIVATE = 0o600
 _LOCK_PAUSE_S = 0.02
 _NAME = re.compile(r"\d{8}T\d{9}Z")
 _NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
+_TOLD = ("at", "by", "reason", "sha256")
 
 
 class History:
@@ -192,11 +193,13 @@ class History:
     def _version(self, name: str) -> Version:
         try:
             told = json.loads(read_bounded(self._told(name), TEXT_MAX_BYTES))
-            fields = {key: str(told[key]) for key in ("at", "by", "reason", "sha256")}
-            return Version(name=name, cites=tuple(map(str, told["cites"])), **fields)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
-            return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
+        except (OSError, ValueError, RecursionError):
+            told = None
+        if _is_told(told):
+            texts = {key: told[key] for key in _TOLD}
+            return Version(name=name, cites=tuple(told["cites"]), **texts)
+        # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
+        return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
 
     def _digest(self, name: str) -> str:
         """Of its text; "" if that cannot be read."""
@@ -237,6 +240,26 @@ def _lock(handle: int, document: Path) -> None:
             return
 
 
+def _is_told(told: object) -> TypeGuard[Json]:
+    """Whether it is what `_tell` writes: the story of a version."""
+    return (
+        isinstance(told, dict)
+        and all(isinstance(told.get(key), str) for key in _TOLD)
+        and parse_iso_or_none(told["at"]) is not None
+        and isinstance(told.get("cites"), list)
+        and all(isinstance(cite, str) for cite in told["cites"])
+    )
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether it can be written: half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_held(data: Json) -> bool:
     texts = {name: value for name, value in data.items() if name != "cites"}
     cites = data.get("cites")
@@ -244,4 +267,6 @@ def _is_held(data: Json) -> bool:
         data.keys() == {field.name for field in fields(Held)}
         and isinstance(cites, list)
         and all(isinstance(text, str) for text in (*cites, *texts.values()))
+        and _is_utf8(data["content"])
+        and parse_iso_or_none(data["at"]) is not None
     )

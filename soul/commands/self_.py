@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from common.clock import SystemClock, local, parse_iso
+from common.clock import SystemClock
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
@@ -26,6 +26,7 @@ from modules.self_keeper.keeper import SelfKeeper
 from modules.self_keeper.story import what_moved
 from modules.self_keeper.types import Change, Held, Version
 from soul.terminal.output import Colour, write_json, write_line, write_lines
+from soul.terminal.wording import moment
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
         write_lines("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
     for version in versions:
         mark = "*" if version.sha256 == now else " "
-        when = f"{local(parse_iso(version.at), settings.soul_timezone):%Y-%m-%d %H:%M}" if version.at else "?"
+        when = moment(version.at, settings.soul_timezone) if version.at else "?"
         cites = f" ({', '.join(version.cites)})" if version.cites else ""
         write_lines(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{cites}")
 
@@ -150,8 +151,7 @@ def _report(change: Change, done: str) -> None:
 
 
 def _describe(held: Held, settings: Settings) -> None:
-    when = f"{local(parse_iso(held.at), settings.soul_timezone):%Y-%m-%d %H:%M}"
-    write_lines(f"Waits since {when}, because {held.why}")
+    write_lines(f"Waits since {moment(held.at, settings.soul_timezone)}, because {held.why}")
     write_lines(f"Wanted because: {held.reason}{''.join(f' ({cite})' for cite in held.cites)}")
 
 

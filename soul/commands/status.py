@@ -16,6 +16,7 @@ from modules.database_file import reading
 from modules.home import Home, lock_holder
 from modules.outbox.approval import held
 from soul.drafts import as_json, with_answered
+from soul.status_file import fitting
 from soul.terminal.output import write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, part_name
 
@@ -38,7 +39,10 @@ def look(home: Home) -> dict[str, Any]:
 
 
 def read_status(home: Home) -> dict[str, Any]:
-    """The status file with `awake`: whether a process really holds the home."""
+    """The status file with `awake`: whether a process really holds the home.
+
+    `leftOut` names the fields that hold what they may not, if there are any.
+    """
     pid = lock_holder(home)
     try:
         status = json.loads(read_bounded(home.status, TEXT_MAX_BYTES).decode())
@@ -54,20 +58,22 @@ def read_status(home: Home) -> dict[str, Any]:
         ) from None
     if not isinstance(status, dict):
         raise ConfigError(f"{home.status} does not hold a JSON object", remedy="It is rewritten while the SOUL runs.")
-    return {**status, "awake": pid is not None, "pid": pid}
+    kept, left_out = fitting(status)
+    told = {"leftOut": list(left_out)} if left_out else {}
+    return {**kept, **told, "awake": pid is not None, "pid": pid}
 
 
 def status_lines(name: str, status: dict[str, Any], timezone: str = "") -> list[str]:
     """The same for a terminal, the most important first; times are those of `timezone`, or of this machine."""
-    return [_headline(name, status), *_owner_control(status), *_life(status, timezone)]
+    return [_headline(name, status), *_left_out(status), *_owner_control(status), *_life(status, timezone)]
 
 
 def _headline(name: str, status: dict[str, Any]) -> str:
-    who = f"{name} (@{status['handle']})" if "handle" in status else name
+    who = f"{name} (@{status['handle']})" if status.get("handle") else name
     if "counts" not in status:
         state = "waking up" if status["awake"] else "not awake, and has not lived here yet"
     elif status["awake"]:
-        state = f"awake, {doing(status['mode'])}".rstrip(", ")
+        state = f"awake, {doing(status.get('mode', 'idle'))}".rstrip(", ")
     else:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:
@@ -81,9 +87,12 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     counts, last = status["counts"], status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
     lines = [
-        f"  as of {moment(status['updatedAt'], timezone)}{process}",
+        f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}",
         "  " + ", ".join(f"{count:,} {what}" for what, count in counts.items()),
-        f"  {status['pendingNotifications']:,} posts to answer, {status['pendingIntents']:,} acts on their way out",
+        (
+            f"  {_count(status, 'pendingNotifications')} posts to answer, "
+            f"{_count(status, 'pendingIntents')} acts on their way out"
+        ),
     ]
     if waiting := status.get("ownerMessages"):
         lines.append(f"  {waiting} of your messages {'waits' if waiting == 1 else 'wait'} for an answer")
@@ -94,8 +103,17 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     if last:
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {last['summary']} ({last['reason']})")
     if status["awake"]:
-        lines += [_loop(loop, timezone) for loop in status["loops"]]
+        lines += [_loop(loop, timezone) for loop in status.get("loops", ())]
     return lines
+
+
+def _left_out(status: dict[str, Any]) -> list[str]:
+    names = status.get("leftOut")
+    return [f"  left out, since status.json holds something else there: {', '.join(names)}"] if names else []
+
+
+def _count(status: dict[str, Any], name: str) -> str:
+    return f"{status[name]:,}" if name in status else "an unknown number of"
 
 
 def _loop(loop: dict[str, Any], timezone: str) -> str:

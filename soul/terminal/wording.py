@@ -36,9 +36,12 @@ def doing(mode: str) -> str:
 
 
 def moment(at: str | datetime, timezone: str) -> str:
-    """A date and time as `2026-01-31 14:05`, in that time zone; what is no time stays as it is."""
+    """A date and time as `2026-01-31 14:05`, in that time zone; what is no time there stays as it is."""
     when = parse_iso_or_none(at) if isinstance(at, str) else at
-    return f"{local(when, timezone):%Y-%m-%d %H:%M}" if when else str(at)
+    try:
+        return f"{local(when, timezone):%Y-%m-%d %H:%M}" if when else str(at)
+    except (OverflowError, ValueError):  # the first or the last day of the calendar, beyond it in this time zone
+        return str(at)
 
 
 def loop_name(name: str) -> str:
