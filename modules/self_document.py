@@ -68,7 +68,11 @@ _DATE = re.compile(r"(?:\*\*)?\d{4}-\d{2}-\d{2}(?:\*\*)?(?::(?:\*\*)?)?\s*")
 _CELL_RULE = re.compile(r"[\s:|-]*")
 _TITLE_PREFIX = re.compile(r"(?:agent self document|self)\b[\s:—–|/-]*", re.IGNORECASE)  # noqa: RUF001 - dashes as written
 _WORD = r"\w+(?:[-.']\w+)*"
-_LEFT_OPEN = re.compile(r"\{\{\s{0,9}(AGENT_NAME|DATE)\s{0,9}\}\}")
+_LEFT_OPEN = re.compile(
+    r"(?:\$\{|\{{2,3})\s{0,9}(?:(?:agent[_ -]?)?name|(date))\s{0,9}(?:\|[^{}\n]{0,40})?\}{1,3}"
+    r"|[<\[{]agent[_-]?name[>\]}]",
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(rf"\bI'm\s+[*_`\"]*({_WORD})")
 
 
@@ -145,7 +149,7 @@ def extract_display_name(self_md: str, fallback: str = "Agent", agent_name: str 
 
 def _filled(text: str, agent_name: str = "") -> str:
     """`text` with what a template left open: the name where it is known, else nothing."""
-    return _LEFT_OPEN.sub(lambda found: agent_name if found[1] == "AGENT_NAME" else "", text)
+    return _LEFT_OPEN.sub(lambda found: "" if found[1] else agent_name, text)
 
 
 def assess_self_richness(extract: SelfExtract) -> SelfRichness:

@@ -19,8 +19,9 @@ _UNITS: Mapping[str, int] = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), c.HOUR_MS),
     **dict.fromkeys(("d", "day", "days"), c.DAY_MS),
 }
-_TIME = re.compile(r"[^\d-]*(\d{1,9}(?:\.\d{1,3})?)(?![.:]?\d)\s*([^\W\d_]*)")
-_MORE_TIME = re.compile(r"\s{0,9}(?:(?:,|\band\b)\s{0,9})?(\d{1,9}(?:\.\d{1,3})?)(?![.:]?\d)\s{0,9}([^\W\d_]*)")
+_NUMBER = r"(\d{1,9}(?:\.\d{1,3}|,\d{1,2})?)(?![.:,]?\d)"
+_TIME = re.compile(rf"[^\d-]*{_NUMBER}\s*([^\W\d_]*)")
+_MORE_TIME = re.compile(rf"\s{{0,9}}(?:(?:[.,+&/-]|\band\b)\s{{0,9}})?{_NUMBER}\s{{0,9}}([^\W\d_]*)")
 _COUNT = re.compile(r"[^\d-]*(\d{1,9})(?!\.?\d)")
 
 _NOT = r"(?:not|never|don't|without|avoid|skip|ignore|no)"
@@ -34,21 +35,23 @@ _REFUSES = re.compile(rf"\b{_NOT}\b")
 _NO = frozenset({"no", "off", "false", "never", "0"})
 _ANSWER = re.compile(r"(?:always\s+)?(?:answer|reply|respond|answered|yes)\b")
 
-_ENTRY = re.compile(r"[-*]\s+(?P<bold>\*\*|__)(?P<name>.+?)(?P=bold)(?![*_]):?(?P<rest>.*)")
-_PLAIN_ENTRY = re.compile(r"[-*]\s{1,9}[^\[(]{1,200}\[(?P<schedule>[^\]]{1,200})\]\s{1,9}\(")
+_ITEM = r"(?P<indent>\s*+)(?:[-*+]|\d{1,3}[.)])\s{1,9}(?:\[[ xX]\]\s{1,9})?"
+_ENTRY = re.compile(rf"{_ITEM}(?P<bold>\*\*|__)(?P<name>.+?)(?P=bold)(?![*_]):?(?P<rest>.*)")
+_PLAIN_ENTRY = re.compile(rf"{_ITEM}[^\[(]{{1,200}}\[(?P<schedule>[^\]]{{1,200}})\]\s{{1,9}}\(")
 _TERMS = re.compile(
     r"\[(?P<schedule>[^\[\]]{1,200})\]\W{0,20}?\((?P<workspace>[^()\s]{1,300})\)\s{0,9}[:—–-]*\s*(?P<more>.*)"  # noqa: RUF001
 )
 _DAYS = re.compile(r"\W*(?:daily|every|weekdays?|weekends?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b", re.IGNORECASE)
 _LINKED = re.compile(r"\(?\s{0,9}\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)\s{0,9}\)?")
+_LINK_IN_NAME = re.compile(r"\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)")
 _EMPHASIS, _AROUND = "*_`", " \t*_`:.,;–—-"  # noqa: RUF001 - the dashes as written
 _NO_EMPHASIS = str.maketrans("", "", "*`")
 _SHOWN_CHARS = 80
 _SHOWN_WARNINGS = 20
 _UNREAD = "SELF.md, Daily Rituals: “{}” is not understood; a ritual is - **Name** [schedule] (workspace)"
-_DETAIL = re.compile(r"\s*(?:[-*]\s+)?\**(participants|role):?\**:?\s*(.*)", re.IGNORECASE)
-_ROLES = re.compile(r"[,;/&+]|\band\b", re.IGNORECASE)
-_INITIATOR = re.compile(r"\W*(?:(?:the|an?)\s+)?(?:co-)?initiator\b", re.IGNORECASE)
+_DETAIL = re.compile(r"\s*+(?:(?:[-*+]|\d{1,3}[.)])\s+)?\**(participants|role):?\**:?\s*(.*)", re.IGNORECASE)
+_ROLES = re.compile(r"[,;/&+]|\b(?:and|or|then)\b", re.IGNORECASE)
+_INITIATOR = re.compile(r"\W*(?:(?:both|main|the|an?)\s{1,9}){0,3}(?:co-)?initiators?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +87,12 @@ class DailyRitual:
 
 
 def parse_time_to_ms(text: str) -> int:
-    """`30m`, `30 min`, `1.5h`, `1h30m`, `2 days`, `45s`, or a bare number of minutes; 0 for anything else."""
+    """`30m`, `30 min`, `1.5h` or `1,5h`, `1h30m`, `2 days`, `45s`, or a bare number of minutes; 0 for anything else."""
     match = _TIME.match(text)
     unit = _UNITS.get(match.group(2).lower()) if match else None
     total = Decimal(0)
     while match and unit:
-        total += Decimal(match.group(1)) * unit
+        total += Decimal(match.group(1).replace(",", ".")) * unit
         match = _MORE_TIME.match(text, match.end()) if match.group(2) else None
         smaller = _UNITS.get(match.group(2).lower()) if match else None
         unit = smaller if smaller and smaller < unit else None
@@ -131,7 +134,10 @@ def parse_social_mechanics(section: str) -> SocialMechanics:
 
 
 def parse_daily_rituals(section: str) -> tuple[DailyRitual, ...]:
-    """Entries `- **Name** [schedule] (workspace)`, each with the lines under it; incomplete entries are left out."""
+    """Entries `- **Name** [schedule] (workspace)`, each with the lines under it; incomplete entries are left out.
+
+    Any list will do: `-`, `*`, `+`, numbers, tasks, indented or not.
+    """
     return read_rituals(section)[0]
 
 
@@ -139,17 +145,20 @@ def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]
     """The rituals, and one line for each of the first entries that look like one and are not read as one."""
     entries: list[tuple[DailyRitual, list[str]]] = []
     unread: list[str] = []
-    open_entry = False
+    open_entry, indent = False, 0
     for line in filter(None, section.splitlines()):
         entry = None if _DETAIL.fullmatch(line) else _ENTRY.match(line)
-        if entry:
-            ritual = _ritual(entry["name"], entry["rest"])
-            open_entry = ritual is not None
-            if ritual:
-                entries.append((ritual, []))
-            elif "[" in entry["rest"] or "(" in entry["rest"]:
+        ritual = _ritual(entry["name"], entry["rest"]) if entry else None
+        item = entry or _PLAIN_ENTRY.match(line)
+        beside = item is not None and not (open_entry and len(item["indent"]) > indent)
+        if item and ritual:
+            entries.append((ritual, []))
+            open_entry, indent = True, len(item["indent"])
+        elif entry and beside:
+            open_entry = False
+            if "[" in entry["rest"] or "(" in entry["rest"]:
                 unread.append(line)
-        elif (plain := _PLAIN_ENTRY.match(line)) and _DAYS.match(plain["schedule"]):
+        elif item and beside and not entry and _DAYS.match(item["schedule"]):
             open_entry = False
             unread.append(line)
         elif open_entry and line.strip():
@@ -164,7 +173,7 @@ def _ritual(name: str, rest: str) -> DailyRitual | None:
     terms = next(filter(_is_schedule, found), None)
     if terms is None:
         return None
-    bare_name = _LINKED.sub(r"\1", name).translate(_NO_EMPHASIS).strip().rstrip(":").strip()
+    bare_name = _LINK_IN_NAME.sub(r"\1", name).translate(_NO_EMPHASIS).strip().rstrip(":").strip()
     workspace = terms["workspace"].strip(_EMPHASIS).rstrip("/")
     return DailyRitual(
         name=bare_name,

@@ -270,3 +270,24 @@ def test_what_a_template_left_open_is_no_name() -> None:
     assert extract_display_name(text) == "Agent"
     assert extract_display_name(text, agent_name="sh-marvin") == "sh-marvin"
     assert extract_display_name("# Rowan\n\nI'm {{AGENT_NAME}}.\n") == "Rowan"
+
+
+@pytest.mark.parametrize(
+    "left_open",
+    [
+        "{{agent_name}}",
+        "{{NAME}}",
+        "${AGENT_NAME}",
+        "{{AGENT-NAME}}",
+        "{{{AGENT_NAME}}}",
+        "{AGENT_NAME}",
+        "<AGENT_NAME>",
+        "[AGENT_NAME]",
+        "{{AGENT_NAME|someone}}",
+    ],
+)
+def test_a_name_that_was_left_open_in_any_way_is_none(left_open: str) -> None:
+    text = f"# SELF — {left_open}\n\nI came to read.\n"
+    assert extract_from_self(text).name == ""
+    assert extract_display_name(text) == "Agent"
+    assert extract_display_name(text, agent_name="rowan") == "rowan"

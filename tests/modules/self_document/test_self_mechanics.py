@@ -55,6 +55,14 @@ ROWS = (
         ("1h30m15s", 90 * MINUTE + 15_000),
         ("2h, 3 replies", 2 * HOUR),
         ("30m 1h", 30 * MINUTE),
+        ("1h+30m", 90 * MINUTE),
+        ("1h & 30m", 90 * MINUTE),
+        ("1h-30m", 90 * MINUTE),
+        ("1h / 30m", 90 * MINUTE),
+        ("1 h. 30 min.", 90 * MINUTE),
+        ("1,5h", 90 * MINUTE),
+        ("1h-2h", HOUR),
+        ("1,000 min", 0),
         ("1:30", 0),
         ("0", 0),
         ("", 0),
@@ -215,6 +223,13 @@ def test_an_incomplete_entry_is_no_ritual(line: str) -> None:
         ("- **Paper** [daily] (https://github.com/acme/www-paper)", "Paper"),
         ("- **Paper** [daily] (`www-paper`)", "Paper"),
         ("- **Paper** *[daily]* **(www-paper)**", "Paper"),
+        ("- **Paper [x](https://example.org/c)** [daily] (www-paper)", "Paper x"),
+        ("- [ ] **Paper** [daily] (www-paper)", "Paper"),
+        ("- [x] **Paper** [daily] (www-paper)", "Paper"),
+        ("1. **Paper** [daily] (www-paper)", "Paper"),
+        ("12) **Paper** [daily] (www-paper)", "Paper"),
+        ("+ **Paper** [daily] (www-paper)", "Paper"),
+        ("  - **Paper** [daily] (www-paper)", "Paper"),
         ("- **Paper** [guide](https://example.org/g) [daily] (www-paper)", "Paper"),
     ],
 )
@@ -231,6 +246,9 @@ def test_brackets_links_and_emphasis_cost_no_ritual(line: str, name: str) -> Non
         ("scribe and initiator", True),
         ("Initiator (in turn)", True),
         ("co-initiator", True),
+        ("both initiator and scribe", True),
+        ("scribe then initiator", True),
+        ("scribe or the main initiator", True),
         ("the initiator, on Mondays", True),
         ("not the initiator", False),
         ("helper of the initiator", False),
@@ -253,6 +271,20 @@ def test_an_entry_that_cannot_be_read_is_told() -> None:
     assert [line in warning for line, warning in zip(lost, told, strict=True)] == [True] * 4
     assert read_rituals(RITUALS.replace("- **Nameless** [daily]", "- **Note**: see below"))[1] == ()
     assert read_rituals("- with [boots](https://example.org/boots)\n- **Note** that all are free")[1] == ()
+
+
+@pytest.mark.parametrize("item", ["{}.", "+", "- [ ]", "  *"])
+def test_an_entry_of_any_list_that_cannot_be_read_is_told(item: str) -> None:
+    lines = [
+        f"{item.format(1)} **Paper** [daily] (www-paper)",
+        "     - **Where** (the long table)",
+        f"{item.format(2)} **Walk** [daily]",
+        "     - with boots",
+        f"{item.format(3)} Tea [daily] (www-tea)",
+    ]
+    (paper,), told = read_rituals("\n".join(lines))
+    assert (paper.name, paper.description) == ("Paper", "- **Where** (the long table)")
+    assert ["Walk" in told[0], "Tea" in told[1], len(told)] == [True, True, 2]
 
 
 NAMES = st.text(alphabet="abcXYZ -'é", min_size=1, max_size=12).map(str.strip).filter(bool)
