@@ -266,14 +266,16 @@ def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
     try:
         return kind.model_validate(given(home))
     except ValidationError as error:
-        problems = "; ".join(_explain(dict(item)) for item in error.errors())
         file = env_file(home)
         there = file.exists()
         nobody = kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors())
-        begins = f"There is no SOUL here: {file} does not exist; " if nobody else "Settings: "
-        where = f" (there is no {file})" if kind is Settings and not there and not nobody else ""
+        if nobody:
+            message = f"There is no SOUL here: {file} does not exist, and AGENT_NAME is not set"
+            raise ConfigError(message, remedy=remedy) from None
+        problems = "; ".join(_explain(dict(item)) for item in error.errors())
+        where = f" (there is no {file})" if kind is Settings and not there else ""
         remedy = "Correct .env; .env.example explains each variable." if there else remedy
-        raise ConfigError(f"{begins}{problems}{where}", remedy=remedy) from None
+        raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
 
 
 def _explain(item: dict[str, object]) -> str:

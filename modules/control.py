@@ -57,8 +57,16 @@ class Control:
         )
 
     def pause(self, reason: str = "") -> None:
-        """Nothing public leaves from now on. Raises `StorageError`."""
-        self._give(PAUSE, reason)
+        """Nothing public leaves from now on; a pause that stands keeps its reason where none is given.
+
+        Raises `StorageError`.
+        """
+        if _as_stored(reason) or self.pause_reason() is None:
+            self._give(PAUSE, reason)
+
+    def pause_reason(self) -> str | None:
+        """Why the owner paused it by command or by hand, "" where nobody said; None while it is not paused so."""
+        return self._sign(PAUSE)
 
     def resume(self) -> Standing:
         """Take back the pause and end safe mode; returns what still speaks against acting. Raises `StorageError`."""

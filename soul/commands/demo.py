@@ -1,6 +1,6 @@
 """`soul demo`: a town on this machine, three SOULs in it as processes of their own, and a page to watch them.
 
-Everything lies in a temporary folder and is gone when the demo ends.
+Everything lies in a temporary folder and is gone when the demo ends; after kill -9, when the next demo starts.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from common.files import write_atomic
 from common.settings import load_settings
 from modules.home import Home
 from soul.commands.demo_controls import HomeControls
+from soul.commands.demo_folder import demo_folder
 from soul.commands.init import fill_env
 from soul.resources import template
 from soul.terminal.output import write_lines
@@ -82,8 +83,7 @@ async def _show(
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(signum, ended.set)
-    with tempfile.TemporaryDirectory(prefix="soul-demo-") as temporary:
-        folder = Path(temporary)
+    with demo_folder(Path(tempfile.gettempdir())) as folder:
         controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
         async with (
             open_town(port=port, mind=mind, homes=folder, controls=controls) as town,

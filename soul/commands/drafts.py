@@ -24,10 +24,10 @@ from soul.terminal.output import write_json, write_lines
 
 def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: str, json_wanted: bool) -> None:
     """Show or decide. Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait."""
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)

@@ -35,6 +35,7 @@ _STDOUT = Path("-")
 
 def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: int, as_json: bool) -> None:
     """Print what was remembered last. Raises `SoulError` for a day that is none."""
+    _date(since)
     settings, home = _at(root)
     after = _day(since, settings)
     listed = _ask(settings, home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
@@ -144,14 +145,17 @@ async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:
         await database.close()
 
 
-def _day(text: str, settings: Settings) -> datetime | None:
-    """The beginning of a day in the SOUL's time zone; None for ""."""
-    if not text:
-        return None
+def _date(text: str) -> date | None:
     try:
-        return day_span(date.fromisoformat(text), settings.soul_timezone)[0]
+        return date.fromisoformat(text) if text else None
     except ValueError:
         raise UsageError(f"{text!r} is no day", remedy="Write it as 2026-01-31.") from None
+
+
+def _day(text: str, settings: Settings) -> datetime | None:
+    """The beginning of a day in the SOUL's time zone; None for ""."""
+    day = _date(text)
+    return day_span(day, settings.soul_timezone)[0] if day else None
 
 
 def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> None:

@@ -15,9 +15,24 @@ from soul.terminal.output import write_lines
 def run_pause(root: Path, reason: str) -> None:
     """Nothing public leaves from now on. Raises `StorageError`."""
     home = _home(root)
-    Control(home.memory).pause(reason)
+    if stands := pause(home, reason):
+        write_lines(f"{stands}; nothing public leaves until `soul resume`")
+        return
     when = "at once" if lock_holder(home) is not None else "from its next start"
     write_lines(f"Paused, {when}: nothing public leaves until `soul resume`")
+
+
+def pause(home: Home, reason: str) -> str:
+    """Pause it; "" where that is news, else what became of the pause that stood. Raises `StorageError`."""
+    control = Control(home.memory)
+    before = control.pause_reason()
+    control.pause(reason)
+    if before is None:
+        return ""
+    after = control.pause_reason() or ""
+    if after == before:
+        return f"Already paused: {before}" if before else "Already paused"
+    return f"Already paused; the reason is now: {after}" + (f" (it was: {before})" if before else "")
 
 
 def run_resume(root: Path) -> bool:

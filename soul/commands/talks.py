@@ -38,6 +38,8 @@ def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json
     Raises `SoulError` where there is none, or where some of it cannot be read; for a program that stands as `error` and
     `remedy` in the one document that it gets.
     """
+    if action is TalkAction.SHOW and not given:
+        raise UsageError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if action is TalkAction.LIST:
@@ -47,8 +49,6 @@ def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json
         else:
             write_lines(*_list_lines(listed, settings))
         return True
-    if not given:
-        raise UsageError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
     session, found, troubles = asyncio.run(_read(settings, home, given))
     failure = _failure(found, troubles)
     if as_json:

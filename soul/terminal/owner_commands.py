@@ -22,7 +22,7 @@ from modules.outbox.outbox import Outbox
 from modules.owner import OwnerTalk
 from modules.scheduler.scheduler import Scheduler
 from modules.self_keeper.history import History
-from soul.commands.pause import resume, resumed_lines
+from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
 from soul.drafts import numbered_lines, with_answered
 from soul.terminal.commands import Command, Commands
@@ -106,9 +106,9 @@ class OwnerCommands:
         return []
 
     async def pause(self, rest: str) -> Sequence[str]:
-        Control(self._home.memory).pause(rest)
+        stands = pause(self._home, rest)
         await self._scheduler.run_guarded("control")
-        return []
+        return [stands] if stands else []
 
     async def resume(self, _: str) -> Sequence[str]:
         before = Control(self._home.memory).standing()

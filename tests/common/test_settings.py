@@ -61,11 +61,16 @@ def test_a_missing_value_is_named(tmp_path: Path, missing: str) -> None:
     assert ".env" in caught.value.remedy
 
 
-def test_all_that_is_missing_is_named_at_once_with_the_way_to_begin(tmp_path: Path) -> None:
+def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(write_env(tmp_path, {}))
+    assert all(f"{name} is missing" in str(caught.value) for name in REQUIRED)
+
+
+def test_where_nobody_lives_only_that_is_said_with_the_way_to_begin(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings(tmp_path)
-    assert all(f"{name} is missing" in str(caught.value) for name in REQUIRED)
-    assert f"There is no SOUL here: {tmp_path / '.env'} does not exist" in str(caught.value)
+    assert str(caught.value) == f"There is no SOUL here: {tmp_path / '.env'} does not exist, and AGENT_NAME is not set"
     assert f"soul init --home {tmp_path}" in caught.value.remedy
 
 

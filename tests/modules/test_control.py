@@ -41,6 +41,18 @@ def test_a_pause_holds_with_its_reason_until_it_is_taken_back(control: Control) 
     assert control.resume() == Standing()
 
 
+def test_a_second_pause_without_a_reason_keeps_the_first_one_and_a_new_reason_replaces_it(control: Control) -> None:
+    assert control.pause_reason() is None
+    control.pause("holiday")
+    control.pause(" ")
+    assert control.pause_reason() == "holiday"
+    control.pause("still away")
+    assert control.standing().reasons == ("paused by the owner: still away",)
+    control.resume()
+    control.pause()
+    assert control.pause_reason() == ""
+
+
 def test_touching_the_file_is_enough(control: Control, memory: Path) -> None:
     (memory / "PAUSE").touch()
     assert control.standing() == Standing(paused=True, reasons=("paused by the owner",))

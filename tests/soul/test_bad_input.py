@@ -29,8 +29,8 @@ async def command(*words: str) -> None:
     assert await asyncio.wait_for(process.wait(), HANG_S) == 0
 
 
-async def test_without_settings_it_names_what_is_missing_and_how_to_begin(tmp_path: Path) -> None:
-    one_clear_line(await soul("run", "--home", str(tmp_path)), "AGENT_NAME is missing", "soul init")
+async def test_without_settings_it_says_that_nobody_lives_there_and_how_to_begin(tmp_path: Path) -> None:
+    one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init")
 
 
 async def test_a_wrong_setting_is_named(world: World) -> None:

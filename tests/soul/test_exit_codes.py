@@ -48,12 +48,24 @@ def test_a_wrong_value_ends_with_code_2_in_one_line_and_with_json_as_json(
     assert set(json.loads(out)) == {"error", "remedy"}
 
 
+@pytest.mark.parametrize(
+    "words", [("drafts", "show"), ("drafts", "approve"), ("talks", "show"), ("memory", "list", "--since", "yesterday")]
+)
+def test_a_wrong_call_is_told_before_anybody_looks_whether_a_soul_lives_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    assert cli.run([*words, "--home", str(tmp_path)]) == 2
+    assert "SOUL" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["status", "budget", "drafts", "talks", "prompt", "self log", "memory list"])
 def test_where_nobody_lives_that_is_said_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     assert cli.run([*command.split(), "--home", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("✗ There is no SOUL here: ")
+    said = capsys.readouterr().err
+    assert said.startswith("✗ There is no SOUL here: ")
+    assert "missing" not in said
     assert cli.run([*command.split(), "--home", str(tmp_path), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["error"].startswith("There is no SOUL here: ")

@@ -73,6 +73,17 @@ async def test_pause_and_resume_are_seen_by_status_before_the_first_life(home: H
     assert Control(home.memory).standing().may_act
 
 
+async def test_a_second_pause_says_that_one_stands_and_forgets_no_reason(home: Home) -> None:
+    at = ("--home", str(home.root))
+    await soul("pause", "holiday", *at)
+    again = await soul("pause", *at)
+    assert again.output == "Already paused: holiday; nothing public leaves until `soul resume`\n"
+    assert Control(home.memory).pause_reason() == "holiday"
+    anew = await soul("pause", "still", "away", *at)
+    assert "Already paused; the reason is now: still away (it was: holiday); nothing" in anew.output
+    assert Control(home.memory).pause_reason() == "still away"
+
+
 async def test_resume_says_clearly_when_the_record_on_bluesky_still_pauses(home: Home) -> None:
     control = Control(home.memory)
     control.pause("one")
