@@ -17,11 +17,15 @@ from adapters.github.types import Repo
 Kind = Literal["issue", "pull", "discussion"]
 HOSTS = ("github.com", "www.github.com")
 _KINDS: dict[str, Kind] = {"issues": "issue", "pull": "pull", "discussions": "discussion"}
-_URL = re.compile(
-    r"(?:(?P<scheme>https?)://)?(?P<host>(?<![\w.-])[\w.-]{1,253}(?::\d{1,5})?)/(?P<owner>[\w-]{1,100})"
-    r"/(?P<name>[\w.-]{1,100})/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})(?!(?!https?://)[\w-])",
-    re.ASCII | re.IGNORECASE,
+_PATH = (
+    r"/(?P<owner>[\w-]{1,100})/(?P<name>[\w.-]{1,100})/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})"
+    r"(?!(?!https?://|(?:www\.)?github\.com/)[\w-])"
 )
+_URL = re.compile(
+    rf"(?:(?P<scheme>https?)://)?(?P<host>(?<![\w.-])[\w.-]{{1,253}}(?::\d{{1,5}})?){_PATH}", re.ASCII | re.IGNORECASE
+)
+_GLUED = re.compile(rf"(?P<scheme>)(?P<host>(?:www\.)?github\.com){_PATH}", re.ASCII | re.IGNORECASE)
+_SPACE = re.compile(r"\s")
 _API_NUMBER = re.compile(r"/(?:issues|pulls)/(\d+)/?(?:[?#].*)?")
 _BEFORE = re.compile(r"[\w@./:-]", re.ASCII)
 
@@ -62,13 +66,16 @@ def parse_github_url(url: str, *, hosts: Sequence[str] = HOSTS) -> GitHubUrl | N
 
 
 def extract_github_urls(text: str, *, hosts: Sequence[str] = HOSTS) -> list[GitHubUrl]:
-    """All that are named in a text, each thing once, in order."""
-    found, end = [], 0
-    for match in _URL.finditer(text):
-        glued = end == match.start() and match["scheme"] is not None
-        if not match.start() or glued or not _BEFORE.match(text[match.start() - 1]):
-            found.append(_from_match(match, hosts))
-        end = match.end()
+    """All that are named in a text, each thing once, in order; also those that no space parts from the one before."""
+    found: list[GitHubUrl | None] = []
+    end, known = 0, False
+    while match := (_GLUED.match(text, end) if known else None) or _URL.search(text, end):
+        start = match.start()
+        parted = _SPACE.search(text, end, start) is not None
+        glued = match["scheme"] is not None and (start == end or (known and not parted))
+        one = _from_match(match, hosts) if not start or glued or not _BEFORE.match(text[start - 1]) else None
+        found.append(one)
+        end, known = match.end(), one is not None
     return _once(found)
 
 
