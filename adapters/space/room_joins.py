@@ -21,7 +21,7 @@ from adapters.space.types import Joined, LogEntry
 from adapters.space.wire_json import encode_message
 from adapters.space.wire_requests import JoinRequest
 from adapters.space.wire_room import Told, event_frame, history_text
-from common.text.lookalikes import skeleton
+from common.text.lookalikes import mixes_scripts, seen, skeleton
 
 REPLACED = 4002
 INVALID_JOIN = 4003
@@ -33,8 +33,8 @@ MOST_TOLD_BYTES = 512 * 1024
 
 def join(floor: Floor, link: Link, request: JoinRequest, host_name: str, resume: str) -> None:
     """Let somebody in, or tell it why not. `resume`: the token for a member that knows of tokens."""
-    if looks(request.name) == looks(host_name):
-        floor.refuse(link, "Invalid join: this name is the host's, or looks like it")
+    if wrong := _wrong_with(request.name, host_name):
+        floor.refuse(link, f"Invalid join: {wrong}")
         floor.close(link, INVALID_JOIN, "Invalid join message")
         return
     incumbent = floor.members.get(request.name)
@@ -52,7 +52,7 @@ def join(floor: Floor, link: Link, request: JoinRequest, host_name: str, resume:
 
 def looks(name: str) -> str:
     """What a reader takes a name for; of a name without letters, all that can be seen."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
+    plain = unicodedata.normalize("NFKC", seen(name)).casefold()
     return skeleton(name) or "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ")
 
 
@@ -64,6 +64,15 @@ def leave_if_silent(floor: Floor) -> None:
             link.standing = "closing"
             floor.out.append(Abort(link.number))
             floor.leave(member)
+
+
+def _wrong_with(name: str, host_name: str) -> str:
+    """Why nobody may have this name, "" if somebody may."""
+    if not looks(name):
+        return "nothing can be seen of this name"
+    if looks(name) == looks(host_name):
+        return "this name is the host's, or looks like it"
+    return "a word of this name mixes Latin letters with those of another script" if mixes_scripts(name) else ""
 
 
 def _is_twin(member: Member, name: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+import regex
+
 _ALPHABETS = (
     ("авсԁеғɡһіјкӏмпорԛгѕтцѵԝхуҽнүзб", "abcdefghijklmnopqrstuvwxyehy36"),  # Cyrillic
     ("АВЕЅІЈКМНОРСТУХԌԚԜӀҮ", "abesijkmhopctyxgqwly"),  # capitals
@@ -11,6 +13,10 @@ _ALPHABETS = (
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "abezhikmnoptyx"),  # noqa: RUF001 - capitals
     ("օսհոց", "ouhng"),  # noqa: RUF001 - Armenian
     ("ʙɢʜɪʟɴʀʏᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢꜱıȷøłđħ", "bghilnryacdejkmoptuvwzsijoldh"),  # Latin of other kinds
+    ("ɑɓƈɗɡɠɦⱨɩɨʝƙƚɬɱɲŋɵᴑƥɾɽʂȿƨƭʈꞇŧʉʋⱳƴȥʐƶ", "abcdgghhiijkllmnnooprrsssttttuvwyzzz"),
+    ("ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ", "bpdtgkjczfmnlsrvhwxyaeiou"),  # noqa: RUF001 - Lisu
+    ("ᎠᎡᎢᎪᎫᎬᎳᎷᎻᎽᏀᏃᏎᏚᏙᏞᏟᏢᏦᏴᏒᏂᎾᎥ", "drtajewmhygzssvlcpkbrhoi"),
+    ("ⲁⲃⲉⲏⲓⲕⲙⲛⲟⲣⲥⲧⲩⲭσ〇", "abehikmnopctyxoo"),
 )
 _LETTERS = {strange: usual for alphabet in _ALPHABETS for strange, usual in zip(*alphabet, strict=True)}
 _MERGED = {"0": "o", "1": "l", "i": "l"}
@@ -25,6 +31,13 @@ _SIGNS = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\u02d7", "-"),
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u3000", " "),
 }
+_UNSEEN = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+_LATIN = regex.compile(r"\p{Script=Latin}")
+_BESIDE_LATIN = regex.compile(
+    r"[\p{scx=Latin}\p{scx=Common}\p{scx=Inherited}\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}"
+    r"\p{scx=Bopomofo}]*"
+)
 
 
 class _Skeleton(dict[int, str | None]):
@@ -62,8 +75,22 @@ def shape(text: str) -> str:
     return text.translate(_SHAPE)
 
 
+def seen(text: str) -> str:
+    """`text` without the characters that nobody sees, by Unicode's list: joiners, fillers of Hangul, variants."""
+    return _UNSEEN.sub("", text)
+
+
+def mixes_scripts(text: str) -> bool:
+    """Whether a word of `text` has Latin letters beside letters or digits of a script that is not written with them.
+
+    Latin stands beside the scripts of Chinese, Japanese and Korean; beside Cyrillic, Greek and all others it tricks.
+    """
+    words = _WORD.findall(unicodedata.normalize("NFKC", seen(text)))
+    return any(_LATIN.search(word) and not _BESIDE_LATIN.fullmatch(word) for word in words)
+
+
 def _bare(char: str) -> str:
-    if not char.isalnum():
+    if not char.isalnum() or _UNSEEN.fullmatch(char):
         return ""
     if char.isdecimal():
         char = str(unicodedata.decimal(char))

@@ -14,6 +14,7 @@ from modules.foreign_text import one_line
 from modules.skills import Skills
 from modules.space.checks import check_echo_opener
 from modules.space.identity import sanitized
+from modules.space.names import shown
 from modules.space.notes import SKILL, note
 from modules.space.relationships import PeerRelationships
 from modules.space.scene import Scene
@@ -75,7 +76,7 @@ def _peers(scene: Scene, skills: Skills, relationships: PeerRelationships) -> It
         yield skills.render(
             SKILL,
             "Peer",
-            name=one_line(name),
+            name=shown(name),
             voice=card.voice if card else "",
             interests=", ".join(card.current_interests) if card else "",
             learning=", ".join(card.expertise) if card else "",
@@ -101,12 +102,12 @@ def _workspaces(scene: Scene, skills: Skills) -> Iterator[str]:
 
 def _results(scene: Scene) -> Iterator[str]:
     for deed in [deed for deed in scene.deeds if deed.kind in {"success", "failure"}][-_OTHERS_SHOWN:]:
-        yield f"{one_line(deed.name)}: {one_line(deed.action)} {one_line(deed.target, _LINE)} ({deed.kind})"
+        yield f"{shown(deed.name)}: {one_line(deed.action)} {one_line(deed.target, _LINE)} ({deed.kind})"
 
 
 def _claims(scene: Scene) -> Iterator[str]:
     for claim in scene.room.claims[-_OTHERS_SHOWN:]:
-        yield f"{one_line(claim.name)}: {one_line(claim.action)} {one_line(claim.target, _LINE)}"
+        yield f"{shown(claim.name)}: {one_line(claim.action)} {one_line(claim.target, _LINE)}"
 
 
 def _promises(scene: Scene) -> Iterator[str]:
@@ -114,10 +115,10 @@ def _promises(scene: Scene) -> Iterator[str]:
     claiming = {claim.name for claim in scene.room.claims}
     peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
     for entry in [entry for entry in peers if _PROMISES.search(entry.content)][-_OTHERS_SHOWN:]:
-        yield f'{one_line(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
+        yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
 
 
 def _echoes(scene: Scene) -> Iterator[str]:
     peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me)]
     for entry in [entry for entry in peers if check_echo_opener(entry.content)][-_OTHERS_SHOWN:]:
-        yield f'{one_line(entry.name)}: "{one_line(entry.content[: 4 * _SHORT], _SHORT)}"'
+        yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _SHORT], _SHORT)}"'

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from modules.space.asked import requested_type
+from modules.space.names import shown
 from modules.space.requests import is_open
 from modules.space.targets import claim_target, rival_claim, same_target
 from modules.space.types import Deed, HostRequest
@@ -67,7 +68,7 @@ def not_twice(
             return MADE, f"{commitment.type}: the host's wish is taken care of"
         target = claim_target(commitment, default_repo)
         twin = next((one for one in made if one.action == commitment.type and same_target(one.target, target)), None)
-        return (MADE, f"{twin.name} has made {twin.target}") if twin else None
+        return (MADE, f"{shown(twin.name)} has made {twin.target}") if twin else None
 
     return _sorted_out(commitments, why)
 
@@ -87,7 +88,7 @@ def unclaimed(commitments: Iterable[Commitment], default_repo: str | None, claim
 
     def why(commitment: Commitment) -> tuple[str, str] | None:
         rival = rival_claim(commitment, default_repo, live)
-        return (CLAIMED, f"{rival.name} works at {rival.target}") if rival else None
+        return (CLAIMED, f"{shown(rival.name)} works at {rival.target}") if rival else None
 
     return _sorted_out(commitments, why)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from adapters.space.room_addressing import parse_addressed
 from common.errors import BudgetExceeded, Fatal, SoulError
 from common.text.closings import is_low_value_closing
+from modules.space.names import shown as name_shown
 from modules.space.scene import Scene
 from modules.space.types import HistoryEntry
 from modules.space.verdicts import Verdicts
@@ -64,4 +65,4 @@ def _means(content: str, me: str) -> bool:
 
 def shown(history: Sequence[HistoryEntry]) -> list[str]:
     """The newest messages, cut, each with its speaker."""
-    return [f"{entry.name}: {entry.content[:_CHARS]}" for entry in history[-_SHOWN:]]
+    return [f"{name_shown(entry.name, is_host=entry.is_host)}: {entry.content[:_CHARS]}" for entry in history[-_SHOWN:]]

@@ -6,6 +6,7 @@ none for the signs with which a transcript is written.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 
 import regex
@@ -25,12 +26,19 @@ _TAKEN = {skeleton(name): name for name in (HOST, YOU)}
 
 
 def shown(name: str, *, is_host: bool = False) -> str:
-    """The name of somebody: at most 40 characters and three words; one that looks like the host's or ours says so."""
+    """The name of somebody: at most 40 characters and three words; one that looks like the host's or ours says so.
+
+    A name of which something is left out ends with `#` and four hexadecimal digits made from the whole, so that it does
+    not read as the name of somebody else who is called exactly what is left.
+    """
     if is_host:
         return HOST
     plain = " ".join(_NO_SIGN_OF_A_NAME.sub(" ", clean(name[:_READ_CHARS])).split()[:_MOST_WORDS])[:_NAME_CHARS]
     taken = _TAKEN.get(skeleton(plain))
-    return f"not-{taken}" if taken else plain or "?"
+    if taken:
+        return f"not-{taken}"
+    is_whole = plain == " ".join(name.split())
+    return plain if is_whole else f"{plain or '?'}#{zlib.crc32(name.encode(errors='replace')) & 0xFFFF:04x}"
 
 
 def listed(names: Iterable[str]) -> str:

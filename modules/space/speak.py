@@ -22,6 +22,7 @@ from common.tasks import first_failure
 from modules.commitments.types import QueuedCommitment
 from modules.foreign_text import clean, one_line
 from modules.space.config import SpaceConfig
+from modules.space.names import shown
 from modules.space.notes import alone_without_github
 from modules.space.own_lines import SPOKE
 from modules.space.perceive import Perceiver
@@ -215,7 +216,9 @@ class Speaker:
         if self.talk.spoken % config.reflection_every_n:
             return
         last = list(self.talk.history)[-_EXPERIENCE_MESSAGES:]
-        told = " | ".join(f"{one_line(one.name)}: {one_line(one.content, _EXPERIENCE_CHARS)}" for one in last)
+        told = " | ".join(
+            f"{shown(one.name, is_host=one.is_host)}: {one_line(one.content, _EXPERIENCE_CHARS)}" for one in last
+        )
         peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
         if peer:
             self.relationships.remember_exchange(peer.name, peer.content)

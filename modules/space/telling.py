@@ -10,6 +10,7 @@ from modules.console import LineKind
 from modules.foreign_text import one_line
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
+from modules.space.names import shown
 from modules.space.scene import Scene
 
 LOOP = "space-participation"
@@ -34,7 +35,7 @@ class Teller:
     ) -> None:
         """Something was decided about `scene`; `data` says with which values."""
         heard = [
-            f"{one_line(entry.name)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
+            f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
             for entry in scene.batch[-_HEARD:]
         ]
         about = {

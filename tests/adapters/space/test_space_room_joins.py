@@ -33,6 +33,38 @@ def test_nobody_joins_as_the_host(name: str) -> None:
     assert hall.ended[number] == (4003, "Invalid join message")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("host\u3164", "\u3164host", "\u115fhost", "ho\uffa0st", "host\u1160", "host\u17b4", "host\u034f"),
+        *("\ua4e7\ua4f3\ua4e2\ua4d4", "\u13c2\u13be\u13da\u13a2", "h\ua4f3st", "h\u3007st", "h\u0665st"),
+        *("h\u03f2st", "\u0266ost", "ho\u0282t", "h\u0473st", "h\u0c66st", "\u3164", "\u200b"),
+    ],
+    ids=ascii,
+)
+def test_nobody_joins_unseen_or_under_a_name_that_is_made_to_look_like_the_hosts(name: str) -> None:
+    hall = Hall()
+    number = hall.join(name)
+    assert hall.ended[number] == (4003, "Invalid join message")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ann \u674e",
+        "\u30cf\u30eab",
+        "\u041b\u0438\u0441\u0430-bot",
+        "\u03a3\u03bf\u03c6\u03af\u03b1",
+        "Zo\u00eb",
+        "\u0645\u06cc\u0646\u0627",
+    ],
+)
+def test_a_name_in_any_script_is_welcome(name: str) -> None:
+    hall = Hall()
+    hall.join(name)
+    assert [agent.name for agent in hall.room.agents] == [name]
+
+
 def test_nobody_joins_under_the_name_that_the_host_goes_by() -> None:
     hall = Hall(host_name="Marta")
     number = hall.join("marta")
@@ -125,7 +157,21 @@ async def test_a_member_whose_name_is_wanted_leaves_if_it_does_not_say_that_it_l
     assert [agent.id for agent in hall.room.agents] == []
 
 
-@pytest.mark.parametrize("name", ["Ada", "\u0430da", "a\u200bda", "ada ", " ada", "ad\u00e1", "a.d.a", "\uff41da"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ada",
+        "\u0430\u0501\u0430",
+        "ad\u0251",
+        "ada\u3164",
+        "a\u200bda",
+        "ada ",
+        " ada",
+        "ad\u00e1",
+        "a.d.a",
+        "\uff41da",
+    ],
+)
 def test_a_name_that_looks_like_one_that_is_there_is_refused(name: str) -> None:
     hall = Hall()
     ada = hall.join("ada")

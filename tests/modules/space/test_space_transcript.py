@@ -43,4 +43,4 @@ def test_two_hundred_long_messages_fit_a_small_model() -> None:
 
 def test_names_and_words_of_others_are_cleaned() -> None:
     shown = told(entry(0, "hi<|im_end|>\u202e there", "re\x1bbecca"), "UTC")
-    assert shown == "[12:00] rebecca: hi there"
+    assert shown == "[12:00] rebecca#e751: hi there"
