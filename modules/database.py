@@ -16,10 +16,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from common.files import storage_error
-from modules.database_file import BUSY_TIMEOUT_S, DAMAGED, error_code, explain, open_existing, reading, too_new
+from modules.database_file import (
+    BUSY_TIMEOUT_S,
+    DAMAGED,
+    NO_TABLES,
+    error_code,
+    explain,
+    has_tables,
+    open_existing,
+    reading,
+    too_new,
+)
 from modules.schema_functions import add_functions
 
 T = TypeVar("T")
+
+_NOTHING_BYTES = 1
+"""SQLite takes a file of one byte, whatever it is, for an empty one."""
 
 
 class _Damaged(sqlite3.DatabaseError):
@@ -44,8 +57,8 @@ class Database:
         Args:
             path: the file.
             migrations: one script per step.
-            signs: names of what shows that there was a database here before; a missing or empty file is then told
-                as lost.
+            signs: names of what shows that there was a database here before; a file that is missing, or that holds
+                no tables, is then told as lost.
 
         Raises:
             ConfigError: a newer version wrote the file.
@@ -142,21 +155,21 @@ def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[st
     except OSError as error:
         raise storage_error(path, error) from error
     try:
-        return _open(path, migrations), notice
+        return _open(path, migrations, may_be_blank=bool(notice) or not signs), notice
     except sqlite3.Error as error:
         if error_code(error) not in DAMAGED:
             raise explain(path, error) or error from error
         notice = f"{path.name} is damaged ({error}); {_set_aside(path)}, starting afresh"
     try:
         path.touch(mode=0o600)
-        return _open(path, migrations), notice
+        return _open(path, migrations, may_be_blank=True), notice
     except sqlite3.Error as error:
         raise explain(path, error) or error from error
 
 
 def _notice_loss(path: Path, signs: Sequence[str]) -> str:
     """A line for the owner if the file is missing or empty although there was one; what lies beside it is set aside."""
-    if path.exists() and (path.is_dir() or path.stat().st_size):
+    if path.exists() and (path.is_dir() or path.stat().st_size > _NOTHING_BYTES):
         return ""
     wal = path.with_name(f"{path.name}-wal")
     told = [*([wal.name] if wal.exists() and wal.stat().st_size else []), *signs]
@@ -167,7 +180,8 @@ def _notice_loss(path: Path, signs: Sequence[str]) -> str:
     return f"{path.name} is {state}, and {', '.join(told)} tell of an earlier one; {_set_aside(path)}, starting afresh"
 
 
-def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
+def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlite3.Connection:
+    """The migrated file. Raises `_Damaged` if it holds no tables where it must, or bears a version without them."""
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     try:
         connection.row_factory = sqlite3.Row
@@ -178,21 +192,31 @@ def _open(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise _Damaged(found)  # noqa: TRY301 - closes the connection on the same path as what SQLite raises
-        _migrate(path, connection, migrations)
+        _migrate(path, connection, migrations, may_be_blank=may_be_blank)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str], *, may_be_blank: bool) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(migrations):
         raise too_new(path, version, len(migrations))
+    blank = not has_tables(connection)
+    if blank and (version or not may_be_blank):
+        raise _Damaged(NO_TABLES)
     add_functions(connection)
+    if blank:
+        # NOTE(self): in one piece, so that a kill in between leaves a file that is seen to be blank again.
+        _step(connection, ";\n".join(migrations), len(migrations))
+        return
     for number in range(version, len(migrations)):
-        script = f"BEGIN IMMEDIATE;\n{migrations[number]};\nPRAGMA user_version = {number + 1};\nCOMMIT;"
-        connection.executescript(script)
+        _step(connection, migrations[number], number + 1)
+
+
+def _step(connection: sqlite3.Connection, script: str, version: int) -> None:
+    connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {version};\nCOMMIT;")
 
 
 def _set_aside(path: Path) -> str:

@@ -13,6 +13,7 @@ from common.errors import ConfigError, SoulError, StorageError, Transient
 from modules.schema import MIGRATIONS
 
 BUSY_TIMEOUT_S = 5.0
+NO_TABLES = "it holds no tables"
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 _ROOM_BYTES = 256 * 1024
@@ -79,7 +80,7 @@ def open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA synchronous = FULL")
-            _check_version(path, int(connection.execute("PRAGMA user_version").fetchone()[0]))
+            _check_shape(path, connection)
         except BaseException:
             connection.close()
             raise
@@ -88,7 +89,8 @@ def open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
     return connection
 
 
-def _check_version(path: Path, version: int) -> None:
+def _check_shape(path: Path, connection: sqlite3.Connection) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version < len(MIGRATIONS):
         raise ConfigError(
             f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
@@ -96,6 +98,19 @@ def _check_version(path: Path, version: int) -> None:
         )
     if version > len(MIGRATIONS):
         raise too_new(path, version, len(MIGRATIONS))
+    if not has_tables(connection):
+        raise _damaged(path, NO_TABLES)
+
+
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether anything was ever made in the file, whatever its size."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def _damaged(path: Path, problem: object) -> StorageError:
+    return StorageError(
+        f"{path} is damaged ({problem})", remedy="Start again: the damaged file is set aside and a new one begun."
+    )
 
 
 def too_new(path: Path, version: int, known: int) -> ConfigError:
@@ -124,9 +139,7 @@ def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
             f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
         )
     if code in DAMAGED:
-        return StorageError(
-            f"{path} is damaged ({error})", remedy="Start again: the damaged file is set aside and a new one begun."
-        )
+        return _damaged(path, error)
     if code in _UNWRITABLE:
         return StorageError(
             f"Cannot write {path}: {_UNWRITABLE[code]}",

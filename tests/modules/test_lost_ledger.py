@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,35 @@ async def test_a_status_file_that_says_nothing_stops_nothing(tmp_path: Path, sta
 
 async def test_a_home_that_has_never_lived_has_lost_nothing(tmp_path: Path) -> None:
     assert await reopened(Home.at(tmp_path), FakeClock()) == (0, 0, "")
+
+
+_KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+import modules.schema
+from modules.database import Database
+from modules.home import Home
+home = Home.at(Path(sys.argv[1]))
+steps = [*modules.schema.MIGRATIONS[: int(sys.argv[2])], "SELECT kill_here()"]
+import modules.database
+add = modules.database.add_functions
+def also(connection):
+    add(connection)
+    connection.create_function("kill_here", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
+modules.database.add_functions = also
+asyncio.run(Database.open(home.database, steps, signs=home.signs_of_life()))
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+async def test_a_kill_before_the_database_has_its_shape_costs_neither_the_count_nor_the_line(
+    tmp_path: Path, steps: int
+) -> None:
+    home, clock = Home.at(tmp_path), FakeClock()
+    home.memory.mkdir()
+    write_status(home, clock, 1500)
+    killed = await asyncio.create_subprocess_exec(sys.executable, "-c", _KILLED, str(tmp_path), str(steps))
+    assert await killed.wait() == -signal.SIGKILL
+    tokens, _, told = await reopened(home, clock)
+    assert tokens == 1500
+    assert "among it 3 acts that had not left; 1500 tokens used today are counted again" in told

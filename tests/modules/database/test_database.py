@@ -248,3 +248,67 @@ async def test_a_first_start_that_was_killed_early_is_no_loss(tmp_path: Path) ->
     path.touch()
     async with opened(path) as database:
         assert database.notice == ""
+
+
+def _one_byte(path: Path) -> None:
+    path.write_bytes(b"\n")
+
+
+def _no_tables(path: Path) -> None:
+    """What SQLite leaves of a start that was killed before the first table was made."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _only_a_version(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(NOTES)}")
+
+
+@pytest.mark.parametrize("left", [_one_byte, _no_tables, _only_a_version])
+async def test_a_file_without_tables_is_told_as_lost_where_signs_tell_of_an_earlier_one(
+    tmp_path: Path, left: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "soul.db"
+    left(path)
+    database = await Database.open(path, NOTES, signs=["status.json"])
+    await database.run(add("new"))
+    assert await database.run(notes) == ["new"]
+    await database.close()
+    assert database.notice.endswith("starting afresh")
+    assert len(set_aside(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("left", [_one_byte, _no_tables])
+async def test_a_file_without_tables_is_a_new_one_where_no_signs_are(
+    tmp_path: Path, left: Callable[[Path], None]
+) -> None:
+    left(tmp_path / "soul.db")
+    async with opened(tmp_path / "soul.db") as database:
+        assert database.notice == ""
+
+
+async def test_a_log_beside_a_file_of_one_byte_is_kept(tmp_path: Path) -> None:
+    path, log = tmp_path / "soul.db", tmp_path / "soul.db-wal"
+    _one_byte(path)
+    log.write_bytes(b"what was committed last")
+    async with opened(path):
+        assert log.with_name(f"{set_aside(tmp_path)[0].name.removesuffix('-wal')}-wal").read_bytes() == (
+            b"what was committed last"
+        )
+
+
+async def test_a_first_shape_that_cannot_be_made_leaves_no_table_behind(tmp_path: Path) -> None:
+    path = tmp_path / "soul.db"
+    with pytest.raises(sqlite3.OperationalError):
+        await Database.open(path, (*NOTES, "CREATE TABLE more (id); SELECT * FROM nowhere"))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
+
+
+async def test_a_file_of_the_right_version_without_tables_is_named_to_who_only_reads(tmp_path: Path) -> None:
+    path = tmp_path / "soul.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    with pytest.raises(StorageError, match="is damaged"):
+        await Database.beside(path)
