@@ -1,4 +1,7 @@
-"""How much of a room anybody can hear: whoever says more in a minute is left. Nothing survives a crash. Pure."""
+"""How much of a room anybody can hear: whoever says more in a minute is left. Nothing survives a crash. Pure.
+
+A room of ours stays below it, whatever its members do: see `room_allowance`.
+"""
 
 from __future__ import annotations
 

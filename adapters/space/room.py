@@ -8,7 +8,8 @@ and never judges words. All that it knows ends with the process, but for the rec
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
@@ -88,10 +89,11 @@ class Room:
     def closed(self, number: int) -> list[Effect]:
         """A connection is gone, for whatever reason."""
         link = self._floor.links.pop(number, None)
-        member = None if link is None else self._floor.member_of(link)
-        if member is not None:
-            self._floor.leave(member)
         if link is not None:
+            with self._charging(link):
+                member = self._floor.member_of(link)
+                if member is not None:
+                    self._floor.leave(member)
             self._floor.addresses.give_back(link.address, link.allowance, self._floor.now)
         return self._floor.taken()
 
@@ -111,7 +113,8 @@ class Room:
         if link is not None and link.standing == "detached":
             self._floor.close(link, REPLACED, "Replaced by new connection")
         elif link is not None and link.standing != "closing":
-            self._judge(link, raw)
+            with self._charging(link):
+                self._judge(link, raw)
         return self._floor.taken()
 
     def tick(self) -> list[Effect]:
@@ -160,11 +163,22 @@ class Room:
                 self._floor.close(link, GOING_AWAY, "Server shutting down")
         return self._floor.taken()
 
+    @contextmanager
+    def _charging(self, link: Link) -> Iterator[None]:
+        """What all members are told meanwhile counts as told by `link`."""
+        floor = self._floor
+        frames, chars = floor.told_frames, floor.told_chars
+        yield
+        link.allowance.told(floor.told_frames - frames, floor.told_chars - chars)
+
     def _judge(self, link: Link, raw: str | bytes) -> None:
         """Hear a frame, if its connection and its address may say so much."""
         floor, size = self._floor, len(raw)
         verdict = link.allowance.judge(size, floor.now)
-        if verdict == "hear" and not floor.addresses.bears(link.address, size, floor.now):
+        part = floor.addresses.part_of(link.address, floor.now)
+        if verdict == "hear" and not (
+            link.allowance.may_tell(part, floor.now) and floor.addresses.bears(link.address, size, floor.now)
+        ):
             verdict = link.allowance.dropped(size)
         match verdict:
             case "hear" if link.standing == "waiting" and size > MAX_UNJOINED:

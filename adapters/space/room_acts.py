@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from adapters.space.room_allowance import CHAT_GAP_S
 from adapters.space.room_effects import Tell
-from adapters.space.room_floor import CHAT_GAP_S, Floor
+from adapters.space.room_floor import Floor
 from adapters.space.room_members import Member
 from adapters.space.types import (
     ActionDone,
@@ -65,6 +66,9 @@ def _chat(floor: Floor, member: Member, said: Said) -> None:
     now, allowance = floor.now, member.link.allowance
     if allowance.spoke_at is not None and now - allowance.spoke_at < CHAT_GAP_S:
         floor.refuse(member.link, "Rate limited: one message every 3 seconds")
+        return
+    if not floor.addresses.bears_chat(member.link.address, now):
+        floor.refuse(member.link, "Rate limited: too many messages from one address")
         return
     allowance.spoke_at = now
     floor.share(said)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from adapters.space.room_allowance import Addresses
+from adapters.space.room_allowance import CHAT_GAP_S, Addresses
 from adapters.space.room_claims import Claims
 from adapters.space.room_effects import Close, Deliver, Effect, Record, Tell
 from adapters.space.room_members import Link, Member, presence_text
@@ -30,12 +30,12 @@ from adapters.space.types import (
 from adapters.space.wire_json import encode_message, iso_now
 from adapters.space.wire_room import entry_of, event_frame
 from common.clock import Clock
-from common.constants import SPACE_CHAT_MIN_GAP_MS
 
 PRESENCE_GAP_S = 0.25
+PRESENCE_CHARS_A_SECOND = 128 * 1024
+"""For each member."""
 PRESENCE_BYTES_A_SECOND = 32 * 1024 * 1024
 """For all members together: in a room of a hundred with long identities the list comes less often."""
-CHAT_GAP_S = SPACE_CHAT_MIN_GAP_MS / 1000
 
 _Kept: TypeAlias = StateChanged | ActionDone | Reflected | WorkspaceProgress
 
@@ -43,7 +43,8 @@ _Kept: TypeAlias = StateChanged | ActionDone | Reflected | WorkspaceProgress
 class Floor:
     """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet.
 
-    `spoken` is when names that have left spoke last, as far as that still counts (monotonic s).
+    `spoken` is when names that have left spoke last, as far as that still counts (monotonic s). `told_frames` and
+    `told_chars` are how much all members were told in all, but for the list of them.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -56,6 +57,7 @@ class Floor:
         self.workspaces = Workspaces()
         self.addresses = Addresses()
         self.spoken: dict[str, float] = {}
+        self.told_frames = self.told_chars = 0
         self.presence_due = False
         self.presence_number = 0
         self._presence_at = float("-inf")
@@ -83,6 +85,9 @@ class Floor:
     def deliver(self, text: str, to: tuple[int, ...] | None = None) -> None:
         """Send one frame to some connections, or to every member's."""
         numbers = tuple(member.link.number for member in self.members.values()) if to is None else to
+        if to is None:
+            self.told_frames += 1
+            self.told_chars += len(text)
         if numbers:
             self.out.append(Deliver(text, numbers))
 
@@ -117,7 +122,8 @@ class Floor:
         behind = [member for member in self.members.values() if member.presence_told < self.presence_number]
         if behind:
             text = presence_text(self.members.values())
-            self._presence_at = max(self._presence_at, self.now + len(text) * len(behind) / PRESENCE_BYTES_A_SECOND)
+            gap_s = len(text) * max(len(behind) / PRESENCE_BYTES_A_SECOND, 1 / PRESENCE_CHARS_A_SECOND)
+            self._presence_at = max(self._presence_at, self.now + gap_s)
             self.deliver(text, tuple(member.link.number for member in behind))
         for member in behind:
             member.presence_told = self.presence_number
