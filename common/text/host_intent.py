@@ -79,6 +79,12 @@ def classify_host_intent_structural(message: str, *, request_open: bool = False)
     return IntentResult("discussion", "high") if talks else _AMBIGUOUS
 
 
+def requests(text: str) -> bool:
+    """Whether the form of `text` asks its reader for something without a question: to do it, or to tell it."""
+    plain = _bare(" ".join(normalize_quotes(text[:_READ_CHARS]).split()))
+    return _request(plain) is not None or any(rules.TELLING.match(_bare(one)) for one in _SENTENCE.split(plain))
+
+
 def _bare(text: str) -> str:
     """`text` without what calls or greets somebody at its beginning. Nothing, rather than nothing left."""
     bare = text

@@ -116,6 +116,13 @@ URGED = _rule(rf"""{_any("please|kindly|go ahead and|go ahead|just|let's|okay,|o
 """A2: an imperative with a word before it."""
 IMPERATIVE = _rule(rf"(?P<verb>{_any(VERBS_PLUS)})\b")
 """A1."""
+TELLING = _rule(
+    r"""(?:please\ |kindly\ |just\ |do\ )?
+    (?: tell\ (?!(?:me|us)\ about\ it\W*$)(?:me|us)\b | do\ tell\b
+      | (?:explain|describe|elaborate|define|compare)\b(?!\s*:) | (?:say|tell)\ more\b | go\ on(?=\W*$)
+      | name\ (?:one|two|three|some|an?|your)\b | (?:pick|choose)\ (?:one|between|an?|your)\b )"""
+)
+"""To be told something: an imperative that asks for words, not for work."""
 SURE_OF_US = _rule(r"let's\ make\ sure\b")
 _FINITE = (
     "is|are|was|were|has|have|looks?|seems?|failed|fails?|passed|passes|broke|breaks|went|ran|came|comes?|takes?|took"

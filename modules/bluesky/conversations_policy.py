@@ -18,6 +18,7 @@ from common.constants import (
 )
 from common.result import Decision
 from common.text.closings import asks, content_words, is_low_value_closing
+from common.text.host_intent import requests
 from modules.bluesky.records import Moment, Record
 from modules.self_mechanics import SocialMechanics
 
@@ -303,7 +304,7 @@ def _is_rapid(conversation: Conversation, now: datetime) -> bool:
 
 def _person_asks(incoming: Incoming) -> bool:
     """Who asks waits for an answer, however quick the talk is. Programs may ask each other without end."""
-    return not incoming.is_automated and asks(incoming.text)
+    return not incoming.is_automated and (asks(incoming.text) or requests(incoming.text))
 
 
 def _adds_much(incoming: Incoming) -> bool:

@@ -220,6 +220,8 @@ def test_two_quick_replies_of_ours_do_not_end_a_talk_that_goes_on() -> None:
     [
         ("Thanks for that!", []),
         ("Herons again.", []),
+        ("Tell me about it!", []),
+        ("Herons tell me nothing.", []),
         (SUBSTANCE, ["", SUBSTANCE]),
         (SUBSTANCE, [SUBSTANCE, "", "", ""]),
     ],
@@ -235,7 +237,8 @@ def test_after_two_quick_replies_little_news_gets_a_like(text: str, known: list[
 
 def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
     before = conversation(**replied(0, 1))
-    for text in ("Why?", "And slate?", "なぜ？", "لماذا؟"):  # noqa: RUF001 - their question marks
+    asked = ("Why?", "And slate?", "なぜ？", "لماذا؟")  # noqa: RUF001 - their question marks
+    for text in (*asked, "Tell me why.", "@rowan.test Please explain.", "Hm. Say more.", "Give me an example."):
         post = incoming(text, minutes=2, recent_texts=[SUBSTANCE])
         assert judge(before, post)[0]
         assert not judge(before, replace(post, is_automated=True))[0]
