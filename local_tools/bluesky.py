@@ -15,6 +15,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, FeedItem, Page, StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.result import ApiResult, Err
+from common.text.closings import asks
 from common.text.graphemes import grapheme_len, leading_sentences
 from local_tools.bluesky_inputs import (
     ActorInput,
@@ -91,11 +92,13 @@ class BlueskyTools:
     def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> str:
         """Why these words must not stand in the thread.
 
-        To the owner thanks are enough, and at the end of a talk; where we spoke before, the publisher likes instead.
+        To the owner thanks are enough, and at the end of a talk; where we spoke before and nothing was asked, the
+        publisher likes instead.
         """
         if repeats(text, thread.notification.text):
             return "it only repeats their words; say something of your own"
-        may_thank = closing or thread.is_owner or self._publisher.has_spoken(thread.root)
+        spoken = self._publisher.has_spoken(thread.root) and not asks(thread.notification.text)
+        may_thank = closing or thread.is_owner or spoken
         return reply_problem(text, thread.said, thread.scaffold, may_thank=may_thank)
 
     async def _send_back(self, problem: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:

@@ -6,6 +6,8 @@ text counts as a closing only when it looks like one *and* little else is left o
 
 from __future__ import annotations
 
+import unicodedata
+
 import regex
 
 from common.text.graphemes import CLUSTER
@@ -20,6 +22,7 @@ _FENCE = "```"
 _LINK = regex.compile(r"https?://\S+|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.\p{L}{2,24}/\S*")
 _HANDLE = regex.compile(r"@[\w.-]+")
 # NOTE(self): scripts written without spaces count two signs as one word.
+_LETTERS = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 _WORD = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
 _EMOJI = regex.compile(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
 
@@ -83,8 +86,23 @@ _CLOSING_VOCABULARY = _words("""
     much nice ok okay perfect please really rest right same see sense soon sounds stop stopping sure tag thank thanks
     thx together totally ty wait waiting wonderful yeah yep yes
 """)
-
-
+_ACKNOWLEDGEMENTS = _words("""
+    absolutely acknowledged agree agreed amazing appreciate appreciated awesome beautiful cheers comment cool
+    definitely exactly excellent fair fascinating glad good great haha indeed insightful interesting kind lovely
+    likewise love loved message nice noted perfect point put question reply said share sharing sure
+    thank thanks thought
+    thoughtful totally true understood well wonderful words wow
+    danke dank dankeschön vielen frage gute guter genau herzlichen interessant klasse schön stimmt super toll verstanden
+    accord beaucoup bonne bravo intéressant merci gracias muchas buena pregunta interesante acuerdo
+    grazie mille bella domanda bedankt obrigada obrigado muito boa pergunta interessante dziękuję dzięki спасибо
+    ありがとう ありがとうございます どうも 谢谢 謝謝 감사합니다 고마워요 고마워
+""")
+_AROUND_ACKNOWLEDGEMENTS = _words("""
+    a about am an and are as asking by d do for from have how i indeed is it just m making me my of on r re really s so
+    such that the this to too u ve very was we what with writing you your much many reading
+    das die der ein eine du dir euch für ist sehr wirklich je suis c est une très pour l de la le un muy por es una
+    es per è dank wel
+""")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u2e2e")
 
 
@@ -97,6 +115,17 @@ def is_low_value_closing(text: str) -> bool:
     if not intent and (len(plain) >= _STARTER_MAX_CHARS or not _STARTER.match(without_handles(plain))):
         return False
     return not _DETAIL.search(plain) and len(content_words(plain)) < _SUBSTANCE_WORDS
+
+
+def only_acknowledges(text: str) -> bool:
+    """Whether `text` says nothing but thanks, praise or agreement, or shows only signs. "Yes" and "no" are answers."""
+    bare = without_handles(unicodedata.normalize("NFC", text).lower())
+    if asks(bare) or _FENCE in bare:
+        return False
+    words = _LETTERS.findall(bare)
+    if any(word not in _ACKNOWLEDGEMENTS and word not in _AROUND_ACKNOWLEDGEMENTS for word in words):
+        return False
+    return not words or any(word in _ACKNOWLEDGEMENTS for word in words)
 
 
 def ends_talk(text: str) -> bool:

@@ -11,7 +11,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
-from common.text.closings import is_low_value_closing
+from common.text.closings import is_low_value_closing, only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.courier import record_uri
@@ -92,7 +92,7 @@ class Publisher:
             "root": {"uri": root.uri, "cid": root.cid},
         }
         draft = Draft("reply", parent.uri, body, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
-        if self.has_spoken(root) and is_low_value_closing(text):
+        if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
             why = "we already spoke in this thread and the draft only closes it"
             return await self._like_instead(SELF_CHECK, draft, parent, root, why)
         published = await self._submit(draft)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from common.text.closings import content_words, is_low_value_closing
+from common.text.closings import content_words, is_low_value_closing, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo
 from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
@@ -40,7 +40,7 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Runs, *, may_thank: 
         return "it holds words of your instructions; speak to the person, about what they said"
     if _echoes(text, said):
         return "it only repeats what was said in this thread; say something of your own"
-    if not may_thank and is_low_value_closing(text):
+    if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
         return "it only thanks or agrees; say something of substance"
     return ""
 

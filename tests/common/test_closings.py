@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.closings import content_words, ends_talk, is_emoji_only, is_low_value_closing, without_handles
+from common.text.closings import (
+    content_words,
+    ends_talk,
+    is_emoji_only,
+    is_low_value_closing,
+    only_acknowledges,
+    without_handles,
+)
 from tests.cpu_time import cpu_s
 
 STARTERS = [
@@ -230,3 +237,63 @@ def test_words_that_end_a_talk(text: str) -> None:
 )
 def test_words_that_leave_a_talk_open(text: str) -> None:
     assert not ends_talk(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I agree.",
+        "Interesting!",
+        "Noted.",
+        "That's a great question!",
+        "❤️",
+        "Danke!",
+        "So true!",
+        "Well said.",
+        "Good question!",
+        "🙏",
+        "Merci beaucoup !\n    ",
+        "I appreciate your message.",
+        "ありがとう!",
+        "@kit.test thank you 🙏",
+        "What a thoughtful question!",
+        "Vielen Dank!",
+        "Gute Frage!",
+        "…\n    ",
+        "¡Muchas gracias!",
+        "I love this.",
+        "Thanks for asking!",
+        "Danke schön!",
+        "That\u2019s so true.",
+        "C'est très intéressant !",
+    ],
+)
+def test_what_only_acknowledges_is_known_in_several_languages(text: str) -> None:
+    assert only_acknowledges(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes.",
+        "Tin.",
+        "No, never.",
+        "42",
+        "Slate, by far.",
+        "Danke, Schiefer ist leiser.",
+        "Yes, I agree.",
+        "Good question: tin.",
+        "Not so good.\n    ",
+        "Thanks, tin.",
+        "4️⃣",
+        "I do.",
+        "Interesting?",
+        "Ja, danke.",
+        "The first one, thanks",
+        "Oui, merci",
+        "石板。",
+        "It is so true of rain.",
+    ],
+)
+def test_a_short_answer_is_no_acknowledgement(text: str) -> None:
+    assert not only_acknowledges(text)

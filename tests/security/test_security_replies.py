@@ -73,6 +73,8 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(world: World) -> None:
         "We speak with your own posts are marked YOU in mind.",
         "This is the first time they reach you, and slate it is.",
         "Thank you so much for sharing!",
+        "I appreciate your message.",
+        "❤️",
     ],
 )
 @pytest.mark.parametrize("mends", [True, False])
