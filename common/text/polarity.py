@@ -15,7 +15,7 @@ from common.text.strings import normalize_quotes
 
 _TOKEN = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}']{0,60}|[.,;:!?()\u2013\u2014]")
 _NEGATIONS = frozenset(
-    {"not", "no", "never", "neither", "nor", "without", "cannot", "cant", "dont", "hardly", "nobody"}
+    {"not", "no", "never", "neither", "nor", "without", "cannot", "cant", "dont", "hardly", "nobody", "non"}
 )
 _CLAUSE_ENDS = frozenset(
     {"but", "because", "so", "if", "when", "unless", "until", "while", "though", "although", "and"}
@@ -27,14 +27,39 @@ _DENIAL = regex.compile(
       | that(?:'s|\ is)(?:\ simply|\ just)?\ (?:wrong|false|not\ true|a\ myth) )\b""",
     regex.IGNORECASE | regex.VERBOSE,
 )
+_DENYING = regex.compile(
+    r"""\b(?: it(?:'s|\ is)(?:\ simply|\ just)?\ (?:false|untrue|wrong|a\ myth)\ that
+      | i\ (?:refuse\ to\ believe|doubt|deny|dispute)(?:\ (?:that|whether|if))?
+      | there(?:'s|\ is)\ no\ (?:way|evidence)(?:\ that)? | (?:fail(?:s|ed)?|refuse[sd]?)\ to | by\ no\ means )\b""",
+    regex.VERBOSE,
+)
+"""What says "not" in other words."""
+_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
+_SHORTEST_PREFIXED = 4
+_NOT_PREFIXED = """
+    discount discover dismiss display dispatch distress impart import impose impress improve incite income increase
+    inform input inside insight inspire install instead instill intend intent invest under until unless irate
+"""
+"""Words that begin like a prefix and deny nothing."""
+_NO_PREFIX = tuple(_NOT_PREFIXED.split())
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_MONTHS = "january february march april june july august september october november december"
+_SEASONS = "spring summer autumn winter"
+_NAMED_TIMES = {
+    name: kind for kind, names in enumerate((_WEEKDAYS, _MONTHS, _SEASONS)) for name in names.split()
+}  # fmt: skip
+_NUMBER_WORDS = "two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split(), start=2)}
 _OPPOSITES = """
     more less; most least; always never; before after; increase decrease; increase reduce; raise lower; rise fall
     high low; fast slow; faster slower; good bad; better worse; best worst; easy hard; cheap expensive; big small
     large small; long short; early late; first last; open close; start stop; add remove; keep drop; enable disable
-    allow forbid; allow block; accept reject; safe dangerous; safe unsafe; help hurt; help harm; strong weak; hot cold
-    warm cold; wet dry; light dark; light heavy; public private; love hate; win lose; gain lose; often rarely
-    often seldom; everyone nobody; everything nothing; all none; true false; right wrong; possible impossible
-    necessary unnecessary; useful useless; trust distrust; like dislike; agree disagree
+    allow forbid; allow block; accept reject; safe dangerous; help hurt; help harm; strong weak
+    hot cold; warm cold; wet dry; light dark; light heavy; public private; love hate; win lose; gain lose; often rarely
+    often seldom; everyone nobody; everything nothing; all none; true false; right wrong
+    useful useless; keep stop; stop continue; usually seldom; usually rarely; always seldom; always rarely
+    usually never; often never; many few; everybody few; everyone few; most few; pass fail; succeed fail
+    success failure; full empty; simple complex
     merge split; push pull; buy sell; morning evening; day night; summer winter; north south; above below
 """
 _PAIRS = frozenset(
@@ -47,12 +72,18 @@ _MESSAGES_REMEMBERED = 256
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a text says: its stems, those that are denied, how many denials, its figures, whether it opens with one."""
+    """What a text says: its stems, those that are denied, how many denials, its figures, whether it opens with one.
+
+    `positive` are the stems of its words that begin with a denying prefix, without that; `times` are the weekdays,
+    months and seasons, each with its kind.
+    """
 
     stems: frozenset[str]
     denied: frozenset[str]
     denials: int
     figures: frozenset[str]
+    times: frozenset[tuple[int, str]]
+    positive: frozenset[str]
     opens_with_denial: bool
 
 
@@ -62,7 +93,9 @@ def contradicts(message: str, other: str) -> bool:
     shared = one.stems & two.stems
     if one.opens_with_denial != two.opens_with_denial:
         return True
-    if one.figures and two.figures and not one.figures & two.figures:
+    if (one.figures and two.figures and not one.figures & two.figures) or _other_time(one, two):
+        return True
+    if one.positive & (two.stems - one.stems) or two.positive & (one.stems - two.stems):
         return True
     # NOTE(self): a sentence turned round moves its "not" to other words, and has as many of them as before.
     if one.denials != two.denials and shared & (one.denied ^ two.denied):
@@ -72,11 +105,26 @@ def contradicts(message: str, other: str) -> bool:
     )
 
 
+def _other_time(one: _Said, two: _Said) -> bool:
+    """Whether both name a weekday, a month or a season, and none that the other one names, too."""
+    kinds = {kind for kind, _ in one.times} & {kind for kind, _ in two.times}
+    return any(kind not in {kind for kind, _ in one.times & two.times} for kind in kinds)
+
+
+def _positive(word: str) -> str:
+    """The stem of `word` without the prefix that denies it; empty where there is none."""
+    prefix = next(filter(word.startswith, _PREFIXES), "")
+    rest = word.removeprefix(prefix)
+    denies = prefix and len(rest) >= _SHORTEST_PREFIXED and not word.startswith(_NO_PREFIX)
+    return common_stem(rest) if denies else ""
+
+
 @lru_cache(maxsize=_MESSAGES_REMEMBERED)
 def _read(text: str) -> _Said:
     plain = normalize_quotes(text).lower()
     stems, denied, denials, left = set[str](), set[str](), 0, 0
-    for token in _TOKEN.findall(plain):
+    tokens = _TOKEN.findall(_DENYING.sub(" not ", plain))
+    for token in tokens:
         if token in _NEGATIONS or token.endswith("n't"):
             denials, left = denials + 1, _NEGATED_STEMS
         elif token in _CLAUSE_ENDS or not token[0].isalnum():
@@ -89,5 +137,14 @@ def _read(text: str) -> _Said:
                 left -= 1
         elif token in _FUNCTION_WORDS_WITH_OPPOSITES:
             stems.add(token)
-    figures = frozenset(stem for stem in stems if stem[0].isdigit())
-    return _Said(frozenset(stems), frozenset(denied), denials, figures, _DENIAL.match(plain) is not None)
+    return _Said(
+        stems=frozenset(stems),
+        denied=frozenset(denied),
+        denials=denials,
+        figures=frozenset(_NUMBERS.get(one, one) for one in {*stems, *tokens} if one in _NUMBERS or one[0].isdigit()),
+        times=frozenset(
+            (_NAMED_TIMES[one], one) for token in tokens if (one := token.removesuffix("s")) in _NAMED_TIMES
+        ),
+        positive=frozenset(filter(None, map(_positive, tokens))),
+        opens_with_denial=_DENIAL.match(plain) is not None,
+    )

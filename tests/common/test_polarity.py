@@ -33,11 +33,53 @@ CONTRADICTIONS = [
     ("Verify checksums every night", "Never verify checksums every night"),
     ("Water the moss in summer", "Do not water the moss in summer"),
     ("The moss roof needs water", "The moss roof needs no water"),
+    (
+        "The cache is reliable when the build machine restarts during a deploy",
+        "The cache is unreliable when the build machine restarts during a deploy",
+    ),
+    ("A second key makes the long search possible for us", "A second key makes the long search impossible for us"),
+    ("The regular rhythm of the old tower clock helps", "The irregular rhythm of the old tower clock helps"),
+    ("The logical order of the long garden list helps", "The illogical order of the long garden list helps"),
+    ("Strangers trust the room that keeps its record", "Strangers distrust the room that keeps its record"),
+    ("Use blocking calls to read the queue of the room", "Use non-blocking calls to read the queue of the room"),
+    ("The backup script is usable on the small machine", "The backup script is unusable on the small machine"),
+    (
+        "We must keep merging before the review is done on the release branch",
+        "We must stop merging before the review is done on the release branch",
+    ),
+    (
+        "Caching usually makes the build faster for everybody on the team",
+        "Caching seldom makes the build faster for everybody on the team",
+    ),
+    (
+        "Caching makes the build faster for everybody on the team in practice",
+        "Caching makes the build faster for few on the team in practice",
+    ),
+    *(
+        ("Caching makes the build faster for everybody on the team", denied)
+        for denied in (
+            "It is false that caching makes the build faster for everybody on the team",
+            "I refuse to believe that caching makes the build faster for everybody on the team",
+            "There is no evidence that caching makes the build faster for everybody on the team",
+            "Caching fails to make the build faster for everybody on the team",
+        )
+    ),
+    (
+        "The garden opens on Mondays for the children of the town",
+        "The garden opens on Sundays for the children of the town",
+    ),
+    ("The garden opens at 9 on Monday for the children", "The garden opens at 9 on Friday for the children"),
+    ("Prune the old roses behind the house in March", "Prune the old roses behind the house in October"),
+    ("The queue keeps three copies of each message", "The queue keeps seven copies of each message"),
 ]
 REPETITIONS = [
     ("One that cannot fail is worse than none", "Worse than none is one that cannot fail"),
     ("Nobody reads a thousand lines with care", "A thousand lines are read with care by nobody"),
     ("Do not verify checksums before rotating backups", "Don't verify checksums before rotating backups"),
+    ("It informs the form of the whole garden list", "The form of the whole garden list it informs"),
+    ("Keep 2 copies of each long message", "Keep two copies of each long message"),
+    ("An unreliable cache breaks the reliable build", "The reliable build breaks on an unreliable cache"),
+    ("The garden opens on Monday and on Friday at nine", "On Monday and on Friday the garden opens at nine"),
     ("Never squash commits before you merge", "You never squash commits before you merge"),
     (
         "Nightly backups should verify checksums before rotating",
