@@ -91,7 +91,9 @@ PERHAPS_ASKED = _rule(
     rf"""(?:^|[,;:(\u2013\u2014-]\s*|\b{_any("and|but|or|so|then|maybe|perhaps")}\s+)
         (?:{_MODALS})\b,?\s+(?!{_any("we|I|it|this|that|these|those|there|they|he|she|people")}\b)
       | ^(?!{_any("what|how|why|where|who|which|when")}\b)[\w.-]+\s+(?:{_MODALS})\s+{_any(_SOMEBODY)}\b
-      | \b{_any("if|whether|that|think|hope|wish")}\s+{_any(_SOMEBODY)}\s+(?:{_MODALS})\b
+      | \b{_any(_SOMEBODY)}\s+(?:who\s+)?(?:{_MODALS}|should|must|ought)\b
+      | ^(?:who\s+(?:{_MODALS})|{_any("why don't|how about|mind|care to|anyone|anybody|someone|somebody")})\b
+      | ^shall\s+{_any(_SOMEBODY)}\b | \b{_any("it possible|it be possible|any chance|a favou?r|up for|got time to")}\b
       | \b{_any("can|could|may|might")}\ i\ {_any("ask|get|trouble|bother")}\ {_any(_SOMEBODY)}\b
       | \b(?:are|is)\ {_any(_SOMEBODY)}\ {_any("able|free|available|willing|ready")}\ to\b
       | \bdo(?:es)?\ {_any(_SOMEBODY)}\ {_any("have (?:the |a )?(?:time|moment|minute|chance)|want")}\ to\b

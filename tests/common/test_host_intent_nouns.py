@@ -142,6 +142,19 @@ I was wondering if you could open an issue?
 It would be great if you could open an issue in https://github.com/acme/site
 Someone please open an issue in https://github.com/acme/site
 Honestly, can Rebecca revert the last change?
+Is there anyone who can open an issue?
+Who could deploy to prod?
+Anyone want to open an issue?
+Would it be possible to open an issue?
+You could open an issue, right?
+How about you open an issue?
+Why don't you open an issue?
+Shall one of you open an issue?
+Do me a favour and open an issue?
+Mind opening an issue?
+Any chance you could open an issue?
+Are you up for opening an issue?
+I think one of you should open an issue in https://github.com/acme/site
 """
 NOT_WORK = """
 Build failed again
