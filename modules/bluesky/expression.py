@@ -122,7 +122,11 @@ class Expression:
         check_s = self._pace.expression_check_ms / 1000
         if now < due:
             left = (due - now).total_seconds()
-            return Outcome(ran=False, reason=f"next thought at {iso(due)}", next_in_s=min(left + 1, check_s))
+            return Outcome(
+                ran=False,
+                reason=f"next thought at {local(due, self._me.timezone):%Y-%m-%d %H:%M}",
+                next_in_s=min(left + 1, check_s),
+            )
         hour = local(now, self._me.timezone).hour
         if self._keep_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
             return Outcome(ran=False, reason=allowed.reason, next_in_s=check_s)

@@ -125,7 +125,7 @@ class AwarenessLoop:
     async def read_meanwhile(self) -> Outcome:
         """Read notifications while posts are being met; otherwise `run` reads them itself."""
         if not self._meeting:
-            return Outcome(ran=False, reason=f"{self.name} reads them itself")
+            return Outcome(ran=False, reason="they are read when it looks for posts to answer")
         if self.rng.random() < awareness_skip_probability(self._errors):
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
         perceived = await self._read()

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from common.wording import number, purpose
 from modules.budget import ledger
 from modules.budget.policy import day_of, fraction, seconds_left, step_at
 from modules.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
@@ -46,20 +47,18 @@ def lines(report: Report) -> list[str]:
     """The report for a terminal."""
     return [
         f"{report.day}: {report.fraction:.0%} of the day's budget used, {_WORDS[report.step]}",
-        f"  tokens   {_amount(report.tokens, _tokens)}",
+        f"  tokens   {_amount(report.tokens, number)}",
         f"  dollars  {_amount(report.usd, _dollars) if report.usd else 'unknown (set MODEL_PRICES)'}",
-        f"  calls    {report.calls}{_uncounted(report)}; the next day begins in {spoken_duration(report.resets_in_s)}",
-        *_shares("for", report.by_purpose),
+        f"  calls    {number(report.calls)}{_uncounted(report)}; {_next_day(report)}",
+        *_shares("for", report.by_purpose, purpose),
         *_shares("by", report.by_model),
     ]
 
 
 def day_lines(days: Iterable[Day]) -> list[str]:
     """One line a day."""
-    return [
-        f"  {day.day}  {day.calls:>5} calls  {_tokens(day.tokens):>10} tokens  {_usd(day.usd):>12}  {day.step}".rstrip()
-        for day in days
-    ]
+    shown = ((day, f"  {day.day}  {_calls(day.calls):>11}  {number(day.tokens):>10} tokens") for day in days)
+    return [f"{begins}  {_usd(day.usd):>12}  {day.step}".rstrip() for day, begins in shown]
 
 
 def announcement(step: Step, *, cheap_model: str) -> str:
@@ -80,8 +79,8 @@ def reason_to_refuse(step: Step, importance: Importance) -> str:
 
 
 def amounts_in_words(spent: Spent, caps: Caps) -> str:
-    """`1 702 113 of 2 000 000 tokens`, with the dollars if they are capped."""
-    words = f"{_tokens(spent.tokens)} of {_tokens(caps.tokens)} tokens"
+    """`1,702,113 of 2,000,000 tokens`, with the dollars if they are capped."""
+    words = f"{number(spent.tokens)} of {number(caps.tokens)} tokens"
     if caps.micro_usd is None:
         return words
     return f"{words}, {_dollars(spent.micro_usd / MICRO)} of {_dollars(caps.micro_usd / MICRO)} dollars"
@@ -94,13 +93,22 @@ def spoken_duration(seconds: float) -> str:
     return f"{hours} h {rest} min" if hours else f"{rest} min"
 
 
+def _next_day(report: Report) -> str:
+    return f"the next day begins in {spoken_duration(report.resets_in_s)}"
+
+
+def _calls(count: int) -> str:
+    return f"{number(count)} {'call' if count == 1 else 'calls'}"
+
+
 def _uncounted(report: Report) -> str:
-    return f", {report.uncounted} of them without an answer and not counted" if report.uncounted else ""
+    return f", {number(report.uncounted)} of them without an answer and not counted" if report.uncounted else ""
 
 
-def _shares(word: str, shares: Iterable[Share]) -> list[str]:
+def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str) -> list[str]:
     return [
-        f"  {word:<7}  {item.name or '(unnamed)'}: {item.calls} calls, {_tokens(item.tokens)} tokens, {_usd(item.usd)}"
+        f"  {word:<7}  {said(item.name) or '(unnamed)'}: {_calls(item.calls)},"
+        f" {number(item.tokens)} tokens, {_usd(item.usd)}"
         for item in shares
     ]
 
@@ -113,10 +121,6 @@ def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
         f", {spoken(amount.unanswered)} more without an answer, which may have been billed" if amount.unanswered else ""
     )
     return f"{spoken(amount.used)}{cap}{reserved}{unanswered}"
-
-
-def _tokens(count: float) -> str:
-    return f"{count:,.0f}".replace(",", " ")
 
 
 def _dollars(usd: float) -> str:

@@ -49,7 +49,7 @@ POINTS_PER_HOUR = Manner(
     5_000 * _MARGIN,
     "points",
     HOUR_S,
-    f"{_LIMITS}: 5 000 an hour, of which we use 80 %",
+    f"{_LIMITS}: 5,000 an hour, of which we use 80 %",
     "Nothing leaves that would pass this; it waits. Each try counts, as it leaves.",
     "later",
 )
@@ -58,7 +58,7 @@ POINTS_PER_DAY = Manner(
     35_000 * _MARGIN,
     "points",
     DAY_S,
-    f"{_LIMITS}: 35 000 a day, of which we use 80 %",
+    f"{_LIMITS}: 35,000 a day, of which we use 80 %",
     "The same, for a whole day.",
     "later",
 )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from common.clock import local, parse_iso
+from common.wording import number, part_name
+from common.wording import rule as rule_words
 from modules.foreign_text import one_line
 from modules.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 from modules.stopped import CUT_OFF
@@ -155,10 +157,7 @@ def _thinking(thinking: Thinking) -> Step:
     if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
         details.append(words_of)
     if thinking.prompt:
-        parts = (
-            f"{part.name} ({part.chars:,} characters{f', {part.sha256}' if part.sha256 else ''})"
-            for part in thinking.prompt
-        )
+        parts = (f"{part_name(part.name)} ({number(part.chars)} characters)" for part in thinking.prompt)
         details.append(f"It was told: {', '.join(parts)}")
     if thinking.memories:
         which = ", ".join(str(one) for one in thinking.memories)
@@ -171,13 +170,15 @@ def _thinking(thinking: Thinking) -> Step:
 def _cost(thinking: Thinking) -> str:
     unanswered = thinking.unanswered_tokens
     if not thinking.rounds and unanswered:
-        return f": no answer came; {unanswered:,} tokens are counted, which may have been billed"
+        return f": no answer came; {number(unanswered)} tokens are counted, which may have been billed"
     if not thinking.rounds and not thinking.input_tokens:
         return ""
     rounds = f"{thinking.rounds} round{'s' if thinking.rounds != 1 else ''}"
     dollars = "" if thinking.usd is None else f", ${thinking.usd:.{2 if thinking.usd >= 1 else 4}f}"
-    tries = f"; {unanswered:,} more for tries without an answer, which may have been billed" if unanswered else ""
-    return f": {rounds}, {thinking.input_tokens:,} tokens in, {thinking.output_tokens:,} out{dollars}{tries}"
+    tries = f"; {number(unanswered)} more for tries without an answer, which may have been billed" if unanswered else ""
+    return (
+        f": {rounds}, {number(thinking.input_tokens)} tokens in, {number(thinking.output_tokens)} out{dollars}{tries}"
+    )
 
 
 def _call(call: Call) -> str:
@@ -209,11 +210,11 @@ def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
     for rule in rules:
         if rule.says != "pass":
             verb = "blocks it" if rule.says == "block" else "wants your yes"
-            yield f"Rule {rule.rule} {verb}: {_short(rule.reason)}{_counted(rule)}"
+            yield f"The rule on {rule_words(rule.rule)} {verb}: {_short(rule.reason)}{_counted(rule)}"
     passed: dict[str, list[str]] = {}
     for rule in rules:
         if rule.says == "pass":
-            passed.setdefault(_short(rule.reason) or _counted(rule).strip(" ()"), []).append(rule.rule)
+            passed.setdefault(_short(rule.reason) or _counted(rule).strip(" ()"), []).append(rule_words(rule.rule))
     if passed:
         groups = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in passed.items())
         yield f"Rules that let it pass: {'; '.join(groups)}"
@@ -222,13 +223,15 @@ def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
 def _counted(rule: RuleSaid) -> str:
     if rule.value is None:
         return ""
+    if rule.rule == "approval":
+        return f" (SOUL_APPROVAL={_number(rule.value)})"
     return f" ({_number(rule.value)})" if rule.limit is None else f" ({_number(rule.value)} of {_number(rule.limit)})"
 
 
 def _number(value: str | float) -> str:
     if isinstance(value, str):
         return _short(value)
-    return f"{int(value):,}" if float(value).is_integer() else f"{value:,.2f}"
+    return number(value) if float(value).is_integer() else f"{value:,.2f}"
 
 
 def _short(text: str, length: int = _QUOTED_CHARS) -> str:

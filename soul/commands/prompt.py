@@ -13,11 +13,11 @@ from typing import Any
 
 from common.clock import SystemClock
 from common.settings import load_settings
+from common.wording import group, number, part_name
 from modules.home import Home
 from modules.prompt.types import Audience
 from soul.preview import Preview, look
 from soul.terminal.output import write_json, write_lines
-from soul.terminal.wording import part_name
 
 
 def run_prompt(root: Path, audience: Audience, *, as_json: bool, text: bool, about: str = "") -> None:
@@ -58,20 +58,25 @@ def _as_json(preview: Preview, *, text: bool) -> dict[str, Any]:
 def _lines(preview: Preview) -> list[str]:
     prompt = preview.prompt
     total = sum(part.tokens for part in prompt.parts)
-    lines = [f"For {preview.audience}: about {total} of {preview.budget} tokens"]
+    lines = [f"For {preview.audience}: about {number(total)} of {number(preview.budget)} tokens"]
     lines += [
-        f"  {part.group:<11}  {part.tokens:>6}  {part.chars:>7} characters  {part_name(part.name)}"
-        + ("  (cut)" if part.name in prompt.truncated else "")
+        f"  {group(part.group):<10}  {number(part.tokens):>7} tokens  {number(part.chars):>9} characters"
+        f"  {part_name(part.name)}" + ("  (cut)" if part.name in prompt.truncated else "")
         for part in prompt.parts
     ]
     lines += [f"  left out: {part_name(name)}" for name in prompt.dropped]
     if preview.history is None:
         return [*lines, f"  {preview.problem}"]
-    tools = f"all tools take {preview.tool_tokens}" if preview.tool_tokens else "without tools"
-    return [*lines, f"  room for about {preview.history} tokens of conversation ({tools})"]
+    tools = f"all tools take {number(preview.tool_tokens)}" if preview.tool_tokens else "without tools"
+    return [*lines, f"  room for about {number(preview.history)} tokens of conversation ({tools})"]
 
 
 def _beside(preview: Preview) -> list[str]:
     """What is amiss, and what cannot be known here."""
     amiss = [f"  {said.summary}" + (f" ({said.reason})" if said.reason else "") for said in preview.notices]
-    return [*amiss, *(f"  {line}" for line in preview.unknown)]
+    return [*amiss, *(f"  {_named(line)}" for line in preview.unknown)]
+
+
+def _named(line: str) -> str:
+    name, colon, rest = line.partition(": ")
+    return f"{part_name(name)}{colon}{rest}"

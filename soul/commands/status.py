@@ -11,6 +11,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.errors import ConfigError, SoulError
 from common.files import read_bounded
 from common.home_settings import load_home_settings
+from common.wording import part_note
 from modules.control import Control
 from modules.database_file import reading
 from modules.home import Home, lock_holder
@@ -18,7 +19,7 @@ from modules.outbox.approval import held
 from soul.drafts import as_json, with_answered
 from soul.status_file import fitting
 from soul.terminal.output import write_json, write_lines
-from soul.terminal.wording import doing, loop_name, moment, part_name
+from soul.terminal.wording import doing, loop_name, moment, told_line
 
 
 def run_status(root: Path, *, as_json: bool) -> None:
@@ -99,9 +100,11 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     lines += _room(status)
     if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
-    lines += [f"  no room in the prompt: {part_name(note)}" for note in status.get("promptNotes", ())]
+    lines += [f"  no room in the prompt: {part_note(note)}" for note in status.get("promptNotes", ())]
     if last:
-        lines.append(f"  last decision at {moment(last['at'], timezone)}: {last['summary']} ({last['reason']})")
+        lines.append(
+            f"  last decision at {moment(last['at'], timezone)}: {told_line(last['summary'])} ({last['reason']})"
+        )
     if status["awake"]:
         lines += [_loop(loop, timezone) for loop in status.get("loops", ())]
     return lines
@@ -118,7 +121,11 @@ def _count(status: dict[str, Any], name: str) -> str:
 
 def _loop(loop: dict[str, Any], timezone: str) -> str:
     when = moment(loop["nextAt"], timezone) if loop["nextAt"] else "now"
-    return f"  {loop_name(loop['name']):<18}  {when:<16}  {loop['lastOutcome']}"
+    outcome = loop["lastOutcome"]
+    ran = loop.get("lastRanAt")
+    if loop["name"] == "heartbeat" and outcome and isinstance(ran, str):
+        outcome = f"at {moment(ran, timezone)}: {outcome}"  # its counts are older than those above
+    return f"  {loop_name(loop['name']):<18}  {when:<16}  {outcome}"
 
 
 def _room(status: dict[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterable
@@ -17,6 +16,7 @@ from common.clock import Clock, local
 from modules.console import LineKind
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
+from soul.terminal.wording import told_line
 
 LOOKS: dict[LineKind, tuple[str, str, str]] = {
     "info": ("○", "note", ""),
@@ -32,8 +32,6 @@ LOOKS: dict[LineKind, tuple[str, str, str]] = {
     "queue": ("\u203a", "queued", "cyan"),
     "social": ("♥", "social", "bright_red"),
 }
-
-_ROOM = re.compile(r"^\[space\] ")
 
 
 class PlainConsole:
@@ -54,7 +52,7 @@ class PlainConsole:
         icon, label, style = LOOKS[kind]
         text = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
         text.append(f"{icon} {label:<7} ", style=style)
-        text.append(printable(_ROOM.sub("Room: ", message)))
+        text.append(printable(told_line(message)))
         if detail:
             text.append(f"  {printable(detail)}", style="dim")
         self._print(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from common.clock import local, parse_iso_or_none
@@ -27,7 +28,7 @@ _LOOPS = {
     "commitment-fulfillment": "keeps its promises",
     "space-participation": "follows the room",
 }
-_PARTS = {"PROSOCHE.md": "what has its attention", "CONTEXT.md": "the context", "MEMORY.md": "its memories"}
+_ROOM = re.compile(r"^\[space\] ")
 
 
 def doing(mode: str) -> str:
@@ -44,12 +45,11 @@ def moment(at: str | datetime, timezone: str) -> str:
         return str(at)
 
 
+def told_line(text: str) -> str:
+    """What the journal says, with the mark of the room as a word."""
+    return _ROOM.sub("Room: ", text)
+
+
 def loop_name(name: str) -> str:
     """What a loop does, with the SOUL as its subject."""
     return _LOOPS.get(name, name)
-
-
-def part_name(name: str) -> str:
-    """A part of the prompt; a note that begins with its name keeps the rest."""
-    first, _, rest = name.partition(" ")
-    return f"{_PARTS.get(first, first)} {rest}".rstrip()

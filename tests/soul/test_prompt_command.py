@@ -64,9 +64,10 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
     run_prompt(home.root, "owner", as_json=False, text=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("For owner: about ")
-    assert lines[0].endswith(" of 40000 tokens")
-    assert [line.split()[-1] for line in lines[1:6]] == ["skills/core", "SOUL.md", "USER.md", "IDENTITY.md", "SELF.md"]
-    assert [line.split()[0] for line in lines[1:6]] == ["static"] * 4 + ["semi-static"]
+    assert lines[0].endswith(" of 40,000 tokens")
+    told = ["the ground rules", "SOUL.md", "USER.md", "IDENTITY.md", "SELF.md"]
+    assert [line.rpartition("characters  ")[2] for line in lines[1:6]] == told
+    assert [line.split("  ")[1] for line in lines[1:6]] == ["fixed"] * 4 + ["rarely new"]
     assert any(line.startswith("  room for about 19") for line in lines)
     assert files(home) == before
 
@@ -78,7 +79,9 @@ def test_parts_are_named_in_plain_words(home: Home, capsys: pytest.CaptureFixtur
     run_prompt(home.root, "owner", as_json=False, text=False)
     said = capsys.readouterr().out
     assert "  what has its attention\n" in said
-    assert "PROSOCHE.md" not in said
+    assert "the moment: time, place and model" in said
+    for name in ("PROSOCHE.md", "skills/core", "runtime", "static", "dynamic"):
+        assert name not in said
 
 
 def test_the_text_is_what_the_model_reads(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

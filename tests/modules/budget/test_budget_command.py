@@ -38,13 +38,13 @@ async def test_it_reads_beside_the_living_process_and_after_it(home: Home, capsy
     assert capsys.readouterr().out == alive
     assert alive.splitlines() == [
         "2026-01-06: 1% of the day's budget used, all is well",
-        "  tokens   600 of 100 000",
+        "  tokens   600 of 100,000",
         "  dollars  0.0018 of 2.00",
         "  calls    1; the next day begins in 12 h 0 min",
-        "  for      post: 1 calls, 600 tokens, 0.0018 USD",
-        f"  by       {MAIN}: 1 calls, 600 tokens, 0.0018 USD",
-        "  2026-01-06      1 calls         600 tokens    0.0018 USD  normal",
-        "  2026-01-05      1 calls      72 000 tokens    0.1500 USD  cheaper",
+        "  for      post: 1 call, 600 tokens, 0.0018 USD",
+        f"  by       {MAIN}: 1 call, 600 tokens, 0.0018 USD",
+        "  2026-01-06       1 call         600 tokens    0.0018 USD  normal",
+        "  2026-01-05       1 call      72,000 tokens    0.1500 USD  cheaper",
     ]
 
 

@@ -259,12 +259,12 @@ async def test_the_report_says_what_it_was_for_and_who_answered(path: Path) -> N
     assert report.resets_in_s == 12 * 3600
     assert lines(report) == [
         "2026-01-05: 24% of the day's budget used, all is well",
-        "  tokens   48 010 of 200 000",
+        "  tokens   48,010 of 200,000",
         "  dollars  0.1141 of 0.5000",
         "  calls    3; the next day begins in 12 h 0 min",
-        "  for      reply: 2 calls, 46 010 tokens, 0.1041 USD",
-        "  for      post: 1 calls, 2 000 tokens, 0.0100 USD",
-        f"  by       {MAIN}: 3 calls, 48 010 tokens, 0.1141 USD",
+        "  for      reply: 2 calls, 46,010 tokens, 0.1041 USD",
+        "  for      post: 1 call, 2,000 tokens, 0.0100 USD",
+        f"  by       {MAIN}: 3 calls, 48,010 tokens, 0.1141 USD",
     ]
 
 

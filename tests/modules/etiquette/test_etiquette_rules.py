@@ -15,7 +15,7 @@ SPANS = {None: "–", 3600.0: "an hour", 86_400.0: "a day", 14 * 86_400.0: "14 d
 def as_row(manner: Manner) -> tuple[str, ...]:
     return (
         f"`{manner.name}`",
-        f"{manner.limit:,g} {manner.unit}".replace(",", " "),
+        f"{manner.limit:,g} {manner.unit}",
         SPANS[manner.window_s],
         manner.explanation,
         manner.source,

@@ -29,9 +29,9 @@ async def test_the_rules_at_the_door_are_told_with_value_and_limit(desk: Desk) -
         (
             "“Hello”",
             "a key",
-            "Rule strangers wants your yes: addressed to a stranger (7 of 6)",
-            "Rule secrets blocks it: a key (sk-…)",
-            "Rules that let it pass: points (12 of 4,000); consent, loops (they mentioned it)",
+            "The rule on strangers in an hour wants your yes: addressed to a stranger (7 of 6)",
+            "The rule on secrets blocks it: a key (sk-…)",
+            "Rules that let it pass: points (12 of 4,000); who asked for it, loops (they mentioned it)",
         ),
     )
 
@@ -64,7 +64,7 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(des
     assert thought.text == "It thought it over with some/model: 2 rounds, 2,310 tokens in, 41 out, $0.0003"
     assert thought.details == (
         "Other people's words were in it, so it could do only what those may cause",
-        "It was told: SOUL.md (1,911 characters, 3f2a), conversation (20 characters)",
+        "It was told: SOUL.md (1,911 characters), conversation (20 characters)",
         "It called bluesky_reply “Tin”, refused: BLOCKED: said before",
         "It called stay_silent “enough”",
     )

@@ -1,0 +1,95 @@
+"""One way to write numbers for the owner, and plain words for what the program calls by name.
+
+A name that has no words here keeps itself. What is for programs (`--json`, the journal) keeps every name as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PURPOSES = {
+    "bluesky-pictures": "looking at pictures",
+    "bluesky-response": "answers on Bluesky",
+    "commissioning": "the first talk with you",
+    "commitments": "keeping promises",
+    "commitments-enrichment": "writing what it promised",
+    "commitments-extraction": "noticing promises",
+    "doctor": "`soul doctor`",
+    "expression": "own posts",
+    "grounding": "the first words about itself",
+    "memory-extraction": "keeping memories",
+    "owner-communication": "talking with you",
+    "space-action": "acts in the room",
+    "space-judgement": "following the talk in the room",
+    "space-participation": "talk in the room",
+}
+_PARTS = {
+    "CONTEXT.md": "the context",
+    "MEMORY.md": "its memories",
+    "PROSOCHE.md": "what has its attention",
+    "boot context": "what it knew before it woke",
+    "degraded services": "services that are in trouble",
+    "extra": "what else belongs to the turn",
+    "profile": "what it is to you",
+    "runtime": "the moment: time, place and model",
+    "skill": "what to do now",
+    "skills": "the list of its skills",
+    "skills/core": "the ground rules",
+}
+_GROUPS = {"static": "fixed", "semi-static": "rarely new", "dynamic": "often new"}
+_RULES = {
+    "approval": "what waits for your yes",
+    "consent": "who asked for it",
+    "consent-by-name": "who is named",
+    "consent-by-promise": "what was promised",
+    "injection": "posts that give orders",
+    "loop-pair-hard": "endless talk with one bot",
+    "loop-pair-soft": "long talk with one bot",
+    "loop-thread-hard": "endless talk of bots in a thread",
+    "loop-thread-soft": "long talk of bots in a thread",
+    "points-per-day": "Bluesky's limit for a day",
+    "points-per-hour": "Bluesky's limit for an hour",
+    "replies-per-person": "replies to one person in an hour",
+    "repost-sense": "posts that come again",
+    "same-reply": "the same words to many",
+    "strangers": "strangers in an hour",
+    "strangers-while-young": "strangers in an hour, for a young account",
+    "turns-per-person": "posts of one person in an hour",
+}
+_DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?")
+_SKILL = "skill "
+
+
+def number(count: float) -> str:
+    """A whole number with a comma between thousands: `40,000,000`."""
+    return f"{count:,.0f}"
+
+
+def purpose(name: str) -> str:
+    """What the model was asked for."""
+    return _PURPOSES.get(name, name)
+
+
+def rule(name: str) -> str:
+    """What a rule for public acts is about."""
+    return _RULES.get(name, name)
+
+
+def group(name: str) -> str:
+    """How often a part of the prompt changes."""
+    return _GROUPS.get(name, name)
+
+
+def part_name(name: str) -> str:
+    """A part of the prompt; the owner's own files keep their names."""
+    if day := _DAY.fullmatch(name):
+        return f"what it noted on {day[1]}"
+    if name.startswith(_SKILL):
+        return f"how to go about it: {purpose(name.removeprefix(_SKILL))}"
+    return _PARTS.get(name, name)
+
+
+def part_note(note: str) -> str:
+    """A note that begins with the name of a part, such as `MEMORY.md was cut`, in the same words."""
+    name, verb, rest = note.rpartition(" was ")
+    return f"{part_name(name)}{verb}{rest}" if verb else part_name(note)

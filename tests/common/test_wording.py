@@ -1,0 +1,49 @@
+"""The tables of words cover what the program calls by name, and a name that they lack keeps itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.wording import group, number, part_name, part_note, purpose, rule
+from modules.etiquette import rules
+from modules.etiquette.types import Manner
+from modules.prompt.rows import ROWS
+from modules.prompt.types import GROUPS
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])
+def test_thousands_are_parted_by_commas(count: float, said: str) -> None:
+    assert number(count) == said
+
+
+def test_every_part_of_a_prompt_and_every_group_has_words() -> None:
+    assert [name for name in ROWS if part_name(name) == name and not name.endswith(".md") and name != "memory/"] == [
+        "recalled memories"
+    ]
+    assert all(group(name) != name for name in GROUPS)
+    assert part_name("memory/2026-01-05.md") == "what it noted on 2026-01-05"
+    assert part_name("skill bluesky-response") == "how to go about it: answers on Bluesky"
+    assert part_note("MEMORY.md was cut") == "its memories was cut"
+
+
+def test_every_rule_that_can_speak_has_words() -> None:
+    numbers_only = {
+        "cost-create",
+        "cost-update",
+        "cost-delete",
+        "young-account",
+        "logins",
+        "repost-likeness",
+        "repost-short",
+    }
+    manners = {value.name for value in vars(rules).values() if isinstance(value, Manner)} - numbers_only
+    assert [name for name in manners | {"approval"} if rule(name) == name] == []
+
+
+def test_what_has_no_words_keeps_its_name() -> None:
+    assert (purpose("new-thing"), rule("new-rule"), part_name("NOTES.md"), group("other")) == (
+        "new-thing",
+        "new-rule",
+        "NOTES.md",
+        "other",
+    )
