@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from common.errors import SoulError, UsageError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
+from common.wording import number
 from modules.database import Database
 from modules.home import Home
 from modules.llm_gateway.types import Block, Image, Text, ToolAnswer, ToolCall
@@ -25,6 +26,7 @@ from modules.sessions.rows import blocks, to_fields, words_of
 from modules.sessions.talks import Stretch, Talk
 from modules.sessions.types import Session, is_main
 from soul.commands.options import TalkAction
+from soul.talk_names import talk_name
 from soul.terminal.output import printable, write_json, write_lines
 
 _DEADLINE_S = 20.0
@@ -43,20 +45,20 @@ def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if action is TalkAction.LIST:
-        listed = asyncio.run(_listed(home, limit))
+        listed, names = asyncio.run(_listed(home, limit))
         if as_json:
             write_json([_facts(talk) for talk in listed])
         else:
-            write_lines(*_list_lines(listed, settings))
+            write_lines(*_list_lines(listed, names, settings))
         return True
-    session, found, troubles = asyncio.run(_read(settings, home, given))
+    session, name, found, troubles = asyncio.run(_read(settings, home, given))
     failure = _failure(found, troubles)
     if as_json:
         said = {"session": session.id, "key": session.key, "stretches": [_whole(each) for each in found]}
         trouble = {"error": Redactor().text(str(failure)), "remedy": failure.remedy} if failure else {}
         write_json(said | trouble)
         return failure is None
-    write_lines(f"{session.id}  {session.key}", *_show_lines(found, settings))
+    write_lines(f"{session.id}  {name}", *_show_lines(found, settings))
     if failure:
         raise failure
     return True
@@ -67,19 +69,25 @@ def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | N
         return None
     missing = sum(stretch.talk.messages for stretch in found if stretch.lines is None)
     remedy = "Check STORAGE_URL and its credentials, and try again."
-    return SoulError(f"{missing} messages cannot be read: {troubles[0]}", remedy=remedy)
+    return SoulError(f"{number(missing)} messages cannot be read: {troubles[0]}", remedy=remedy)
 
 
-async def _listed(home: Home, limit: int) -> list[Talk]:
+async def _listed(home: Home, limit: int) -> tuple[list[Talk], dict[str, str]]:
+    """The newest, and by its key what each is called."""
     database = await Database.beside(home.database)
     try:
-        return await database.read(lambda connection: talks.listed(connection, limit))
+        return await database.read(lambda connection: _named(connection, limit))
     finally:
         await database.close()
 
 
-async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, list[Stretch], list[str]]:
-    """The conversation, as much of it as can be read, and why the rest cannot."""
+def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[Talk], dict[str, str]]:
+    listed = talks.listed(connection, limit)
+    return listed, {key: talk_name(connection, key) for key in {talk.session_key for talk in listed}}
+
+
+async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, str, list[Stretch], list[str]]:
+    """The conversation and what it is called, as much of it as can be read, and why the rest cannot."""
     storage = open_storage(
         settings.storage_url,
         root=home.store,
@@ -88,16 +96,16 @@ async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, li
     )
     database = await Database.beside(home.database)
     try:
-        session, found = await database.read(lambda connection: _found(connection, given))
-        return session, *(await _fetched(found, Archives(database, storage)))
+        session, name, found = await database.read(lambda connection: _found(connection, given))
+        return session, name, *(await _fetched(found, Archives(database, storage)))
     finally:
         await database.close()
         await storage.aclose()
 
 
-def _found(connection: sqlite3.Connection, given: str) -> tuple[Session, list[Stretch]]:
+def _found(connection: sqlite3.Connection, given: str) -> tuple[Session, str, list[Stretch]]:
     session = talks.find(connection, given)
-    return session, talks.stretches(connection, session)
+    return session, talk_name(connection, session.key), talks.stretches(connection, session)
 
 
 async def _fetched(found: Sequence[Stretch], archives: Archives) -> tuple[list[Stretch], list[str]]:
@@ -116,15 +124,15 @@ async def _fetched(found: Sequence[Stretch], archives: Archives) -> tuple[list[S
     return whole, troubles
 
 
-def _list_lines(listed: Sequence[Talk], settings: Settings) -> Iterator[str]:
+def _list_lines(listed: Sequence[Talk], names: Mapping[str, str], settings: Settings) -> Iterator[str]:
     if not listed:
         yield "Nothing was said yet"
         return
     for talk in listed:
-        tokens = f"{talk.tokens:>9} tokens" if talk.tokens is not None else " " * 16
-        what = f"{talk.session_key}, part {talk.part}" if talk.part else talk.session_key
-        when = _when(parse_iso(talk.at), settings)
-        yield f"{talk.session_id}  {when}  {_STATES[talk.state]:<19}  {talk.messages:>5} messages  {tokens}  {what}"
+        tokens = f"{number(talk.tokens):>10} tokens" if talk.tokens is not None else " " * 17
+        what = names[talk.session_key] + (f", part {talk.part}" if talk.part else "")
+        begins = f"{talk.session_id}  {_when(parse_iso(talk.at), settings)}  {_STATES[talk.state]:<19}"
+        yield f"{begins}  {number(talk.messages):>5} messages  {tokens}  {what}"
     yield "`soul talks show ID` for what was said (the first characters of an ID will do)"
 
 
@@ -134,7 +142,7 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
         talk = stretch.talk
         yield ""
         part = f"Part {talk.part}, " if talk.part else ""
-        messages = "1 message" if talk.messages == 1 else f"{talk.messages} messages"
+        messages = "1 message" if talk.messages == 1 else f"{number(talk.messages)} messages"
         yield f"{part}{messages}, {_STATES[talk.state]} ({_when(parse_iso(talk.at), settings)})"
         if stretch.lines is None:
             yield "  cannot be read now"

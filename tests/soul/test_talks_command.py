@@ -55,7 +55,9 @@ async def test_conversations_are_listed_while_they_go_on_and_after_they_ended(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = await talked(world)
-    before, goes_on, archived = (line for line in capsys.readouterr().out.splitlines() if "owner:terminal" in line)
+    before, goes_on, archived = (
+        line for line in capsys.readouterr().out.splitlines() if "you, in the terminal" in line
+    )
     assert ("goes on" in before, "6 messages" in before) == (True, True)
     assert ("goes on" in goes_on, "2 messages" in goes_on) == (True, True)
     assert ("archived" in archived, "6 messages" in archived) == (True, True)
@@ -75,7 +77,7 @@ async def test_what_was_said_is_shown_wherever_it_lies_and_commands_no_terminal(
     goes_on, archived = await ids(home, capsys)
     await asyncio.to_thread(shown, home, archived)
     text = capsys.readouterr().out
-    assert text.startswith(f"{archived}  owner:terminal\n\n6 messages, archived (")
+    assert text.startswith(f"{archived}  you, in the terminal\n\n6 messages, archived (")
     assert [line.split("  ")[2] for line in text.splitlines() if " OWNER: " in line] == [
         f"OWNER: {say}" for say in LINES
     ]

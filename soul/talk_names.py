@@ -1,0 +1,34 @@
+"""What the owner reads for the key of a conversation; the key itself is for programs."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from common.wording import purpose
+from modules.commitments.naming import web_url
+from modules.foreign_text import one_line
+from modules.sessions.types import OWNER_SESSION
+
+_THREAD = "bluesky:thread:"
+_ROOM = "space:"
+_WITH_MOST = 3
+_WHO = """
+SELECT json_extract(payload, '$.author.handle') AS handle FROM pending_notifications
+WHERE root_uri = ? AND json_valid(payload) AND handle IS NOT NULL GROUP BY handle ORDER BY min(indexed_at) LIMIT ?
+"""
+
+
+def talk_name(connection: sqlite3.Connection, key: str) -> str:
+    """With whom, or about what, the conversation `key` is; the key where nothing better is known."""
+    if key == OWNER_SESSION:
+        return "you, in the terminal"
+    if key.startswith(_THREAD):
+        root = key.removeprefix(_THREAD)
+        handles = [one_line(str(row["handle"])) for row in connection.execute(_WHO, (root, _WITH_MOST + 1))]
+        if handles:
+            others = " and others" if len(handles) > _WITH_MOST else ""
+            return f"a thread on Bluesky with {', '.join(f'@{handle}' for handle in handles[:_WITH_MOST])}{others}"
+        return f"a thread on Bluesky, {web_url(root) or root}"
+    if key.startswith(_ROOM):
+        return "the room"
+    return purpose(key)
