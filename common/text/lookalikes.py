@@ -19,6 +19,8 @@ _ALPHABETS = (
     ("ⲁⲃⲉⲏⲓⲕⲙⲛⲟⲣⲥⲧⲩⲭσ〇", "abehikmnopctyxoo"),
 )
 _LETTERS = {strange: usual for alphabet in _ALPHABETS for strange, usual in zip(*alphabet, strict=True)}
+_ENCLOSED = {chr(first + place): chr(0x61 + place) for first in (0x1F150, 0x1F170, 0x1F1E6) for place in range(26)}
+"""Letters in dark circles, in dark squares, and of flags: to Unicode they are signs."""
 _MERGED = {"0": "o", "1": "l", "i": "l"}
 _SIGNS = {
     **dict.fromkeys("\u2039\u2329\u27e8\u3008\u276c\u276e\u2770\u29fc\u02c2\u1438\u00ab\u300a\u27ea\u227a", "<"),
@@ -90,6 +92,7 @@ def mixes_scripts(text: str) -> bool:
 
 
 def _bare(char: str) -> str:
+    char = _ENCLOSED.get(char, char)
     if not char.isalnum() or _UNSEEN.fullmatch(char):
         return ""
     if char.isdecimal():

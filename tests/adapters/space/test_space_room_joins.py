@@ -38,7 +38,16 @@ def test_nobody_joins_as_the_host(name: str) -> None:
     [
         *("host\u3164", "\u3164host", "\u115fhost", "ho\uffa0st", "host\u1160", "host\u17b4", "host\u034f"),
         *("\ua4e7\ua4f3\ua4e2\ua4d4", "\u13c2\u13be\u13da\u13a2", "h\ua4f3st", "h\u3007st", "h\u0665st"),
-        *("h\u03f2st", "\u0266ost", "ho\u0282t", "h\u0473st", "h\u0c66st", "\u3164", "\u200b"),
+        *(
+            "h\u03f2st",
+            "\u0266ost",
+            "ho\u0282t",
+            "h\u0473st",
+            "h\u0c66st",
+            "\U0001f157\U0001f15e\U0001f162\U0001f163",
+            "\u3164",
+            "\u200b",
+        ),
     ],
     ids=ascii,
 )
