@@ -40,6 +40,7 @@ from modules.tools.types import Effect, Provenance, Tool, ToolResult, Turn
 
 _FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300
+_INSTRUCTIONS = "it holds words of your instructions; say the thought itself, in your own words"
 
 
 class BlueskyTools:
@@ -54,6 +55,8 @@ class BlueskyTools:
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         subject, text = turn.subject, fitted(args.text, turn)
+        if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
+            return ToolResult(f"Error: this post was not sent: {_INSTRUCTIONS}", is_error=True)
         if isinstance(subject, ExpressionTurn) and not text_problem(text) and not subject.revised:
             check = check_invitation(text)
             if check.confidence != "strong":

@@ -30,6 +30,10 @@ class Identity:
     def display_name(self) -> str:
         return extract_display_name(read_self(self._home), fallback="Agent", agent_name=self._agent_name)
 
+    def text(self) -> str:
+        """SELF.md as it stands; "" when it cannot be read."""
+        return read_self(self._home)
+
     def extract(self) -> SelfExtract:
         """What SELF.md says, by its headings."""
         extract = extract_from_self(read_self(self._home))

@@ -23,7 +23,7 @@ from modules.bluesky.pictures import Pictures
 from modules.bluesky.policy import should_respond_to
 from modules.bluesky.publish import Publisher
 from modules.bluesky.relationships import Relationships
-from modules.bluesky.reply_check import Runs, word_runs
+from modules.bluesky.scaffold import Scaffold, scaffold_of
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.etiquette.etiquette import Etiquette
@@ -222,12 +222,16 @@ class Responder:
         met = handled(thought)
         return met if met.reason else replace(met, reason=should_respond_to(notification, self._me.owner_did).reason)
 
-    def _scaffold(self, item: Pending, thread: ThreadAnalysis, *, is_owner: bool) -> Runs:
-        """Runs of words that stand in what the model is told beside the posts, but not in the posts themselves."""
+    def _scaffold(self, item: Pending, thread: ThreadAnalysis, *, is_owner: bool) -> Scaffold:
+        """The words that stand in what the model is told beside the posts, but not in the posts themselves."""
         texts = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         texts += [self._skills.section("core", "Ground Rules")]
-        texts += [self._relationship(item.notification, is_owner=is_owner), self._notes(item.notification, thread)]
-        return word_runs(texts) - word_runs(post.text for post in thread.posts)
+        about = item.notification
+        ours = {"relationship": self._relationship(about, is_owner=is_owner), "notes": self._notes(about, thread)}
+        named = {"reason": about.reason, "author": about.author.handle, "uri": about.uri, "cid": about.cid}
+        theirs = dict.fromkeys(("today", "conversation", "post"), "")
+        told = [*ours.values(), self._skills.render(_SKILL, "User Message Template", **ours, **named, **theirs)]
+        return scaffold_of(texts, told, (post.text for post in thread.posts))
 
     def _provenance(self, thread: ThreadAnalysis, *, is_owner: bool) -> Provenance:
         """The owner's trust only where nobody else's words are in the thread."""

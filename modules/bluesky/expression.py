@@ -21,6 +21,7 @@ from common.state import Json, keep, load_state, save_state
 from modules.bluesky.act import handled
 from modules.bluesky.expression_policy import can_post_original, generate_expression_prompt, next_expression_time
 from modules.bluesky.expression_prompts import Prompts
+from modules.bluesky.scaffold import Scaffold, scaffold_of
 from modules.bluesky.types import ExpressionTurn
 from modules.control import Standing
 from modules.identity import Identity, Me
@@ -37,6 +38,7 @@ from modules.tools.types import Provenance, Turn
 
 _SKILL = "expression"
 _CAUSE = "expression"
+_OWN_SECTIONS = ("System Prompt", "User Message Template", "Richness Note", "Revision")
 _RECENT_SHOWN = 5
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
@@ -141,7 +143,7 @@ class Expression:
             loop=_CAUSE,
             provenance=Provenance.SELF,
             cause_id=_CAUSE,
-            subject=ExpressionTurn(source, prompt),
+            subject=ExpressionTurn(source, prompt, self._scaffold(source, prompt)),
             importance="own",
         )
         await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
@@ -245,6 +247,12 @@ class Expression:
     def _richness_note(self) -> str:
         thin = assess_self_richness(self._identity.extract()).score < c.SELF_RICHNESS_NUDGE_BELOW
         return self._skills.render(_SKILL, "Richness Note") if thin else ""
+
+    def _scaffold(self, source: str, prompt: str) -> Scaffold:
+        """The words that stand in what the model is told, but not in SELF.md."""
+        texts = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
+        texts += [self._skills.section("core", "Ground Rules"), *self._prompts.all()]
+        return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self._identity.text()])
 
     async def _user_message(self, source: str, prompt: str) -> str:
         feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)

@@ -26,6 +26,12 @@ class Prompts:
         section = self._skills.section(_SKILL, "Fallback Prompts")
         return [(match["text"], match["source"] or "observation") for match in _BULLET.finditer(section)]
 
+    def all(self) -> list[str]:
+        """Everything of which a prompt is made, variables unfilled; the examples of invitations are not."""
+        return [self._skills.section(_SKILL, name) for name in ("Prompt Templates", "Fallback Prompts")] + [
+            self.suffix()
+        ]
+
     def suffix(self) -> str:
         """The ending of each prompt."""
         return self._skills.section(_SKILL, "Invitation Suffix").strip()

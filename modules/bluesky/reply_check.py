@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from common.text.closings import content_words, is_low_value_closing, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo
 from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
+from modules.bluesky.scaffold import Scaffold
 
-_RUN_WORDS = 5
 _ECHO_FROM = 0.8
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
-_PLACEHOLDER = re.compile(r"\{\{\w{1,40}\}\}")
-
-Runs = frozenset[tuple[str, ...]]
 
 
-def word_runs(texts: Iterable[str]) -> Runs:
-    """All runs of five words in a row; a place for a variable ends a run."""
-    parts = (part for text in texts for part in _PLACEHOLDER.split(text))
-    return frozenset(run for part in parts for run in _runs(part))
-
-
-def reply_problem(text: str, said: Sequence[str], scaffold: Runs, *, may_thank: bool) -> str:
+def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> str:
     """Why a reply must not leave as it is, in words that help to mend it; "" if it may.
 
     Args:
         text: the reply.
         said: the posts of its thread, ours included, oldest first.
-        scaffold: runs of words that only our own prompt has.
+        scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
 
     """
-    if any(run in scaffold for run in _runs(text)):
+    if scaffold.is_in(text):
         return "it holds words of your instructions; speak to the person, about what they said"
     if _echoes(text, said):
         return "it only repeats what was said in this thread; say something of your own"
@@ -64,8 +55,3 @@ def _gives_back(text: str, post: str) -> bool:
         return False
     whole, part = f" {' '.join(words)} ", f" {' '.join(theirs)} "
     return part in whole and len(content_words(whole.replace(part, " ", 1))) < _OWN_WORDS
-
-
-def _runs(text: str) -> Iterable[tuple[str, ...]]:
-    words = plain_words(text)
-    return (tuple(words[start : start + _RUN_WORDS]) for start in range(len(words) - _RUN_WORDS + 1))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from adapters.atproto.types import Notification, StrongRef
+from modules.bluesky.scaffold import Scaffold
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
 
@@ -40,7 +41,7 @@ class ThreadTurn:
     """One turn about one post.
 
     `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
-    `scaffold` the runs of words that only our own prompt has. `told_too_long` remembers that a shorter text was asked
+    `scaffold` the words that only our own prompt has. `told_too_long` remembers that a shorter text was asked
     for, `sent_back` that a better one was.
     """
 
@@ -49,17 +50,21 @@ class ThreadTurn:
     is_owner: bool
     seen: dict[str, StrongRef] = field(default_factory=dict)
     said: tuple[str, ...] = ()
-    scaffold: frozenset[tuple[str, ...]] = frozenset()
+    scaffold: Scaffold = field(default_factory=Scaffold)
     told_too_long: bool = False
     sent_back: bool = False
 
 
 @dataclass(slots=True)
 class ExpressionTurn:
-    """One turn about a thought of our own. `revised` remembers that a better invitation was asked for."""
+    """One turn about a thought of our own. `revised` remembers that a better invitation was asked for.
+
+    `scaffold` are the words that only our own prompt has.
+    """
 
     source: str
     prompt: str
+    scaffold: Scaffold = field(default_factory=Scaffold)
     revised: bool = False
     told_too_long: bool = False
 

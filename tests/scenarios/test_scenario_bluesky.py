@@ -204,6 +204,42 @@ async def test_a_thought_without_an_invitation_is_revised_once_and_then_posted(w
     assert drafts[0] in world.mind.asked[1].messages[-1].text
 
 
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "Your latest posts, so that you say something else now: none yet. Which would you pick, tin or slate?",
+        "{label} Finding my voice, one post at a time. Which would you pick, tin or slate?",
+        "Close with a short question for the reader?",
+    ],
+)
+async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(world: World, leak: str) -> None:
+    better = "Do you prefer tin or slate?"
+
+    def think(request: ChatRequest) -> Thought:
+        if len(world.mind.asked) > 1:
+            return call("bluesky_post", text=better)
+        prompt = request.messages[-1].text.partition("\nprompt: ")[2]
+        return call("bluesky_post", text=leak.format(label=prompt.splitlines()[0]))
+
+    world.mind.answer = think
+    async with awake(world.make_home("rowan")) as life:
+        await life.app.expression.express()
+        await life.send()
+    assert world.texts("rowan") == [better]
+    assert "words of your instructions" in world.mind.asked[1].messages[-1].text
+
+
+async def test_a_line_of_self_is_the_souls_own_to_say(world: World) -> None:
+    line = "The rain on the old tin roof keeps better time than I do."
+    home = world.make_home("rowan")
+    home.self_md.write_text(f"# SELF\n\n## Current Focus\n\n{line}\n")
+    world.mind.answer = replying(f"{line} Do you prefer tin or slate?")
+    async with awake(home) as life:
+        await life.app.expression.express()
+        await life.send()
+    assert world.texts("rowan") == [f"{line} Do you prefer tin or slate?"]
+
+
 async def test_the_same_thought_is_never_posted_twice_even_after_the_memory_is_lost(world: World) -> None:
     world.mind.answer = replying("Do you prefer tin or slate?")
     home = world.make_home("rowan")

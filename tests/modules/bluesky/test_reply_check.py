@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from modules.bluesky.reply_check import reply_problem, word_runs
+from modules.bluesky.reply_check import reply_problem
+from modules.bluesky.scaffold import scaffold_of, word_runs
 
 QUESTION = "@rowan.test which sound do you prefer on a wet night, rain on tin or rain on slate?"
 OURS = "Slate, for it lets the rain speak and does not answer back."
 PROMPT = (
     "The conversation so far, oldest first; your own posts are marked YOU:",
     "You have met {{interactions}} times.",
+    "Today is {{today}}.\n\nreason: {{reason}}\nauthor: @{{author}}\nCall one tool.",
+    "### New\nWhat has your attention: {{value}} Tell one small case of it.",
 )
 TOLD = "You have met 2 times; the feeling is unknown."
-SCAFFOLD = word_runs([*PROMPT, TOLD])
+SCAFFOLD = scaffold_of(PROMPT, [TOLD], [])
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,15 @@ SCAFFOLD = word_runs([*PROMPT, TOLD])
         ("I have met 2 times; the feeling is unknown.", "instructions"),
         ("In the conversation so far, oldest first, I said slate.", "instructions"),
         ("Your own posts are marked YOU.", "instructions"),
+        ("reason: mention\nauthor: @kit.test", "instructions"),
+        ("Call one tool.", "instructions"),
+        ("Today is 2026-11-23.", "instructions"),
+        ("Today is 2026-11-23. Call one tool!", "instructions"),
+        ("What has your attention: moss.", "instructions"),
+        ("Today is a good day.", ""),
+        ("Reason: tin sings louder.", ""),
+        ("Call one tool, and I call it a spade.", ""),
+        ("New.", ""),
         ("Thank you so much!", "thanks"),
         ("Great point, thanks for sharing!", "thanks"),
         ("I agree.", "thanks"),
