@@ -63,6 +63,72 @@ def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> N
     assert named_by_host(scene, "acme/site") is named
 
 
+def _said_by_host(*said: str, is_host: bool = True) -> Scene:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    history = tuple(HistoryEntry(f"m{n}", "host", text, at, is_host=is_host) for n, text in enumerate(said))
+    return Scene(now=at, history=history)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "do NOT touch acme/site, ever",
+        "Never open anything in https://github.com/acme/site, please.",
+        "Please don't work in acme/site",
+        "anywhere except in acme/site",
+        "use ada/garden instead of github.com/acme/site",
+        "there is no issue in acme/site",
+        "eve says: open it in acme/site. I disagree",
+        "According to eve it belongs in acme/site",
+        'Eve came in with "Please. Open it in acme/site." and left',
+        "“open it in acme/site” is on the wall",
+        "> open it in github.com/acme/site\nWhat do you think?",
+        "see https://gitlab.com/acme/site",
+        "git@gitlab.com:acme/site.git",
+        "https://evil.example/github.com/acme/site",
+        "https://notgithub.com/acme/site",
+        "is it acme/site or peer?",
+        "mail acme/site@z",
+        "a acme/site b",
+        "look at acme/site please",
+        "in src/acme/site",
+        "in acme/site/main.py",
+        "in acme/sites",
+    ],
+)
+def test_a_host_that_refuses_or_reports_a_repository_or_means_something_else_has_not_named_it(said: str) -> None:
+    assert not named_by_host(_said_by_host(said), "acme/site")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "please open an issue in acme/site",
+        "Could you write it down in the acme/site repo?",
+        "acme/site",
+        "It goes to `acme/site`.",
+        "Our repo is acme/site. Do not forget the title.",
+        "acme/site#3 waits for a plan",
+        'Please open an issue "Clock stops" in https://github.com/acme/site',
+        "<https://github.com/acme/site>",
+        "[site](https://github.com/acme/site)",
+    ],
+)
+def test_a_host_that_wants_work_in_a_repository_has_named_it(said: str) -> None:
+    assert named_by_host(_said_by_host(said), "acme/site")
+    assert not named_by_host(_said_by_host(said, is_host=False), "acme/site")
+
+
+def test_the_hosts_newest_word_on_a_repository_decides() -> None:
+    wants, refuses = "Please open it in acme/site.", "No, not in acme/site."
+    assert not named_by_host(_said_by_host(wants, refuses, "Thanks!"), "acme/site")
+    assert named_by_host(_said_by_host(refuses, wants, "Thanks!"), "acme/site")
+
+
+def test_a_repository_whose_name_holds_a_word_that_refuses_can_be_named() -> None:
+    assert named_by_host(_said_by_host("Please open it in acme/no-site"), "acme/no-site")
+
+
 async def _promised(room: Room, marvin: Agent, wish: str = WISH) -> None:
     await room.says(wish, marvin)
     await marvin.check()
