@@ -25,6 +25,7 @@ _PATTERNS = (re.Pattern, regex.Pattern)
 _ANCHORED = frozenset({"match", "fullmatch"})
 _METHODS = _ANCHORED | {"search", "sub", "subn", "split", "findall", "finditer"}
 _ALL = _METHODS
+_BETWEEN = (".", " ", "\n", ",")
 _ENDS = ("", "\0", "\n", " !")
 _FRAGMENTS = (
     *(
@@ -263,11 +264,14 @@ def literals(pattern: str) -> list[str]:
 
 
 def hostile_texts(pattern: str, *, pairs: int) -> Iterator[Hostile]:
-    """Texts of repeated fragments: general ones, the pattern's own, and both beside each other."""
+    """Texts of repeated fragments: general ones, the pattern's own, its words in a row, and all beside each other."""
     rng, own = random.Random(len(pattern)), literals(pattern)
     own = own if len(own) <= MOST_OWN else rng.sample(own, MOST_OWN)
     for fragment in dict.fromkeys([*own, *_FRAGMENTS, *(f"{one}a" for one in own)]):
         yield Hostile("", fragment, "\0")
+    for word, between in itertools.product(own, _BETWEEN):
+        if word[-1].isalnum():
+            yield Hostile("", word + between, "\0")
     beside = [*itertools.product(own, own), *itertools.product(own, _FRAGMENTS), *itertools.product(_FRAGMENTS, own)]
     for first, second in rng.sample(beside, min(pairs, len(beside))):
         yield Hostile("", first + second, rng.choice(_ENDS))

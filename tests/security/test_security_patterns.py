@@ -54,6 +54,14 @@ def test_every_pattern_of_the_product_reads_four_thousand_hostile_characters_at_
         (re.compile(r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,}(?:sk-)*"), LONGER),
         (re.compile(r"[^.!?\n]*\?"), LONGER),
         (re.compile(r"^\s*(?:[-*>]\s*)?(?:user|you)\s*:\s", re.MULTILINE), CHARS),
+        (
+            re.compile(
+                r"\b(?:should|could|can|would be great)\b.*"
+                r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)",
+                re.IGNORECASE,
+            ),
+            CHARS,
+        ),
         (regex.compile(r"\b[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}/\S*"), CHARS),
     ],
 )

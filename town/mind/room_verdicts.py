@@ -11,8 +11,9 @@ _NEW = re.compile(r'^(?:New message|Bob says): "(.*)"$', re.MULTILINE)
 _HOST = re.compile(r'^The host wrote: "(.*)"$', re.MULTILINE)
 _SAME_SHARE = 0.7
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
-_WANTED = re.compile(
-    r"\b(?:should|could|can|would be great)\b.*\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)",
+_ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
+_WORK = re.compile(
+    r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)",
     re.IGNORECASE,
 )
 _SPOKEN = re.compile(r'^\d+\. "[^:"]{0,80}: (.*)"$', re.MULTILINE)
@@ -50,4 +51,9 @@ def wanted(prompt: str) -> str:
         return "DISCUSSION"
     if _ASKED_BEFORE.search(text):
         return "FOLLOW_UP"
-    return "ACTION_REQUEST" if _WANTED.search(text) else "DISCUSSION"
+    return "ACTION_REQUEST" if any(map(_asks_for_work, text.split("\n"))) else "DISCUSSION"
+
+
+def _asks_for_work(line: str) -> bool:
+    asks = _ASKS.search(line)
+    return asks is not None and _WORK.search(line, asks.end()) is not None
