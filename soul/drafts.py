@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from common.clock import local, parse_iso
+from modules.journal.handles import known_handles, with_handles
 from modules.outbox.policy import is_expired
 from modules.outbox.story import SHORT_ID_CHARS
 from modules.outbox.types import Intent
@@ -30,15 +31,16 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An act that waits, and what it answers, None if that never came as a notification."""
+    """An act that waits, what it answers, None if that never came as a notification, and why it waits, in words."""
 
     intent: Intent
     answers: Answered | None = None
+    reason: str = ""
 
 
 def with_answered(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
-    """Each act with the post that it answers or likes."""
-    return [Draft(intent, _answered(connection, intent)) for intent in intents]
+    """Each act with the post that it answers or likes; who is known by handle is named so in the reason."""
+    return [Draft(intent, _answered(connection, intent), _reason(connection, intent)) for intent in intents]
 
 
 def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
@@ -60,7 +62,7 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     lines = [
         f"{intent.kind} {intent.id}",
-        f"  waits because {intent.error}",
+        f"  waits because {draft.reason}",
         f"  since {_time(intent.created_at, timezone)}, {until}",
     ]
     if draft.answers:
@@ -99,7 +101,12 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     until = "expired" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     what = " ".join(_text(intent).split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<22}  {intent.kind}{whom}: {shown}  ({intent.error})"
+    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<22}  {intent.kind}{whom}: {shown}  ({draft.reason})"
+
+
+def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
+    reason = intent.error or ""
+    return with_handles(reason, known_handles(connection, reason))
 
 
 def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:

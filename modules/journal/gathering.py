@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from modules.journal.handles import known_handles
 from modules.journal.naming import Subject, kept_since
 from modules.journal.story import (
     Act,
@@ -80,6 +81,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         acts=tuple(_act(row, entries) for row in acts),
         holding=tuple(map(_decided, _read(connection.execute(_HOLDING)))) if waits else (),
         since=kept_since(connection),
+        handles=known_handles(connection, " ".join(_reasons(acts, entries))),
     )
     if trigger and trigger.state in {"handled", "dropped"} and not acts and not entries:
         return Unknown(
@@ -87,6 +89,15 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
             + (f": the journal reaches back to {story.since[:10]}, what was before is pruned" if story.since else "")
         )
     return story
+
+
+def _reasons(acts: Iterable[sqlite3.Row], entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Why each act stands where it stands, and all that was given as a reason; none of it is anybody's post."""
+    yield from (str(act["error"] or "") for act in acts)
+    for entry in entries:
+        yield str(entry["reason"] or "")
+        rules = entry["data"].get("rules")
+        yield from (str(rule.get("reason", "")) for rule in rules or () if isinstance(rule, dict))
 
 
 def _cause(connection: sqlite3.Connection, intent_id: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class Story:
         cause: what it began with: the uri of a post, or a word such as `expression` or `owner`.
         trigger: that post, if it was one.
         holding: what keeps that post waiting, as far as the SOUL as a whole is held back (a pause, the budget).
+        handles: by DID, of those whom a reason names so, as far as they are known.
         since: how far back the journal reaches, when what was before is gone; "" if nothing is.
 
     """
@@ -145,6 +147,7 @@ class Story:
     acts: tuple[Act, ...] = ()
     holding: tuple[Decided, ...] = ()
     since: str = ""
+    handles: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

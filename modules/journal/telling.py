@@ -11,6 +11,7 @@ from common.clock import local, parse_iso
 from common.wording import number, part_name
 from common.wording import rule as rule_words
 from modules.foreign_text import one_line
+from modules.journal.handles import with_handles
 from modules.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 from modules.stopped import CUT_OFF
 
@@ -75,11 +76,18 @@ def steps(story: Story, timezone: str = "") -> list[Step]:
     told += [_decided(decided) for decided in story.decisions]
     for act in story.acts:
         told += _way(act, story.cause)
-    told.sort(key=lambda step: step.at)
+    told = sorted((_by_handle(step, story) for step in told), key=lambda step: step.at)
     first = min((step.at for step in told), default="")
     if story.trigger:
         return [_received(story.trigger, first, timezone), *told]
     return [Step(first, "You asked for it in the terminal"), *told] if story.cause == "owner" else told
+
+
+def _by_handle(step: Step, story: Story) -> Step:
+    """The same with handles for DIDs, but for addresses and for what is quoted."""
+    kept = ("“", "at://")
+    details = (one if one.startswith(kept) else with_handles(one, story.handles) for one in step.details)
+    return Step(step.at, step.text, tuple(details))
 
 
 def ending(story: Story, timezone: str = "") -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from common.clock import SystemClock
 from modules.journal.why import Story, lines, story_of, tell
+from modules.outbox.approval import held
+from soul.drafts import full_lines, with_answered
 from tests.living import Life, World, awake, call, replying
 from town.mind.types import Thought
 
@@ -168,9 +171,17 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
         await life.look()
         told = await story(life, theirs)
         words = await tell(life.app.rails.database, theirs)
+        waiting = await life.app.rails.database.run(lambda connection: with_answered(connection, held(connection)))
+    (draft,) = waiting
+    assert "waits because addressed to a stranger: @kit.test" in "\n".join(
+        full_lines(draft, SystemClock().now(), "UTC")
+    )
+    whole = " ".join(" ".join(words).split())
+    assert "wants your yes: addressed to a stranger: @kit.test (SOUL_APPROVAL=strangers)" in whole
+    assert "stranger: did:" not in whole
     (act,) = told.acts
-    held = [rule.rule for rule in act.movements[0].rules if rule.says == "hold"]
-    assert (act.state, held) == ("held", ["approval"])
+    rules = [rule.rule for rule in act.movements[0].rules if rule.says == "hold"]
+    assert (act.state, rules) == ("held", ["approval"])
     assert words[0] == "Why its reply to @kit.test waits for your yes"
     assert words[-1].startswith("The reply waits for your yes, until ")
 
