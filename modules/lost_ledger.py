@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso_or_none
+from common.wording import number
 from modules.budget.ledger import UNKNOWN
 from modules.budget.policy import day_of
 from modules.budget.types import MICRO
@@ -56,7 +57,9 @@ async def count_again(database: Database, home: Home, clock: Clock, *, model: st
     if not database.notice:
         return ""
     waiting = f", among it {known.waiting} acts that had not left" if known.waiting else ""
-    spent = f"{known.tokens} tokens used today are counted again" if known.tokens else "today's use of the model, too"
+    spent = "today's use of the model, too"
+    if known.tokens:
+        spent = f"{number(known.tokens)} tokens used today are counted again"
     return f"Not brought back with {home.database.name}: the journal, open talks and the outbox{waiting}; {spent}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from common.constants import LLM_MAX_OUTPUT_TOKENS
 from common.errors import PolicyBlocked
 from common.text.tokens import estimate_roughly
+from common.wording import number
 from modules.prompt.markdown import is_meaningful, split_sections
 from modules.prompt.types import GROUPS, BootstrapResult, PromptFile, PromptPart, Truncated
 
@@ -113,8 +114,8 @@ def history_budget(
     sizes += [(tool_tokens, "tool definitions"), (max_output_tokens, "room for the answer")]
     largest = sorted(sizes, key=lambda item: (-item[0], item[1]))[:_CONTRIBUTORS_NAMED]
     raise PolicyBlocked(
-        f"The prompt needs {-history} tokens more than the {context_tokens} that the model takes; the largest parts: "
-        + ", ".join(f"{name} ({tokens})" for tokens, name in largest if tokens),
+        f"The prompt needs {number(-history)} tokens more than the {number(context_tokens)} that the model takes;"
+        " the largest parts: " + ", ".join(f"{name} ({number(tokens)})" for tokens, name in largest if tokens),
         remedy="Shorten what is named, lower BOOTSTRAP_MAX_TOKENS, or choose a model with a larger context "
         "(AI_GATEWAY_MODEL, CONTEXT_TOKENS).",
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from common.wording import number
 from modules.home import Home, SoulDocument
 from modules.memory.days import day_name
 from modules.prompt import rows
@@ -218,7 +219,7 @@ class Prompter:
         self._squeezed[audience] = absent | now
         if new:
             alone = "what must be whole alone passes it" if result.over_budget else "BOOTSTRAP_MAX_TOKENS"
-            reason = f"{result.total} of {self._budget} tokens ({alone}; {audience})"
+            reason = f"{number(result.total)} of {number(self._budget)} tokens ({alone}; {audience})"
             await self._tell(Notice("warn", f"The prompt has no room: {', '.join(new)}", reason))
 
 

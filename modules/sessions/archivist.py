@@ -17,6 +17,7 @@ from adapters.storage.store import Storage
 from common.clock import Clock, iso, parse_iso
 from common.errors import Fatal, PolicyBlocked, SoulError, Transient
 from common.result import ApiResult, Err, Ok
+from common.wording import number
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.memory.types import MemoryStore
@@ -105,7 +106,7 @@ class Archivist:
             session = await self._database.run(lambda connection: store.find(connection, session_id))
             if session is None:
                 raise LookupError(f"no session {session_id}")
-            reason = f"{sum(row.tokens for row in rows)} tokens are more than {budget_tokens}"
+            reason = f"{number(sum(row.tokens for row in rows))} tokens are more than {number(budget_tokens)}"
             return await self._archive(session, old, reason, whole=False)
 
     async def reset(

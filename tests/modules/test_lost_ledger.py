@@ -49,7 +49,7 @@ async def test_what_was_used_today_is_counted_again(tmp_path: Path) -> None:
     assert (tokens, micro_usd) == (1500, 250_000)
     assert told == (
         "Not brought back with soul.db: the journal, open talks and the outbox, among it 3 acts that had not left;"
-        " 1500 tokens used today are counted again"
+        " 1,500 tokens used today are counted again"
     )
 
 
@@ -105,4 +105,4 @@ async def test_a_kill_before_the_database_has_its_shape_costs_neither_the_count_
     assert await killed.wait() == -signal.SIGKILL
     tokens, _, told = await reopened(home, clock)
     assert tokens == 1500
-    assert "among it 3 acts that had not left; 1500 tokens used today are counted again" in told
+    assert "among it 3 acts that had not left; 1,500 tokens used today are counted again" in told

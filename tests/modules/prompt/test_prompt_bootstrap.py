@@ -226,6 +226,6 @@ def test_where_nothing_is_left_the_largest_parts_are_named() -> None:
         history_budget(
             context_tokens=8_000, bootstrap_tokens=10_000, tool_tokens=2_000, max_output_tokens=500, parts=parts
         )
-    assert "4500 tokens more than the 8000" in str(caught.value)
-    assert "SELF.md (9000), tool definitions (2000), SOUL.md (1000)" in str(caught.value)
+    assert "4,500 tokens more than the 8,000" in str(caught.value)
+    assert "SELF.md (9,000), tool definitions (2,000), SOUL.md (1,000)" in str(caught.value)
     assert "CONTEXT_TOKENS" in caught.value.remedy
