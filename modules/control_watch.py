@@ -5,6 +5,7 @@ When the repo cannot be read, the last known answer holds; it is kept across res
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -30,7 +31,7 @@ class ControlLoop:
 
     A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
     SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
-    acting, once we are logged in.
+    acting, once we are logged in. `looked` is set after the first look since then, whatever came of it.
     """
 
     control: Control
@@ -46,6 +47,7 @@ class ControlLoop:
     needs_idle: bool = False
     social_only: bool = True
     at_start: bool = True
+    looked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _told: Standing = field(default_factory=Standing, init=False)
     _read_at: float | None = field(default=None, init=False)
     _unreadable: bool = field(default=False, init=False)
@@ -55,6 +57,14 @@ class ControlLoop:
         return _LOOK_MS / self.speed
 
     async def run(self) -> Outcome:
+        logged_in = bool(self.own_did())
+        try:
+            return await self._look()
+        finally:
+            if logged_in:
+                self.looked.set()
+
+    async def _look(self) -> Outcome:
         await self.tell()
         if self._read_at is None or self.clock.monotonic() - self._read_at >= _READ_S / self.speed:
             await self._read()

@@ -50,7 +50,10 @@ _LAST_WORDS_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One SOUL, built and not yet awake. `wake` logs in, `run` lives until something ends it."""
+    """One SOUL, built and not yet awake. `log_in` comes first, then `run` lives until something ends it.
+
+    `settled` is set once all is done that a start asks of the network, request after request, each in its turn.
+    """
 
     rails: Rails
     thinker: Thinker
@@ -67,11 +70,16 @@ class App:
     promises: Promises
     space: SpaceLife
     notices: tuple[str, ...]
+    settled: asyncio.Event
 
-    async def wake(self, *, read_first: bool = False) -> None:
-        """Log in, ask whether we may act, say openly what we are, and read our own feed.
+    async def wake(self) -> None:
+        """Log in, ask whether we may act, say openly what we are, and read our own feed. Raises as `log_in`."""
+        await self.log_in()
+        await self.scheduler.run_guarded(self.control_watch.name)
+        await self._settle()
 
-        With `read_first`, notifications are read right after the login: each other request waits its turn.
+    async def log_in(self) -> None:
+        """Make ready what lies on this machine, and log in.
 
         Raises `Auth`, or `Fatal` (also where the home is another account's); waits out what is only briefly down.
         """
@@ -85,9 +93,10 @@ class App:
         await settle_account(
             rails.database, rails.journal, rails.clock, account=account, timezone=rails.settings.soul_timezone
         )
-        if read_first:
-            await self.awareness.read_first()
-        await self.scheduler.run_guarded(self.control_watch.name)
+
+    async def _settle(self) -> None:
+        """Learn what the network knows of us and our peers, and read our own feed."""
+        rails = self.rails
         await rails.surroundings.learn()
         await warm_up(
             atproto=rails.atproto,
@@ -98,13 +107,19 @@ class App:
         )
         rhythm = {"rhythm": self.scheduler.describe_intervals()}
         await rails.journal.record(Entry("life", "start", "Awake", line="sys", data=rhythm))
+        self.settled.set()
 
     async def run(self, ended: asyncio.Event) -> None:
-        """Live until `ended` is set. Raises the `Fatal` that ended it otherwise."""
+        """Live until `ended` is set. Raises the `Fatal` that ended it otherwise.
+
+        After `log_in` alone, notifications are read first, and the rest of the start happens beside everything else.
+        Nothing public leaves before the first look at whether we may act.
+        """
         stop = asyncio.create_task(ended.wait(), name="until-ended")
         doomed = asyncio.create_task(self.scheduler.doomed(), name="until-doomed")
         tasks = [
             asyncio.create_task(self._keep_time(), name="scheduler"),
+            asyncio.create_task(self._settle_if_needed(), name="settle"),
             asyncio.create_task(self.status.keep_writing(), name="status"),
             asyncio.create_task(self._drain_when_woken(), name="outbox-wake"),
             asyncio.create_task(self.promises.loop.keep_awake(self.scheduler), name="commitments-wake"),
@@ -140,10 +155,19 @@ class App:
         await self.rails.knowledge.recovery.write()
 
     async def _keep_time(self) -> None:
+        if not self.settled.is_set():
+            await self.awareness.read_first()
         await self.scheduler.start()
         await asyncio.Event().wait()
 
+    async def _settle_if_needed(self) -> None:
+        await self.control_watch.looked.wait()
+        if not self.settled.is_set():
+            await self._settle()
+        await asyncio.Event().wait()
+
     async def _drain_when_woken(self) -> None:
+        await self.control_watch.looked.wait()
         while True:
             if await self.rails.outbox.wait_for_work(_WAKE_TIMEOUT_S):
                 await self.scheduler.run_guarded("outbox")
@@ -197,18 +221,18 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
     async def situation() -> str:
         return spoken_situation(await facts.gather(), rails.settings.soul_timezone)
 
-    watch = control_watch(rails)
+    watch, settled = control_watch(rails), asyncio.Event()
     scheduler = Scheduler(
         [
             IdentityWatchLoop(rails.soul),
             watch,
             SessionLoop(rails.atproto, rails.journal),
-            OutboxLoop(rails.pace, rails.outbox),
+            OutboxLoop(rails.pace, rails.outbox, ready=watch.looked.is_set),
             HeartbeatLoop(rails.journal, situation, lambda: lives.tidy(rails)),
             TalksLoop(rails.knowledge.sessions, lives.archivist, rails.clock, speed=rails.settings.soul_speed),
             lives.awareness,
             NotificationLoop(lives.awareness),
-            ExpressionLoop(rails.pace, lives.expression),
+            ExpressionLoop(rails.pace, lives.expression, ready=settled.is_set),
             lives.promises.loop,
             lives.space.loop,
         ],
@@ -260,6 +284,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         lives.promises,
         lives.space,
         notices,
+        settled,
     )
 
 

@@ -48,6 +48,10 @@ _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
 
 
+def _at_once() -> bool:
+    return True
+
+
 @dataclass(slots=True)
 class AwarenessLoop:
     """Looks at notifications and meets what waits. Uses no model unless a post needs judgement.
@@ -301,10 +305,11 @@ class NotificationLoop:
 
 @dataclass(slots=True)
 class ExpressionLoop:
-    """Looks whether a thought is due."""
+    """Looks whether a thought is due, once `ready` says that it is known when the last one was."""
 
     pace: Pace
     expression: Expression
+    ready: Callable[[], bool] = _at_once
     name: str = "expression-check"
     jitter: float = TIMER_JITTER_PERCENT
     needs_idle: bool = True
@@ -316,6 +321,9 @@ class ExpressionLoop:
         return self.pace.expression_check_ms
 
     async def run(self) -> Outcome:
+        if not self.ready():
+            wait_s = self.pace.atproto_spacing_ms / 1000
+            return Outcome(ran=False, reason="its own feed is still to be read", next_in_s=wait_s)
         return await self.expression.run_if_due()
 
 
@@ -346,10 +354,11 @@ class SessionLoop:
 
 @dataclass(slots=True)
 class OutboxLoop:
-    """Lets out what is due; woken at once by each new intent."""
+    """Lets out what is due, once `ready` says that it is known whether anything may; woken by each new intent."""
 
     pace: Pace
     outbox: Outbox
+    ready: Callable[[], bool] = _at_once
     name: str = "outbox"
     jitter: float = 0.0
     needs_idle: bool = False
@@ -361,6 +370,8 @@ class OutboxLoop:
         return self.pace.outbox_drain_ms
 
     async def run(self) -> Outcome:
+        if not self.ready():
+            return Outcome(ran=False, reason="whether it may act is still to be seen")
         report = await self.outbox.deliver_due()
         reason = f"{report.done} sent, {report.failed} failed, {report.expired} expired, {report.put_off} put off"
         return Outcome(ran=True, reason=reason, next_in_s=report.next_in_s)

@@ -73,12 +73,9 @@ class Scheduler:
         return ", ".join(f"{name}: {seconds:.1f}s" for name, seconds in self._intervals.items())
 
     async def start(self) -> None:
-        """Run the loops that run at start, one after another, then let time drive them all."""
+        """Let time drive all loops, and run those that run at start, one after another."""
         from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415 - only a living SOUL needs it
 
-        for name, loop in self._loops.items():
-            if loop.at_start and not self._stopping:
-                await self.run_guarded(name)
         if self._stopping:
             return
         self._timer = AsyncIOScheduler(timezone="UTC")
@@ -96,6 +93,9 @@ class Scheduler:
         self._timer.start()
         self._watch = asyncio.create_task(self._watch_clock(), name="clock-watch")
         self.on_change()
+        for name, loop in self._loops.items():
+            if loop.at_start and not self._stopping:
+                await self.run_guarded(name)
 
     async def run_guarded(self, name: str) -> Outcome:
         """Run one loop now, unless it runs already, the mind is busy, or the SOUL is stopping."""

@@ -93,21 +93,32 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
 
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:
-    waking = asyncio.create_task(app.wake(read_first=True), name="wake")
-    stopped = asyncio.create_task(ended.wait(), name="stopped")
-    await asyncio.wait([waking, stopped], return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not waking.done():
-        waking.cancel()
-        await asyncio.gather(waking, return_exceptions=True)
-        return
-    waking.result()
-    talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
+    """Live until `ended`. The owner is heard from the first moment on, and answered once the SOUL is logged in."""
+    logged_in = asyncio.Event()
+    talk = asyncio.create_task(_talk(app, terminal, ended, logged_in), name="owner")
     try:
-        await app.run(ended)
+        if await _logs_in(app, ended):
+            logged_in.set()
+            await app.run(ended)
     finally:
         talk.cancel()
         await asyncio.gather(talk, return_exceptions=True)
+
+
+async def _logs_in(app: App, ended: asyncio.Event) -> bool:
+    """Whether it logged in before `ended`. Raises what kept it from that, or what must end the process meanwhile."""
+    login = asyncio.create_task(app.log_in(), name="login")
+    doomed = asyncio.create_task(app.scheduler.doomed(), name="until-doomed")
+    stopped = asyncio.create_task(ended.wait(), name="until-ended")
+    try:
+        done, _ = await asyncio.wait([login, doomed, stopped], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        return login in done
+    finally:
+        for task in (login, doomed, stopped):
+            task.cancel()
+        await asyncio.gather(login, doomed, stopped, return_exceptions=True)
 
 
 def owner_commands(app: App, ended: asyncio.Event) -> Commands:
@@ -126,8 +137,8 @@ def owner_commands(app: App, ended: asyncio.Event) -> Commands:
     ).all()
 
 
-async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
-    """Hear the owner, line after line. The end of input ends the talk, not the life."""
+async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event, logged_in: asyncio.Event) -> None:
+    """Hear the owner, line after line, and answer once `logged_in`. The end of input ends the talk, not the life."""
     commands = owner_commands(app, ended)
     answers = OwnerAnswers(
         app.owner,
@@ -137,7 +148,7 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
         timezone=app.rails.settings.soul_timezone,
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(_answer(app, answers), name="answers")
+        group.create_task(_answer(app, answers, logged_in), name="answers")
         async for line in _lines(app, ended):
             if line.lower() in _QUIT:
                 ended.set()
@@ -193,7 +204,8 @@ async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
         terminal.line("error", f"{line}: {type(error).__name__}: {error}")
 
 
-async def _answer(app: App, answers: OwnerAnswers) -> None:
+async def _answer(app: App, answers: OwnerAnswers, logged_in: asyncio.Event) -> None:
+    await logged_in.wait()
     try:
         await answers.run(greet=somebody_listens(sys.stdin))
     except Fatal as error:

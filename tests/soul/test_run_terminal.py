@@ -13,8 +13,7 @@ from town.mind.types import ChatRequest, Thought
 
 _COLUMNS = 200
 _HANG_S = 60
-_SPEED = "10"
-"""At 1, the spaced requests of a start take half a minute; far above, a thought of its own would come in between."""
+_SPEED = "1"
 
 
 async def shown(terminal: Terminal, what: Callable[[list[str]], bool]) -> list[str]:

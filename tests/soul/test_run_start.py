@@ -1,0 +1,153 @@
+"""Proves that a life hears its owner, and does all else, while the spaced requests of its start still wait."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+from common.clock import SystemClock
+from common.result import Ok
+from modules.console import SilentConsole
+from modules.home import Home
+from soul.app import App, open_soul
+from tests.living import World, replying, settings_of
+from tests.patience import HANG_S
+from tests.program import one_clear_line, soul, started, until
+from tests.soul_room.pseudo_terminal import Terminal
+from town.atproto.faults import Fault
+
+LOGIN = "com.atproto.server.createSession"
+PROFILE_RECORD = "com.atproto.repo.getRecord"
+DOWN = Fault("bad_gateway", LOGIN, times=10_000)
+
+
+async def so(what: Callable[[], bool]) -> None:
+    """Wait until it is so."""
+    async with asyncio.timeout(HANG_S):
+        while not what():  # noqa: ASYNC110 - neither a file nor the network tells
+            await asyncio.sleep(0.01)
+
+
+def waiting(home: Home) -> list[str]:
+    """What the owner said and waits for an answer, as it lies on the disk."""
+    if not home.database.exists():
+        return []
+    connection = sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)
+    try:
+        return [text for (text,) in connection.execute("SELECT text FROM owner_messages ORDER BY id")]
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def terminal_of(home: Home) -> AsyncIterator[Terminal]:
+    terminal = Terminal(200, 40)
+    await terminal.start("run", "--home", str(home.root))
+    try:
+        yield terminal
+    finally:
+        await terminal.close()
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["kill -9", "Ctrl-C"])
+async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_life(
+    world: World, *, kill: bool
+) -> None:
+    home = world.make_home("rowan", SOUL_SPEED="1")
+    world.mind.answer = replying("Slate.")
+    world.faults.arm(DOWN)
+    async with terminal_of(home) as terminal:
+        await terminal.until("/help lists")
+        terminal.type("tin or slate?\r")
+        await so(lambda: waiting(home) == ["tin or slate?"])
+        terminal.type("/help\r")
+        await terminal.until("end this life; nothing accepted is lost")
+        if kill:
+            terminal.process.kill()
+            await terminal.end()
+        else:
+            terminal.type("\x03")
+            assert await terminal.end() == 0
+            assert terminal.is_as_before
+    assert world.mind.asked == []
+    world.faults.clear()
+    async with started("run", "--home", str(home.root)) as process:
+        seen = await until(process, "rowan: Slate.")
+    assert "1 of your messages waits for an answer" in seen
+    assert "Awake" not in seen
+
+
+async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_as_it_was(world: World) -> None:
+    home = world.make_home("rowan", SOUL_SPEED="1", AGENT_BLUESKY_PASSWORD="not-the-password")
+    one_clear_line(await soul("run", "--home", str(home.root)), "refuses the login", "AGENT_BLUESKY_PASSWORD")
+    async with terminal_of(home) as terminal:
+        await terminal.until("refuses the login")
+        assert await terminal.end() == 1
+        assert "Traceback" not in terminal.text
+        assert terminal.is_as_before
+
+
+@asynccontextmanager
+async def living(home: Home) -> AsyncIterator[App]:
+    """The SOUL of `home`, logged in and alive as the program lets it live; it has come to its end when this leaves."""
+    ended = asyncio.Event()
+    async with open_soul(
+        settings_of(home), home, console=SilentConsole(), clock=SystemClock(), rng=random.Random(1)
+    ) as app:
+        await app.log_in()
+        life = asyncio.create_task(app.run(ended))
+        try:
+            yield app
+        finally:
+            ended.set()
+            await life
+
+
+async def summaries(app: App) -> list[str]:
+    return [stored.entry.summary for stored in await app.rails.journal.recent(1000)]
+
+
+async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_keeps_waiting(
+    world: World, tmp_path: Path
+) -> None:
+    server = SpaceServer(ChatLog(tmp_path / "room"))
+    port = await server.start(0)
+    assert isinstance(port, Ok)
+    world.mind.answer = replying("Slate.")
+    world.faults.arm(Fault("hang", PROFILE_RECORD, times=10_000, seconds=10 * HANG_S))
+    home = world.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port.data}")
+    try:
+        async with living(home) as app:
+            await so(lambda: [one.name for one in server.get_connected_agents()] == ["rowan"])
+            await so(lambda: all(state.next_at for state in app.scheduler.states()))
+            assert await app.owner.answer("tin or slate?") == "Slate."
+            for name, why in (("outbox", "may act"), ("expression-check", "feed")):
+                outcome = await app.scheduler.run_guarded(name)
+                assert not outcome.ran
+                assert why in outcome.reason
+            assert not app.settled.is_set()
+            assert "Awake" not in await summaries(app)
+    finally:
+        await server.stop()
+
+
+async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anything_public_leaves(world: World) -> None:
+    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
+    async with living(world.make_home("rowan")) as app:
+        await app.settled.wait()
+        await so(lambda: bool(world.texts("rowan")))
+        told = (await summaries(app))[::-1]
+    wanted = ["On Bluesky as @rowan.test", "The profile says that this is a bot", "Awake"]
+    assert [one for one in told if one in wanted] == wanted
+    sending = next(place for place, one in enumerate(told) if one.startswith("Sending"))
+    assert sending > told.index(wanted[1])
