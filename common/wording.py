@@ -30,7 +30,7 @@ _PARTS = {
     "boot context": "what it knew before it woke",
     "degraded services": "services that are in trouble",
     "extra": "what else belongs to the turn",
-    "profile": "what it is to you",
+    "profile": "who it is, in short",
     "runtime": "the moment: time, place and model",
     "skill": "what to do now",
     "skills": "the list of its skills",
