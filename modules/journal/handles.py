@@ -6,8 +6,6 @@ import re
 import sqlite3
 from collections.abc import Mapping
 
-from modules.foreign_text import one_line
-
 # NOTE(self): a DID inside an at:// address or a link stays: there it is part of what leads to the post.
 _DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")
 _HANDLE = """
@@ -22,6 +20,8 @@ def known_handles(connection: sqlite3.Connection, text: str) -> dict[str, str]:
     for did in dict.fromkeys(_DID.findall(text)):
         row = connection.execute(_HANDLE, (did,)).fetchone()
         if row is not None and row[0]:
+            from modules.foreign_text import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
+
             found[did] = one_line(str(row[0]))
     return found
 
