@@ -351,6 +351,7 @@ async def _live_quickly(soul: Soul) -> None:
     """The loops of the room and of promises, each again and again in its own rhythm, until the end."""
     app = soul.app
     scheduler, clock = app.scheduler, app.rails.clock
+    app.control_watch.looked.set()  # it never logs in to Bluesky, so no record there can pause it
 
     async def again_and_again(loop: Loop) -> None:
         while True:
