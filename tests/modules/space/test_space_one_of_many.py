@@ -105,6 +105,8 @@ def test_a_host_that_refuses_or_reports_a_repository_or_means_something_else_has
     [
         "please open an issue in acme/site",
         "Could you write it down in the acme/site repo?",
+        "Please open an issue for a bell that tells the high tide in github.com/acme/site.",
+        "Please open an issue for the clock that wants to be wound, in acme/site.",
         "acme/site",
         "It goes to `acme/site`.",
         "Our repo is acme/site. Do not forget the title.",
