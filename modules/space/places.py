@@ -21,7 +21,7 @@ _REFUSED = regex.compile(
     regex.IGNORECASE,
 )
 _REPORTED = regex.compile(
-    r"\A\W*(?:[\w@'\u2019-]+\s+){1,3}(?:says|said|wrote|writes|tells|told|asks|asked|wants|claims|claimed|suggests"
+    r"\A\W*+(?:[\w@'\u2019-]++\s++){1,3}(?:says|said|wrote|writes|tells|told|asks|asked|wants|claims|claimed|suggests"
     r"|suggested|quotes|quoted)\b|\baccording to\b",
     regex.IGNORECASE,
 )
