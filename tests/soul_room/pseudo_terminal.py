@@ -20,6 +20,11 @@ from tests.patience import HANG_S
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])")
 
 
+def _take_terminal() -> None:
+    """Let standard input be the terminal that controls the program: Ctrl-C is a signal there while no line is read."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A pseudo terminal and the program in it. `raw` is all that the program has written."""
 
@@ -42,6 +47,7 @@ class Terminal:
             stdout=self._theirs,
             stderr=self._theirs,
             start_new_session=True,
+            preexec_fn=_take_terminal,
             env=os.environ | {"TERM": "xterm-256color"},
         )
 
