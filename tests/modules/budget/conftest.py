@@ -11,6 +11,7 @@ import pytest
 from modules.llm_gateway.gateway import LLMGateway
 from tests.modules.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.llm_gateway.scripted_model import ScriptedModel
+from tests.modules.llm_gateway.waited_clock import WaitedClock
 from tests.patience import HANG_S
 from tests.ways import to_loopback
 
@@ -21,6 +22,7 @@ class Door:
 
     gateway: LLMGateway
     rig: Rig
+    model: ScriptedModel
 
     async def ledger(self) -> list[tuple[str, int, int]]:
         return [(row["state"], row["input_tokens"], row["output_tokens"]) for row in await self.rig.rows()]
@@ -32,8 +34,8 @@ OpenDoor = Callable[..., AbstractAsyncContextManager[Door]]
 @pytest.fixture
 def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
     @asynccontextmanager
-    async def opened(rules: Rules | None = None, *, url: str = "", timeout_s: float = HANG_S) -> AsyncIterator[Door]:
-        async with process(tmp_path / "soul.db", rules or Rules()) as rig:
+    async def opened(rules: Rules | None = None, *, url: str = "") -> AsyncIterator[Door]:
+        async with process(tmp_path / "soul.db", rules or Rules(), clock=WaitedClock()) as rig:
             gateway = LLMGateway(
                 transport=to_loopback,
                 base_url=url or model.url,
@@ -43,11 +45,11 @@ def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
                 rng=Random(7),
                 console=rig.console,
                 wall=rig.budget,
-                idle_timeout_s=timeout_s,
+                idle_timeout_s=HANG_S,
                 max_retries=1,
             )
             try:
-                yield Door(gateway, rig)
+                yield Door(gateway, rig, model)
             finally:
                 await gateway.aclose()
 

@@ -19,6 +19,8 @@ from modules.llm_gateway.types import ChatResult, Message, ToolSpec, Usage
 from tests.modules.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
 from tests.modules.budget.conftest import Door, OpenDoor
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.modules.llm_gateway.waited_clock import WaitedClock
+from tests.patience import HANG_S
 
 HELLO = [Message("user", "hello")]
 TOOL = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
@@ -33,11 +35,17 @@ BOUND = input_bound(
 WORST = ("reserved", BOUND, 1024)
 
 
+LATE = dataclasses.replace(says("late"), hang_s=2 * HANG_S)
+
+
 async def outcome(door: Door, wanted: Awaitable[ChatResult]) -> ChatResult | BaseException:
-    """What comes of `wanted` while the clock is moved on over its waits."""
-    task = asyncio.ensure_future(wanted)
+    """What comes of `wanted` while the clock is moved on over its waits, and over each answer that is kept back."""
+    task, hung = asyncio.ensure_future(wanted), door.model.hung
     while not task.done():
         await asyncio.sleep(0.002)
+        if door.model.hung > hung:
+            hung += 1
+            await door.rig.clock.advance(HANG_S)
         if door.rig.clock._sleepers:
             await door.rig.clock.advance(10)
     return (await asyncio.gather(task, return_exceptions=True))[0]
@@ -95,8 +103,8 @@ def elsewhere(model: ScriptedModel) -> str:
 async def test_an_attempt_that_times_out_at_an_own_service_counts_nothing_and_is_told(
     open_door: OpenDoor, model: ScriptedModel
 ) -> None:
-    async with open_door(timeout_s=0.3) as door:
-        model.plays(dataclasses.replace(says("late"), hang_s=1), dataclasses.replace(says("late"), hang_s=1))
+    async with open_door() as door:
+        model.plays(LATE, LATE)
         failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
         assert isinstance(failed, Transient)
         assert await door.ledger() == [("settled", 0, 0)] * 2
@@ -108,17 +116,21 @@ async def test_an_attempt_that_times_out_at_an_own_service_counts_nothing_and_is
 async def test_an_answer_that_broke_off_may_be_billed_at_an_own_service_too(
     open_door: OpenDoor, model: ScriptedModel
 ) -> None:
-    async with open_door(timeout_s=0.3) as door:
-        model.plays(dataclasses.replace(says("half"), pause_s=1), says("whole"))
-        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), ChatResult)
+    async with open_door() as door:
+        model.plays(dataclasses.replace(says("half"), pause_s=2 * HANG_S), says("whole"))
+        asking = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO))
+        assert isinstance(door.rig.clock, WaitedClock)
+        await door.rig.clock.until(3)  # for the answer's beginning, its first piece and its second
+        await door.rig.clock.advance(HANG_S)
+        assert isinstance(await outcome(door, asking), ChatResult)
         assert await door.ledger() == [WORST, ("settled", 10, 5)]
 
 
 async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
     open_door: OpenDoor, model: ScriptedModel
 ) -> None:
-    async with open_door(url=elsewhere(model), timeout_s=0.3) as door:
-        model.plays(dataclasses.replace(says("late"), hang_s=1), dataclasses.replace(says("late"), hang_s=1))
+    async with open_door(url=elsewhere(model)) as door:
+        model.plays(LATE, LATE)
         failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
         assert isinstance(failed, Transient)
         assert "AI_GATEWAY_IDLE_TIMEOUT_S" in failed.remedy
@@ -132,8 +144,8 @@ async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_
 async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prompt_again(
     open_door: OpenDoor, model: ScriptedModel
 ) -> None:
-    async with open_door(url=elsewhere(model), timeout_s=1) as door:
-        model.plays(dataclasses.replace(says("late"), hang_s=4), says("."), says("whole"))
+    async with open_door(url=elsewhere(model)) as door:
+        model.plays(LATE, says("."), says("whole"))
         result = await outcome(door, door.gateway.chat_with_tools(HELLO))
         assert isinstance(result, ChatResult)
         assert result.text == "whole"
@@ -144,8 +156,8 @@ async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prom
 
 
 async def test_a_refused_probe_is_an_answer_too(open_door: OpenDoor, model: ScriptedModel) -> None:
-    async with open_door(timeout_s=1) as door:
-        model.plays(dataclasses.replace(says("late"), hang_s=4), refuses(400, "too short"), says("whole"))
+    async with open_door() as door:
+        model.plays(LATE, refuses(400, "too short"), says("whole"))
         result = await outcome(door, door.gateway.chat_with_tools(HELLO))
         assert isinstance(result, ChatResult)
         assert result.text == "whole"

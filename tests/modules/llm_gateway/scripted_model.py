@@ -87,6 +87,7 @@ class ScriptedModel:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.hung = 0  # how many answers were kept back for `hang_s`
         self.script: deque[Reply] = deque()
         self.requests: list[Wire] = []
 
@@ -106,6 +107,7 @@ class ScriptedModel:
 
     async def _stream(self, reply: Reply) -> AsyncIterator[bytes]:
         if reply.hang_s:
+            self.hung += 1
             await asyncio.sleep(reply.hang_s)
         for chunk in reply.chunks:
             if reply.gate:

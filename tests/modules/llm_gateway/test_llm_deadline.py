@@ -6,17 +6,16 @@ import asyncio
 import dataclasses
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 
-from common.clock import FakeClock
 from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
 from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, says
+from tests.modules.llm_gateway.waited_clock import WaitedClock
 from tests.patience import HANG_S
 from tests.ways import to_loopback
 
@@ -24,29 +23,6 @@ HELLO = [Message("user", "hello")]
 IDLE_S = HANG_S
 BEGUN = 2
 """The gateway has waited for the beginning of the answer, and now waits for its first piece."""
-
-
-class WaitedClock(FakeClock):
-    """Counts how often something was waited for under a deadline."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits = 0
-        self._another = asyncio.Event()
-
-    @asynccontextmanager
-    async def timeout(self, seconds: float) -> AsyncIterator[object]:
-        async with super().timeout(seconds) as scope:
-            self.waits += 1
-            self._another.set()
-            yield scope
-
-    async def until(self, waits: int) -> None:
-        """Return once so many waits have begun."""
-        async with asyncio.timeout(HANG_S):
-            while self.waits < waits:
-                self._another.clear()
-                await self._another.wait()
 
 
 @pytest.fixture

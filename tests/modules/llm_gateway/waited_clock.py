@@ -1,0 +1,33 @@
+"""A clock that tells how often something was waited for under a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from common.clock import FakeClock
+from tests.patience import HANG_S
+
+
+class WaitedClock(FakeClock):
+    """Counts how often something was waited for under a deadline."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+        self._another = asyncio.Event()
+
+    @asynccontextmanager
+    async def timeout(self, seconds: float) -> AsyncIterator[object]:
+        async with super().timeout(seconds) as scope:
+            self.waits += 1
+            self._another.set()
+            yield scope
+
+    async def until(self, waits: int) -> None:
+        """Return once so many waits have begun."""
+        async with asyncio.timeout(HANG_S):
+            while self.waits < waits:
+                self._another.clear()
+                await self._another.wait()
