@@ -16,7 +16,7 @@ from common.errors import ConfigError
 from modules.home_account import settle_account
 from modules.outbox.types import Draft
 from tests.living import World, awake
-from tests.modules.outbox.outbox_house import House, RecordService, like, post, reply
+from tests.modules.outbox.outbox_house import House, like, open_house, post, reply
 from tests.program import one_clear_line, soul
 
 ROWAN, KIT = Actor("did:plc:rowan", "rowan.test"), Actor("did:plc:kit", "kit.test")
@@ -25,11 +25,8 @@ FOLLOW = Draft("follow", "did:plc:ada", {"did": "did:plc:ada"})
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with RecordService().serving() as service:
-        house = House(tmp_path / "soul.db", service)
-        await house.wake()
+    async with open_house(tmp_path) as house:
         yield house
-        await house.sleep()
 
 
 async def settle(house: House, account: Actor) -> None:

@@ -11,6 +11,7 @@ from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult
 from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import ScriptedModel
+from tests.patience import HANG_S
 from tests.ways import to_loopback
 
 
@@ -43,7 +44,7 @@ async def gateway(
         console=console,
         on_usage=lambda result, purpose: used.append((result, purpose)),
         wall=NoWall(),
-        idle_timeout_s=5,
+        idle_timeout_s=HANG_S,
     )
     yield door
     await door.aclose()

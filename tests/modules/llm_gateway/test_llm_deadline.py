@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import AsyncIterator
-from random import Random
 
 import pytest
 
-from modules.console import SilentConsole
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message
-from modules.llm_gateway.wall import NoWall
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, says
 from tests.modules.llm_gateway.waited_clock import WaitedClock
 from tests.patience import HANG_S
-from tests.ways import to_loopback
 
 HELLO = [Message("user", "hello")]
 IDLE_S = HANG_S
@@ -30,24 +25,6 @@ async def clock() -> WaitedClock:
     return WaitedClock()
 
 
-@pytest.fixture
-async def door(model: ScriptedModel, clock: WaitedClock) -> AsyncIterator[LLMGateway]:
-    gateway = LLMGateway(
-        transport=to_loopback,
-        base_url=model.url,
-        api_key="made-up",
-        model="scripted",
-        clock=clock,
-        rng=Random(7),
-        console=SilentConsole(),
-        wall=NoWall(),
-        idle_timeout_s=IDLE_S,
-        max_retries=1,
-    )
-    yield gateway
-    await gateway.aclose()
-
-
 async def past_the_back_off(clock: WaitedClock, waits: int) -> None:
     """Let the gateway try again, which begins one more wait."""
     async with asyncio.timeout(HANG_S):
@@ -56,10 +33,10 @@ async def past_the_back_off(clock: WaitedClock, waits: int) -> None:
 
 
 async def test_a_stream_that_hangs_is_given_up_at_the_deadline(
-    door: LLMGateway, model: ScriptedModel, clock: WaitedClock
+    gateway: LLMGateway, model: ScriptedModel, clock: WaitedClock
 ) -> None:
     model.plays(Reply(hang_s=2 * HANG_S), says("it answers"), says("awake"))
-    answer = asyncio.create_task(door.chat(HELLO))
+    answer = asyncio.create_task(gateway.chat(HELLO))
     await clock.until(BEGUN)
     await clock.advance(IDLE_S - 1)
     assert (len(model.requests), clock.waits) == (1, BEGUN)
@@ -69,11 +46,11 @@ async def test_a_stream_that_hangs_is_given_up_at_the_deadline(
 
 
 async def test_a_stream_that_stops_in_the_middle_is_given_up_at_the_deadline(
-    door: LLMGateway, model: ScriptedModel, clock: WaitedClock
+    gateway: LLMGateway, model: ScriptedModel, clock: WaitedClock
 ) -> None:
     gate = threading.Semaphore(1)
     model.plays(dataclasses.replace(says("half of it"), gate=gate), says("awake"))
-    answer = asyncio.create_task(door.chat(HELLO))
+    answer = asyncio.create_task(gateway.chat(HELLO))
     await clock.until(BEGUN + 1)
     await clock.advance(IDLE_S)
     await past_the_back_off(clock, BEGUN + 1)
@@ -82,12 +59,12 @@ async def test_a_stream_that_stops_in_the_middle_is_given_up_at_the_deadline(
 
 
 async def test_an_answer_may_take_longer_than_the_deadline_while_its_pieces_keep_coming(
-    door: LLMGateway, model: ScriptedModel, clock: WaitedClock
+    gateway: LLMGateway, model: ScriptedModel, clock: WaitedClock
 ) -> None:
     text, gate = "a slow machine says three letters at a time", threading.Semaphore(0)
     reply = dataclasses.replace(says(text), gate=gate)
     model.plays(reply)
-    answer = asyncio.create_task(door.chat(HELLO))
+    answer = asyncio.create_task(gateway.chat(HELLO))
     for pieces in range(len(reply.chunks)):
         await clock.until(BEGUN + pieces)
         await clock.advance(IDLE_S - 1)

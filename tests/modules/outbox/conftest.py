@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.outbox.outbox_house import House, RecordService
+from tests.modules.outbox.outbox_house import House, open_house
 
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with RecordService().serving() as service:
-        house = House(tmp_path / "soul.db", service)
-        await house.wake()
+    async with open_house(tmp_path) as house:
         yield house
-        await house.sleep()

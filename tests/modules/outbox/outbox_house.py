@@ -219,3 +219,13 @@ def post(text: str, media_id: str | None = None) -> Draft:
 
 def like(target: str) -> Draft:
     return Draft("like", target, {"uri": target, "cid": "c"}, cause_id=target)
+
+
+@contextlib.asynccontextmanager
+async def open_house(folder: Path) -> AsyncIterator[House]:
+    """An outbox that is awake, with a service that keeps its records; it sleeps again at the end."""
+    async with RecordService().serving() as service:
+        house = House(folder / "soul.db", service)
+        await house.wake()
+        yield house
+        await house.sleep()
