@@ -62,7 +62,7 @@ def talk(now: datetime) -> Scene:
     )
     at = iso(now)
     present = {name: Presence(name, name, "1.0", joined_at=at, last_seen=at) for name in PEERS}
-    return Scene(now, batch=said[-2:], history=said, room=Room(peers=present))
+    return Scene(now, ME, batch=said[-2:], history=said, room=Room(peers=present))
 
 
 async def whole(root: Path, skills: Skills, scene: Scene, estimator: Estimator) -> int:
@@ -96,7 +96,7 @@ async def whole(root: Path, skills: Skills, scene: Scene, estimator: Estimator) 
         skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:room", now=scene.now
     )
     relationships = PeerRelationships(home.memory / "peer_relationships.json", SystemClock())
-    prompting = Prompting(ME, skills, relationships, random.Random(1), estimator.estimate, "UTC")
+    prompting = Prompting(skills, relationships, random.Random(1), estimator.estimate, "UTC")
     message = prompting.user_message(scene, SpaceConfig(), room_tokens=100_000)
     turn = Turn("space", Provenance.PEER, cause_id="x", subject=SpaceTurn(scene))
     tools = json.dumps(convert_tools(Registry(space_tools(), social_only=False).specs(turn, None)))

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from adapters.space.member_cycle import Cycle, Step
 from adapters.space.member_heard import Heard
+from adapters.space.member_name import MemberName
 from adapters.space.member_time import RoomTime
 from adapters.space.member_view import RoomView
 from adapters.space.outgoing import Delivery, Outgoing
@@ -43,7 +44,7 @@ class Member:
     """One agent towards one room.
 
     Args:
-        name: ours, as the others know it.
+        name: ours, as our owner gave it; `name` is the one under which the others know us now.
         agent_id: ours, for this process.
         version: of this program.
         capabilities: says what we can do, asked at each join; None means everything.
@@ -64,11 +65,10 @@ class Member:
         rng: random.Random,
         interval_s: Callable[[], float],
     ) -> None:
-        self.name = name
+        self._name = MemberName(name, rng)
         self.agent_id = agent_id
-        self.frames = MemberFrames(name, agent_id)
-        self.view = RoomView(name)
-        self.heard = Heard(name)
+        self.view = RoomView(self._name)
+        self.heard = Heard(self._name)
         self._time = RoomTime(agent_id)
         self.outgoing = Outgoing()
         self.joins = 0
@@ -77,7 +77,7 @@ class Member:
         self._version = version
         self._capabilities = capabilities
         self._shown: tuple[str, ...] | None = None
-        self._renewing = False
+        self._renewing = ""
         self._unheard = 0
         self._resume = self._resume_at = ""
         self._clock = clock
@@ -86,6 +86,16 @@ class Member:
         self._told_refusal = ""
         self._told_absence = False
         self._told_errors: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The name under which we are in the room, or come next."""
+        return self._name.current
+
+    @property
+    def frames(self) -> MemberFrames:
+        """What we can say, under our name of now."""
+        return MemberFrames(self.name, self.agent_id)
 
     @property
     def status(self) -> Status:
@@ -125,13 +135,17 @@ class Member:
         return [self.frames.join(at, version=self._version, capabilities=self._shown, resume=resume)]
 
     def renew(self) -> bool:
-        """Whether we leave and come in anew: what we can do is no longer what the room was told.
+        """Whether we leave and come in anew: what we can do is no longer what the room was told, or our name is free.
 
         Nothing of ours is on its way then, so that no word is said twice.
         """
-        if self.status == "joined" and not len(self.outgoing) and self._able() != self._shown:
-            self._renewing = True
-        return self._renewing
+        if self.status != "joined" or len(self.outgoing):
+            return bool(self._renewing)
+        if self._able() != self._shown:
+            self._renewing = "what we can do has changed"
+        elif self._name.is_free_again(self.view.peers(), self._clock.monotonic()):
+            self._renewing = f"our name is free again: {self._name.own}"
+        return bool(self._renewing)
 
     def received(self, told: Event) -> Event:
         """The room said something; returns it with the times of our own clock."""
@@ -178,7 +192,7 @@ class Member:
 
     def overdue(self) -> bool:
         """Whether to close the connection: the room keeps us waiting for too long, or we come in anew."""
-        return self._renewing or self._is_unheard or self._cycle.overdue(self._clock.monotonic())
+        return bool(self._renewing) or self._is_unheard or self._cycle.overdue(self._clock.monotonic())
 
     @property
     def _is_unheard(self) -> bool:
@@ -194,13 +208,15 @@ class Member:
 
         """
         was_active = self.is_active
-        renewing, self._renewing = self._renewing, False
+        renewing, self._renewing = self._renewing, ""
         unwanted = refused or code in _UNWANTED
         now = self._clock.monotonic()
+        if was_active and self._name.is_free_again(self.view.peers(), now):
+            self._name.take_back()
         if renewing and not unwanted:
             self._cycle.parted(now)
         elif code in (CLOSE_REPLACED, CLOSE_NAME_TAKEN):
-            self._cycle.displaced(now)
+            self._displaced(now)
         else:
             self._cycle.ended(now, refused=unwanted)
         self.view.cut_off()
@@ -211,7 +227,7 @@ class Member:
             self._told_refusal = ""
             lost = "it did not hear us" if self._is_unheard else why
             left = Notice("info", "Disconnected from agent space", lost)
-            self._notices.append(Notice("info", "Joining anew", "what we can do has changed") if renewing else left)
+            self._notices.append(Notice("info", "Joining anew", renewing) if renewing else left)
 
     def settle(self) -> list[Delivery]:
         """What became of our words since the last call; the owner is told of those that were never said."""
@@ -226,6 +242,12 @@ class Member:
         """Lines for the owner since the last call."""
         notices, self._notices = self._notices, []
         return notices
+
+    def _displaced(self, now: float) -> None:
+        if self._cycle.displaced(now):
+            self._name.give_way(now)
+            taken = f"somebody else is there as {self._name.own}; we take the name back when it is free"
+            self._notices.append(Notice("warn", f"Coming into the agent space as {self.name}", taken))
 
     def _able(self) -> tuple[str, ...] | None:
         able = self._capabilities()

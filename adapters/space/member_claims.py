@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from adapters.space.member_name import MemberName
 from adapters.space.types import ActionDone, Claimed
 from common.constants import SECOND_MS, SPACE_CLAIM_TTL_MS
 
@@ -26,7 +27,7 @@ Key = tuple[str, str]
 class Claims:
     """Of peers, and of `me`."""
 
-    def __init__(self, me: str) -> None:
+    def __init__(self, me: MemberName) -> None:
         self._me = me
         self._peers: dict[Key, tuple[Claimed, float]] = {}
         self._asked: deque[tuple[Key, float]] = deque(maxlen=_KEPT)
@@ -40,7 +41,7 @@ class Claims:
     def claimed(self, claim: Claimed, now: float) -> None:
         """The room told of a claim, a peer's or our own."""
         key = (claim.action, claim.target)
-        if claim.name == self._me:
+        if claim.name == self._me.current:
             self._answered(key)
             self._peers.pop(key, None)
             return

@@ -1,9 +1,8 @@
 """When a member looks for its room, and when it knocks: one life cycle, one connection at a time, never given up.
 
 A room that vanished is sought sooner, one that closed in order later, and one that refuses us is left in peace for a
-while. Where somebody else is there under our name we come again within a minute at most, so that nobody can silence us
-by taking it; the more often that happens, the longer we wait, as it may be another program of our owner's. Nothing
-survives a crash. Pure; times are monotonic seconds.
+while. Where somebody else is there under our name we come again after 5, 10 and 20 seconds, then under another name, so
+that nobody can silence us by taking ours. Nothing survives a crash. Pure; times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ RETRY_DELAYS_S: Final = (5.0, 10.0, 20.0, 60.0)
 SPREAD: Final = 0.2
 LOOK_AGAIN_AFTER: Final = 4
 REFUSED_DELAY_S: Final = 300.0
+GIVE_WAY_AFTER: Final = 4
 DISPLACED_FORGOTTEN_S: Final = 600.0
 FIRST_LOOK_S: Final = 30.0
 JOIN_WITHIN_S: Final = 15.0
@@ -135,14 +135,17 @@ class Cycle:
         else:
             self._retry(now)
 
-    def displaced(self, now: float) -> None:
-        """Somebody else is there under our name."""
+    def displaced(self, now: float) -> bool:
+        """Somebody else is there under our name. Returns whether it is time to come under another one."""
         self.ended(now)
         if now - self._displaced_at >= DISPLACED_FORGOTTEN_S:
             self._displacements = 0
-        delay = RETRY_DELAYS_S[min(self._displacements, len(RETRY_DELAYS_S) - 1)]
         self._displacements, self._displaced_at = self._displacements + 1, now
-        self._next_at = max(self._next_at, now + self._spread(delay))
+        gives_way = self._displacements >= GIVE_WAY_AFTER
+        attempts = self._displacements - (GIVE_WAY_AFTER if gives_way else 1)
+        delay = RETRY_DELAYS_S[min(attempts, len(RETRY_DELAYS_S) - 1)]
+        self._next_at = now + self._spread(delay)
+        return gives_way
 
     def parted(self, now: float) -> None:
         """We left the room to come in anew, at once."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from adapters.space.member_name import MemberName
 from adapters.space.types import Event, History, Joined, LogEntry, PresenceList, Said
 
 MESSAGES_KEPT: Final = 500
@@ -18,7 +19,7 @@ _KNOWN_KEPT = 10_000
 class Heard:
     """The ears of `me`."""
 
-    def __init__(self, me: str) -> None:
+    def __init__(self, me: MemberName) -> None:
         self._me = me
         self._messages: deque[Said] = deque(maxlen=MESSAGES_KEPT)
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
@@ -48,7 +49,7 @@ class Heard:
         self._events.append(event)
         if isinstance(event, Said):
             self._know(_words(stamp or event.timestamp, event.name, event.content))
-            if event.name != self._me:
+            if event.name != self._me.current:
                 self._messages.append(event)
 
     def replay(self, told: History, ours: History | None = None) -> list[Said]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from adapters.space.member_claims import Claims
+from adapters.space.member_name import MemberName
 from adapters.space.types import (
     ActionDone,
     Claimed,
@@ -40,7 +41,7 @@ _KEPT = 1_000
 class RoomView:
     """The room as `me` sees it; what we said ourselves is no news to us."""
 
-    def __init__(self, me: str) -> None:
+    def __init__(self, me: MemberName) -> None:
         self._me = me
         self._present: dict[str, Presence] = {}
         self._typing: dict[str, float] = {}
@@ -63,7 +64,7 @@ class RoomView:
 
     def peers(self) -> dict[str, Presence]:
         """Who else is in the room, in the order in which they joined."""
-        return {name: presence for name, presence in self._present.items() if name != self._me}
+        return {name: presence for name, presence in self._present.items() if name != self._me.current}
 
     def typing(self, now: float) -> list[str]:
         """Who is about to speak."""
@@ -87,7 +88,7 @@ class RoomView:
     def _on_list(self, event: PresenceList, now: float) -> None:
         self._present = {agent.name: agent for agent in event.agents}
         for agent in event.agents:
-            if agent.identity is not None and agent.name != self._me:
+            if agent.identity is not None and agent.name != self._me.current:
                 _put(self._identities, agent.name, agent.identity)
         for known in (self._identities, self._reflections, self._states, self._typing):
             for name in [name for name in known if name not in self._present]:
@@ -115,15 +116,15 @@ class RoomView:
         self._typing.pop(event.name, None)
 
     def _on_typing(self, event: Typing, now: float) -> None:
-        if event.name != self._me:
+        if event.name != self._me.current:
             _put(self._typing, event.name, now + TYPING_S)
 
     def _on_identified(self, event: Identified, now: float) -> None:
-        if event.name != self._me:
+        if event.name != self._me.current:
             _put(self._identities, event.name, event.summary)
 
     def _on_reflected(self, event: Reflected, now: float) -> None:
-        if event.name != self._me:
+        if event.name != self._me.current:
             _put(self._reflections, event.name, event)
 
     def _on_history(self, event: History, now: float) -> None:
@@ -132,11 +133,11 @@ class RoomView:
                 self._on_reflected(Reflected(entry.agent_name, entry.agent_id, entry.content, entry.timestamp), now)
 
     def _on_state(self, event: StateChanged, now: float) -> None:
-        if event.name != self._me:
+        if event.name != self._me.current:
             _put(self._states, event.name, event)
 
     def _on_workspace(self, event: WorkspaceProgress, now: float) -> None:
-        if event.name != self._me:
+        if event.name != self._me.current:
             _put(self._workspaces, event.workspace, (event, now + _WORKSPACE_STATE_S))
 
     def _on_claimed(self, event: Claimed, now: float) -> None:

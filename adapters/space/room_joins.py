@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hmac
 import itertools
-import unicodedata
 from collections.abc import Iterable
 
 from adapters.space.room_effects import Abort, Log, Ping, Tell
@@ -21,7 +20,7 @@ from adapters.space.types import Joined, LogEntry
 from adapters.space.wire_json import encode_message
 from adapters.space.wire_requests import JoinRequest
 from adapters.space.wire_room import Told, event_frame, history_text
-from common.text.lookalikes import mixes_scripts, seen, skeleton
+from common.text.lookalikes import appearance, mixes_scripts
 
 REPLACED = 4002
 INVALID_JOIN = 4003
@@ -50,12 +49,6 @@ def join(floor: Floor, link: Link, request: JoinRequest, host_name: str, resume:
     _welcome(floor, link, request, resume)
 
 
-def looks(name: str) -> str:
-    """What a reader takes a name for; of a name without letters, all that can be seen."""
-    plain = unicodedata.normalize("NFKC", seen(name)).casefold()
-    return skeleton(name) or "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ")
-
-
 def leave_if_silent(floor: Floor) -> None:
     """Members who were asked whether they still live, and did not say so in time, are gone."""
     for member in list(floor.members.values()):
@@ -68,15 +61,15 @@ def leave_if_silent(floor: Floor) -> None:
 
 def _wrong_with(name: str, host_name: str) -> str:
     """Why nobody may have this name, "" if somebody may."""
-    if not looks(name):
+    if not appearance(name):
         return "nothing can be seen of this name"
-    if looks(name) == looks(host_name):
+    if appearance(name) == appearance(host_name):
         return "this name is the host's, or looks like it"
     return "a word of this name mixes Latin letters with those of another script" if mixes_scripts(name) else ""
 
 
 def _is_twin(member: Member, name: str) -> bool:
-    return member.name != name and looks(member.name) == looks(name)
+    return member.name != name and appearance(member.name) == appearance(name)
 
 
 def _is_same_process(incumbent: Member, link: Link, request: JoinRequest) -> bool:

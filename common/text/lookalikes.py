@@ -72,6 +72,12 @@ def skeleton(text: str) -> str:
     return text.translate(_SKELETON)
 
 
+def appearance(name: str) -> str:
+    """What a reader takes a name for; of a name without letters, all that can be seen."""
+    plain = unicodedata.normalize("NFKC", seen(name)).casefold()
+    return skeleton(name) or "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ")
+
+
 def shape(text: str) -> str:
     """`text` in plain lower-case characters where they look alike, one for one, so that places correspond."""
     return text.translate(_SHAPE)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from adapters.space.member_name import aliases
 from adapters.space.types import Event, History, Said
 from common.clock import parse_iso, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
@@ -53,10 +54,10 @@ class Speaker(Protocol):
 
 
 class OwnWords:
-    """What the room heard from `name`, live and replayed, the latest 500."""
+    """What the room heard from the SOUL `name`, under whichever of its names, live and replayed, the latest 500."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._names = frozenset((name, *aliases(name)))
         self._heard: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
         self._here: deque[str] = deque(maxlen=_KEPT)
         self._places: dict[str, str] = {}
@@ -102,11 +103,11 @@ class OwnWords:
         )
 
     def _own(self, event: Event) -> Iterator[tuple[str, str]]:
-        if isinstance(event, Said) and event.name == self._name:
+        if isinstance(event, Said) and event.name in self._names:
             yield event.content.strip(), event.timestamp
         elif isinstance(event, History):
             for entry in event.entries:
-                if entry.type == "chat" and entry.agent_name == self._name:
+                if entry.type == "chat" and entry.agent_name in self._names:
                     yield entry.content.strip(), entry.timestamp
 
 

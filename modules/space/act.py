@@ -196,7 +196,7 @@ class Participation:
             self.hurry()
         if not (batch or opens or scene.is_open):
             return Outcome(ran=False, reason="nothing is open")
-        if self.first_look and (why_silent := await self.first_look.reason_for_silence(scene, self.talk.me)):
+        if self.first_look and (why_silent := await self.first_look.reason_for_silence(scene)):
             await self.decider.keep(scene)
             self._answered(batch)
             self._hears_out(scene, config)

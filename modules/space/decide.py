@@ -99,7 +99,6 @@ class Decider:
     """Asks.
 
     Attributes:
-        me: our own name in the room.
         prompter: says who the SOUL is, and what it knows.
         prompting: says how things stand in the room.
         skills: have the words.
@@ -110,7 +109,6 @@ class Decider:
 
     """
 
-    me: str
     prompter: Prompter
     prompting: Prompting
     skills: Skills
@@ -159,7 +157,7 @@ class Decider:
         about = scene.batch[-1].content if scene.batch else scene.request.content
         return await self.prompter.prompt(
             skill=skill,
-            variables={"agent_name": self.me},
+            variables={"agent_name": scene.me},
             audience="space",
             session_key=SESSION,
             query=about[:_QUERY_CHARS],

@@ -30,7 +30,7 @@ class FirstLook:
 
     verdicts: Verdicts
 
-    async def reason_for_silence(self, scene: Scene, me: str) -> str:
+    async def reason_for_silence(self, scene: Scene) -> str:
         """Why nothing is to be said, "" if the whole prompt has to decide.
 
         Raises:
@@ -38,7 +38,7 @@ class FirstLook:
             Fatal: as the gateway.
 
         """
-        if not is_idle_talk(scene, me):
+        if not is_idle_talk(scene):
             return ""
         if all(is_low_value_closing(entry.content) for entry in scene.batch):
             return _CLOSINGS
@@ -52,11 +52,11 @@ class FirstLook:
         return _NOTHING if answer.startswith(_SILENT) else ""
 
 
-def is_idle_talk(scene: Scene, me: str) -> bool:
+def is_idle_talk(scene: Scene) -> bool:
     """Whether all that is new are peers' words that call for nothing from us."""
     if not scene.batch or scene.opens or scene.needs_repo or scene.is_open or scene.follow_up != "none":
         return False
-    return not any(entry.is_host or _means(entry.content, me) for entry in scene.batch)
+    return not any(entry.is_host or _means(entry.content, scene.me) for entry in scene.batch)
 
 
 def _means(content: str, me: str) -> bool:

@@ -91,10 +91,10 @@ class SpaceLife:
 
 def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
     """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
-    me, memory = given.client.name, given.home.memory
+    memory = given.home.memory
     config = SpaceConfigFile(memory / CONFIG, given.clock)
     config.ensure()
-    talk, teller = Conversation(me), Teller(given.journal)
+    talk, teller = Conversation(given.client.name), Teller(given.journal)
     relationships = PeerRelationships(memory / RELATIONSHIPS, given.clock)
 
     def forget() -> None:
@@ -103,11 +103,9 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
 
     perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
     surveyor = Surveyor(given.client, talk, given.intents, given.queue, given.clock, social_only)
-    prompting = Prompting(me, given.skills, relationships, given.rng, given.estimate, given.timezone)
-    decider = Decider(
-        me, given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched
-    )
-    scales = Scales(me, given.judge, OwnLines(given.journal, given.clock))
+    prompting = Prompting(given.skills, relationships, given.rng, given.estimate, given.timezone)
+    decider = Decider(given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched)
+    scales = Scales(given.judge, OwnLines(given.journal, given.clock))
     resolver = Resolver(decider, scales, talk, teller, given.voice, social_only, timezone=given.timezone)
     promiser = Promiser(
         client=given.client,
@@ -152,5 +150,5 @@ def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
         presenter=presenter,
         first_look=given.first_look,
     )
-    loop = ParticipationLoop(participation, given.client, config, given.clock, me)
+    loop = ParticipationLoop(participation, given.client, config, given.clock, given.client.name)
     return SpaceLife(loop, participation, presenter, config, relationships)

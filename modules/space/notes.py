@@ -17,7 +17,7 @@ _CUT_BEFORE_CLEANING = 8
 _SIGNALS = {"saturated": "Saturated", "spoken": "Own", "only_new": "Warning"}
 
 
-def notes(scene: Scene, me: str, skills: Skills) -> Iterator[str]:
+def notes(scene: Scene, skills: Skills) -> Iterator[str]:
     """The notes, in the order in which they are told."""
     if scene.repo:
         yield note(skills, "Repository", "Known", repo=one_line(scene.repo))
@@ -26,8 +26,8 @@ def notes(scene: Scene, me: str, skills: Skills) -> Iterator[str]:
         yield note(skills, "Notes", "Limited")
     if scene.room.typing:
         yield note(skills, "Notes", "Typing")
-    yield from _addressed(scene, me, skills)
-    if scene.from_host and scene.mode == "discussion" and scene.signal == "none" and not _for_others(scene, me):
+    yield from _addressed(scene, skills)
+    if scene.from_host and scene.mode == "discussion" and scene.signal == "none" and not _for_others(scene):
         yield note(skills, "Notes", "Host Waits")
     if scene.signal in _SIGNALS:
         yield note(skills, "Saturation", _SIGNALS[scene.signal], agents=scene.counts.agents, own=scene.counts.own)
@@ -48,14 +48,14 @@ def alone_without_github(scene: Scene) -> bool:
     return scene.is_open and scene.social_only and not scene.room.peers and not scene.is_owner
 
 
-def _for_others(scene: Scene, me: str) -> bool:
-    return bool(scene.addressed) and me not in scene.addressed
+def _for_others(scene: Scene) -> bool:
+    return bool(scene.addressed) and scene.me not in scene.addressed
 
 
-def _addressed(scene: Scene, me: str, skills: Skills) -> Iterator[str]:
-    if me in scene.addressed:
+def _addressed(scene: Scene, skills: Skills) -> Iterator[str]:
+    if scene.me in scene.addressed:
         yield note(skills, "Notes", "Addressed To You")
-    elif _for_others(scene, me):
+    elif _for_others(scene):
         yield note(skills, "Notes", "Addressed To Others", names=listed(scene.addressed))
 
 

@@ -112,7 +112,7 @@ class Perceiver:
             self.talk.leave(now)
             self.on_reset()
         self._joins = self.client.joins
-        self.talk.joined_at = now
+        self.talk.me, self.talk.joined_at = self.client.name, now
 
     def _note_guests(self, events: Iterable[Event]) -> None:
         """Whose ids came in as members', now or by the room's record."""

@@ -27,7 +27,6 @@ class Prompting:
     """Puts a scene into words.
 
     Attributes:
-        me: our own name in the room.
         skills: have the words.
         relationships: whom we know.
         rng: draws the boundary around foreign words.
@@ -36,7 +35,6 @@ class Prompting:
 
     """
 
-    me: str
     skills: Skills
     relationships: PeerRelationships
     rng: random.Random
@@ -46,7 +44,7 @@ class Prompting:
     def user_message(self, scene: Scene, config: SpaceConfig, *, room_tokens: int) -> str:
         """The message that the turn answers; `room_tokens` is all the space that there is for it."""
         framer = Framer(self.skills, self.rng)
-        pressing = [format_space_config_for_prompt(config, self.skills), *notes(scene, self.me, self.skills)]
+        pressing = [format_space_config_for_prompt(config, self.skills), *notes(scene, self.skills)]
         told = "\n".join(filter(None, pressing))
         theirs = foreign_context(scene, self.skills, self.relationships)
         context = [own_context(scene, self.skills), self._framed(framer, scene, theirs)]
@@ -67,7 +65,7 @@ class Prompting:
             SKILL,
             "User Message Template",
             today=spoken(local(scene.now, self.timezone)),
-            agent_name=self.me,
+            agent_name=scene.me,
             present=", ".join(filter(None, (listed_names(scene.room.peers), _HOST))),
             typing=listed_names(scene.room.typing) or "-",
             context="\n\n".join(filter(None, context)),

@@ -40,6 +40,7 @@ class Scene:
 
     Attributes:
         now: aware UTC.
+        me: our own name in the room.
         batch: what is new since the last check.
         history: the whole talk, oldest first.
         room: who is there, and what they do.
@@ -68,6 +69,7 @@ class Scene:
     """
 
     now: datetime
+    me: str
     batch: tuple[HistoryEntry, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
     room: Room = field(default_factory=Room)

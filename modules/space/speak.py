@@ -175,7 +175,7 @@ class Speaker:
             return ""
         if any(entry.is_host for entry in heard):
             return "the host has spoken meanwhile"
-        outcome = validate_space_message(context_of(wish.message, (), now, self.talk.me))
+        outcome = validate_space_message(context_of(wish.message, (), now))
         return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag or outcome.reason}"
 
     async def _told(self, wish: Utterance, promises: Sequence[QueuedCommitment], scene: Scene) -> None:

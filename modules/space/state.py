@@ -49,7 +49,7 @@ class Conversation:
     """One room, as `me` lives it. Times are aware UTC.
 
     Attributes:
-        me: our own name there.
+        me: our own name there; another where somebody else came in under it.
         history: what was said, oldest first, the newest 200.
         repo: the repository that the talk is about.
         pinned: what is worth keeping beyond a pause.

@@ -123,6 +123,7 @@ class Surveyor:
         counts = count_since_host(tuple(talk.history), talk.me)
         return Scene(
             now=now,
+            me=talk.me,
             batch=tuple(entry for entry in talk.history if entry.id in new),
             history=tuple(talk.history),
             room=room,

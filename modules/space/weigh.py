@@ -15,15 +15,14 @@ from modules.space.validation import echo_partners, judged_echo, repeated, valid
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Weighs for `me`, whose lines of the last days are `own_lines`."""
+    """Weighs for a SOUL whose lines of the last days are `own_lines`."""
 
-    me: str
     judge: Judging
     own_lines: OwnLines
 
     async def weigh(self, message: str, commitments: tuple[Commitment, ...], scene: Scene) -> ValidationOutcome:
         """What becomes of `message`, said with `commitments`."""
-        context = context_of(message, commitments, scene, self.me)
+        context = context_of(message, commitments, scene)
         outcome = validate_space_message(context)
         if outcome.ok and not commitments and await self.own_lines.hold(outcome.message):
             return repeated(outcome)
@@ -33,9 +32,9 @@ class Scales:
         return judged_echo(outcome) if await self.judge.is_echo_by_llm_judge(outcome.message, partners) else outcome
 
 
-def context_of(message: str, commitments: tuple[Commitment, ...], scene: Scene, me: str) -> ValidationContext:
+def context_of(message: str, commitments: tuple[Commitment, ...], scene: Scene) -> ValidationContext:
     """All that the checks look at."""
-    peers = frozenset(scene.room.peers)
+    me, peers = scene.me, frozenset(scene.room.peers)
     return ValidationContext(
         message=message,
         commitments=commitments,

@@ -95,7 +95,7 @@ async def test_huge_messages_are_shown_and_told_in_short(tmp_path: Path) -> None
         began = time.process_time()
         for one in batch:
             SpaceLines(console).show(Said(one.name, "eve-1", one.content, iso(one.at)))
-            await teller.decided("Declined", "enough", Scene(now=NOW, batch=tuple(batch)))
+            await teller.decided("Declined", "enough", Scene(now=NOW, me="marvin", batch=tuple(batch)))
         assert time.process_time() - began < MOST_CPU_S
     finally:
         await database.close()

@@ -16,15 +16,17 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
+from adapters.space.member_name import TAKE_BACK_AFTER_S
 from adapters.space.server import SpaceServer
 from adapters.space.server_doors import MOST_KNOCKS
+from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
 from soul.room.company import Company
 from soul.room.desk import Desk
 from soul.room.line_screen import LineScreen
 from soul.terminal.outlet import Outlet
-from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.member_house import Member, at, living, sleeps
 from tests.adapters.space.room_house import Guest, House, open_house, until
 from tests.patience import HANG_S
 
@@ -171,6 +173,43 @@ async def test_nobody_silences_a_soul_by_joining_as_it_from_the_same_or_another_
             assert isinstance(sent, Ok)
             assert await client.delivered(sent.data) == Ok(data=True)
             assert client.joins == 1
+
+
+async def test_whoever_joins_as_a_soul_that_is_away_does_not_keep_it_out(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        marvin = Member(at(house.url), agent_name="marvin")
+        async with connect(house.url, proxy=None) as fake:
+            await fake.send(json.dumps({"type": "join", "name": "marvin", "id": "m", "version": "1"}))
+            await Guest(fake).until("history_response")
+            began = marvin.clock.monotonic()
+            async with living(marvin) as client:
+                while not client.is_active:
+                    await until(lambda: client.is_active or (client.status == "disconnected" and sleeps(marvin)))
+                    await marvin.clock.advance(0.0 if client.is_active else 0.5)
+                assert marvin.clock.monotonic() - began < 60
+                assert client.name == "marvin-2"
+                assert list(client.peers()) == ["marvin"]
+                house.server.broadcast_from_host("@marvin-2 are you there?")
+                heard: list[Said] = []
+                while not heard:
+                    await client.wait_for_news(1)
+                    heard = client.get_and_flush_messages()
+                assert heard[0].addressed == ("marvin-2",)
+                sent = await client.send_chat("I am.")
+                assert isinstance(sent, Ok)
+                assert await client.delivered(sent.data) == Ok(data=True)
+                assert client.get_and_flush_messages() == []
+                await fake.close()
+                await until(lambda: not client.peers())
+                assert not client.renew()
+                await marvin.clock.advance(TAKE_BACK_AFTER_S)
+                assert client.renew()
+                await until(lambda: client.joins == 2 and client.is_active)
+                assert client.name == "marvin"
+                assert not client.renew()
+        assert marvin.told("Coming into the agent space as marvin-2") == [
+            "somebody else is there as marvin; we take the name back when it is free"
+        ]
 
 
 async def test_a_member_that_knows_no_tokens_is_not_replaced_from_elsewhere_and_comes_back_if_it_is(

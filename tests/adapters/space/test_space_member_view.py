@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from adapters.space.member_claims import CLAIM_TTL_S, SOMEBODY, Claims
 from adapters.space.member_heard import EVENTS_KEPT, MESSAGES_KEPT, Heard
+from adapters.space.member_name import MemberName
 from adapters.space.member_view import TYPING_S, RoomView
 from adapters.space.types import (
     ActionDone,
@@ -35,7 +38,7 @@ def _present(name: str, agent_id: str = "", identity: IdentitySummary | None = N
 
 
 def _view(*events: Event) -> RoomView:
-    view = RoomView("ada")
+    view = RoomView(MemberName("ada", random.Random(1)))
     for event in (PresenceList((_present("ada"), _present("bob"), _present("cy"))), *events):
         view.apply(event, 0)
     return view
@@ -110,7 +113,7 @@ def test_how_far_a_plan_has_come_is_known_for_a_day_by_its_latest_reporter() -> 
 
 
 def test_a_peers_claim_holds_for_a_minute_from_when_it_was_last_told() -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 0)
     assert claims.holder("create_issue", "o/r", CLAIM_TTL_S - 1) == "bob"
     claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 50)
@@ -121,14 +124,14 @@ def test_a_peers_claim_holds_for_a_minute_from_when_it_was_last_told() -> None:
 
 @pytest.mark.parametrize("name", ["bob", "ada"])
 def test_a_claim_ends_with_its_result_whoever_reports_it(name: str) -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 0)
     claims.done(ActionDone(name, f"{name}-1", "create_issue", "o/r", success=True, timestamp=AT))
     assert claims.holder("create_issue", "o/r", 1) is None
 
 
 def test_our_own_claim_is_nobody_elses() -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.asked("create_issue", "o/r", 0)
     claims.claimed(Claimed("ada", "ada-1", "create_issue", "o/r", AT), 0)
     assert claims.holder("create_issue", "o/r", 1) is None
@@ -137,7 +140,7 @@ def test_our_own_claim_is_nobody_elses() -> None:
 
 
 def test_a_conflict_is_matched_to_the_claim_that_its_words_name_and_shows_who_was_first() -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.asked("create_issue", "o/r", 0)
     claims.asked("create_issue", "o/other", 0)
     message = 'Claim conflict: bob already claimed "o/other" before ada; bob was first'
@@ -148,7 +151,7 @@ def test_a_conflict_is_matched_to_the_claim_that_its_words_name_and_shows_who_wa
 
 
 def test_a_conflict_without_names_concerns_the_oldest_claim_that_waits() -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.asked("create_issue", "o/r", 0)
     claims.asked("create_plan", "o/r2", 0)
     assert claims.conflict("Claim conflict", [], 1, AT) == ("create_issue", "o/r")
@@ -156,7 +159,7 @@ def test_a_conflict_without_names_concerns_the_oldest_claim_that_waits() -> None
 
 
 def test_claiming_again_asks_the_room_again() -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.asked("create_issue", "o/r", 0)
     claims.conflict("Claim conflict", [], 1, AT)
     claims.asked("create_issue", "o/r", 70)
@@ -164,7 +167,7 @@ def test_claiming_again_asks_the_room_again() -> None:
 
 
 def test_a_conflict_long_after_our_claims_concerns_none_of_them() -> None:
-    claims = Claims("ada")
+    claims = Claims(MemberName("ada", random.Random(1)))
     claims.asked("create_issue", "o/r", 0)
     assert claims.conflict("Claim conflict on o/r", [], 60, AT) is None
 
@@ -174,7 +177,7 @@ def _chat(name: str, content: str, at: str = AT) -> LogEntry:
 
 
 def test_the_record_is_told_once_with_our_own_words_and_without_what_was_heard() -> None:
-    heard = Heard("ada")
+    heard = Heard(MemberName("ada", random.Random(1)))
     heard.note(Said("bob", "bob-1", "live", AT))
     assert [said.content for said in heard.take_messages()] == ["live"]
     record = History(
@@ -189,7 +192,7 @@ def test_the_record_is_told_once_with_our_own_words_and_without_what_was_heard()
 
 
 def test_own_echoes_are_events_and_no_messages() -> None:
-    heard = Heard("ada")
+    heard = Heard(MemberName("ada", random.Random(1)))
     heard.note(Said("ada", "ada-1", "hello", AT))
     assert heard.take_messages() == []
     assert heard.take_events() == [Said("ada", "ada-1", "hello", AT)]
@@ -197,7 +200,7 @@ def test_own_echoes_are_events_and_no_messages() -> None:
 
 
 def test_a_room_is_fresh_when_its_record_holds_nothing_that_we_knew() -> None:
-    heard = Heard("ada")
+    heard = Heard(MemberName("ada", random.Random(1)))
     assert heard.fresh_room
     heard.replay(History((_chat("bob", "old"),)))
     heard.replay(History((_chat("bob", "old"), _chat("bob", "new"))))
@@ -207,7 +210,7 @@ def test_a_room_is_fresh_when_its_record_holds_nothing_that_we_knew() -> None:
 
 
 def test_who_does_not_listen_for_long_misses_the_oldest() -> None:
-    heard = Heard("ada")
+    heard = Heard(MemberName("ada", random.Random(1)))
     for number in range(EVENTS_KEPT + 10):
         heard.note(Said("bob", "bob-1", str(number), AT))
     messages, events = heard.take_messages(), heard.take_events()

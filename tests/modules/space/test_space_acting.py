@@ -260,7 +260,9 @@ def test_a_promise_lies_where_somebody_said(
     repo: str, talk: tuple[str, ...], known: str | None, kept: str | None
 ) -> None:
     now = HastyClock().now()
-    scene = Scene(now, repo=known, history=tuple(HistoryEntry("m", "host", text, now, is_host=True) for text in talk))
+    scene = Scene(
+        now, "marvin", repo=known, history=tuple(HistoryEntry("m", "host", text, now, is_host=True) for text in talk)
+    )
     found = placed([Commitment(type="create_issue", repo=repo, title="x")], scene)
     assert [one.repo for one in found.kept] == ([kept] if kept else [])
     assert len(found.left_out) == (0 if kept else 1)
@@ -268,7 +270,7 @@ def test_a_promise_lies_where_somebody_said(
 
 def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
     now = HastyClock().now()
-    scene = Scene(now, history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),))
+    scene = Scene(now, "marvin", history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),))
     assert placed([Commitment(type="create_issue", repo="made/up", title="x")], scene).kept == ()
     post = Commitment(type="post_bluesky", content="moss")
     assert placed([post], scene).kept == (post,)

@@ -24,7 +24,7 @@ def said(name: str, content: str, *, host: bool = False) -> HistoryEntry:
 
 
 def scene(*batch: HistoryEntry) -> Scene:
-    return Scene(NOW + timedelta(seconds=1), batch=batch, history=batch)
+    return Scene(NOW + timedelta(seconds=1), "marvin", batch=batch, history=batch)
 
 
 PEERS = scene(said("rebecca", "Tin is loud."))
@@ -45,7 +45,7 @@ PEERS = scene(said("rebecca", "Tin is loud."))
     ],
 )
 def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: Scene, idle: bool) -> None:  # noqa: FBT001
-    assert is_idle_talk(moment, "marvin") is idle
+    assert is_idle_talk(moment) is idle
 
 
 def looks_first(agent: Agent) -> None:

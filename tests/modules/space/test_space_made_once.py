@@ -59,7 +59,7 @@ def test_a_wish_is_met_until_the_host_speaks_of_something_else(
     request_now: HostRequest, history: tuple[HistoryEntry, ...], *, met: bool
 ) -> None:
     is_open = bool(request_now.content) and not request_now.fulfilled and not request_now.given_up
-    assert Scene(now=NOON, history=history, request=request_now, is_open=is_open).is_met is met
+    assert Scene(now=NOON, me="marvin", history=history, request=request_now, is_open=is_open).is_met is met
 
 
 def test_an_experience_is_an_episode_of_its_own_that_rests_on_the_words_of_peers() -> None:

@@ -58,7 +58,7 @@ def test_a_post_that_the_host_wished_for_is_made_by_nobody_else_afterwards() -> 
 )
 def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> None:
     words = HistoryEntry("m1", "host", said, datetime(2026, 1, 5, tzinfo=UTC), is_host=True)
-    scene = Scene(now=words.at, history=(words,))
+    scene = Scene(now=words.at, me="marvin", history=(words,))
     assert is_named("acme/site", scene) is named
     assert named_by_host(scene, "acme/site") is named
 
@@ -66,7 +66,7 @@ def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> N
 def _said_by_host(*said: str, is_host: bool = True) -> Scene:
     at = datetime(2026, 1, 5, tzinfo=UTC)
     history = tuple(HistoryEntry(f"m{n}", "host", text, at, is_host=is_host) for n, text in enumerate(said))
-    return Scene(now=at, history=history)
+    return Scene(now=at, me="marvin", history=history)
 
 
 @pytest.mark.parametrize(
@@ -213,3 +213,24 @@ async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_h
         await marvin.check()
         marks = {one.params["repoName"]: one.params.get(HOST_WISH) for one in marvin.promised()}
         assert marks == {"site": True, "elsewhere": None}
+
+
+async def test_a_soul_under_another_name_knows_its_own_words_and_acts_for_the_host(room: Room) -> None:
+    async with (
+        room.member("marvin"),
+        room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin,
+    ):
+        assert marvin.client.name == "marvin-2"
+        await room.says("@marvin can you open an issue about the clock in github.com/acme/site?", marvin)
+        await marvin.check()
+        assert marvin.promised() == []
+        marvin.later(60)
+        await room.says("@marvin-2 can you open an issue about the clock in github.com/acme/site?", marvin)
+        await marvin.check()
+        assert [one.type for one in marvin.promised()] == ["create_issue"]
+        await until(lambda: room.host.said("marvin-2") == ["The clock is mine."])
+        (own,) = (entry for entry in marvin.space.participation.talk.history if entry.is_me)
+        assert own.name == "marvin-2"
+        prompt = room.world.mind.asked[-1]
+        assert "You are marvin-2, in a live room" in prompt.messages[0].text
+        assert "Also in the room: marvin, host" in prompt.messages[-1].text

@@ -71,7 +71,6 @@ def prompting(skills: Skills, tmp_path: Path) -> Prompting:
     known = PeerRelationships(tmp_path / "peer_relationships.json", FakeClock())
     known.talked_with(["rebecca"])
     return Prompting(
-        me="marvin",
         skills=skills,
         relationships=known,
         rng=random.Random(1),
@@ -89,7 +88,9 @@ def promise(kind: Any, description: str, status: Any) -> QueuedCommitment:
 
 
 PEERS = {"rebecca": Presence("rebecca", "rebecca-1", "0.1.0", "", "")}
-QUIET = Scene(NOW, room=Room(peers=PEERS), history=(entry("host", "hello"),), thread_uri="space://conversation/x")
+QUIET = Scene(
+    NOW, "marvin", room=Room(peers=PEERS), history=(entry("host", "hello"),), thread_uri="space://conversation/x"
+)
 OPEN = replace(
     QUIET,
     is_open=True,
