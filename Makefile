@@ -8,6 +8,7 @@ RUN ?= python -m
 SPREAD ?= -n auto --dist loadfile
 SEED := $(or $(SEED),$(shell $(PYTHON) -c "import random; print(random.randrange(2**32))"))
 EXPLORE ?= 4
+unexport PYTHONDONTWRITEBYTECODE # what one process compiled, the next hundreds that the tests start need not
 
 .PHONY: demo test explore check test-browser test-demo test-room test-network test-interop test-crash test-security \
 	test-agentdojo test-model coverage bench lock clean help

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,11 +25,19 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
+pytest_plugins = ["tests.left_out"]
 
-def pytest_collection_finish() -> None:
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """Thousands of collected tests stay to the end: the garbage collector need not look at them again and again."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

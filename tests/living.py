@@ -9,9 +9,11 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from starlette.types import ASGIApp
 
 from common.clock import Clock, SystemClock
 from common.files import write_atomic
@@ -127,15 +129,28 @@ def write_home(root: Path, name: str, **settings: str) -> Home:
 
 
 @asynccontextmanager
+async def served(*apps: ASGIApp) -> AsyncIterator[list[str]]:
+    """Serve them and yield their addresses; they close side by side, for each takes a moment."""
+    opened: list[AbstractAsyncContextManager[str]] = []
+    urls: list[str] = []
+    try:
+        for app in apps:
+            server = serve(app)
+            urls.append(await server.__aenter__())
+            opened.append(server)
+        yield urls
+    finally:
+        await asyncio.gather(*(server.__aexit__(None, None, None) for server in opened))
+
+
+@asynccontextmanager
 async def open_world(root: Path) -> AsyncIterator[World]:
     """A fresh world. Its mind says one friendly sentence until a test gives it another."""
     network = Network(clock=SystemClock())
     faults, mind_faults = Faults(random.Random(7)), MindFaults()
     mind = Mind(replying("Slate, because it remembers the rain. Which would you pick, tin or slate?"))
-    async with (
-        serve(atproto_app(network, faults=faults)) as atproto_url,
-        serve(model_app(mind, api_key=KEY, faults=mind_faults)) as model_url,
-    ):
+    apps = (atproto_app(network, faults=faults), model_app(mind, api_key=KEY, faults=mind_faults))
+    async with served(*apps) as (atproto_url, model_url):
         yield World(network, atproto_url, faults, mind, model_url, mind_faults, root)
 
 
