@@ -27,7 +27,8 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the process that spreads the tests, where this is one of its workers."""
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput[_WIRE] = dict(session.config.stash[_NOT_CHOSEN])
+        counted = session.config.stash[_NOT_CHOSEN]
+        session.config.workeroutput[_WIRE] = dict(counted)
 
 
 @pytest.hookimpl(optionalhook=True)
