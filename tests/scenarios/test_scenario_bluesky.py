@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 
@@ -144,7 +143,7 @@ async def test_while_the_model_is_down_a_mention_waits_and_is_answered_later(wor
         assert world.texts("rowan") == []
         assert (await life.app.facts.gather())["pendingNotifications"] == 1
         for _ in range(3):
-            await asyncio.sleep(0.5)  # a post that met trouble waits a little, longer each time
+            life.passes(0.5)  # a post that met trouble waits a little, longer each time
             await life.look()
     assert len(world.texts("rowan")) == 1
 
@@ -307,7 +306,7 @@ async def test_an_outage_in_the_middle_of_a_life_delays_a_reply_and_neither_lose
         assert world.texts("rowan") == []
         world.faults.clear()
         world.faults.arm(Fault("lost_answer", "com.atproto.repo.putRecord", times=1))
-        await asyncio.sleep(0.5)
+        life.passes(0.5)
         await life.app.scheduler.run_guarded("awareness")
         await life.send(within_s=40)
     assert len(world.texts("rowan")) == 1
@@ -360,7 +359,7 @@ async def test_a_delayed_post_carries_the_time_at_which_it_left(world: World) ->
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
         (intent,) = await life.app.rails.outbox.recent(1)
-        await asyncio.sleep(0.3)
+        life.passes(0.3)
         await life.send()
         (sent,) = await life.app.rails.outbox.recent(1)
     post = next(post for post in world.network.posts() if post.author.handle == "rowan.test")

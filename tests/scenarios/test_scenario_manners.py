@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -113,7 +112,7 @@ async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_
         again, _ = world.network.post_as(world.account("p-tin"), "@rowan.test and of a tin chimney?")
         await awareness(life, 1)
         met = await life.app.rails.outbox.by_cause(again)
-        await asyncio.sleep(0.7)
+        life.passes(0.7)
         await awareness(life, 1)
         told = [stored.entry for stored in await life.decisions() if stored.entry.trigger_uri in late]
         errors = await life.app.rails.journal.recent(100, kinds=["error"])

@@ -66,6 +66,7 @@ async def wait_for(life: Life, world: World, uris: list[str], rounds: int) -> No
         await life.app.rails.outbox.deliver_due()
         if all(answers(world, uri) for uri in uris):
             return
+        life.passes(0.5)
     raise AssertionError([uri for uri in uris if not answers(world, uri)])
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
+from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
 from adapters.space.types import Event
-from common.clock import FakeClock, SystemClock
+from common.clock import Clock, FakeClock, SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
 from common.settings import Approval
@@ -37,6 +38,7 @@ from modules.outbox.outbox import Outbox
 from modules.outbox.types import Intent, IntentKind, Pacing, Sent
 from modules.schema import MIGRATIONS
 from modules.secret_scan import SecretScan
+from tests.hasty_clock import SetAhead
 from tests.patience import HANG_S
 from tests.ways import to_loopback
 from town.github.faults import Faults
@@ -78,6 +80,11 @@ class Place:
     faults: Faults
     repo: StoredRepo
     server: SpaceServer
+    clock: SetAhead
+
+    def later(self) -> None:
+        """Let the pause that a room asks of a speaker be over."""
+        self.clock.ahead += SPACING_S
 
     def issues(self) -> list[StoredIssue]:
         return [issue for issue in self.repo.issues.values() if issue is not None]
@@ -115,7 +122,9 @@ class House:
             transport=to_loopback,
         )
         own_words = OwnWords("rowan")
-        self.room = member(self.place.server.port, "rowan", own_words.hear) if self.with_room else None
+        self.room = (
+            member(self.place.server.port, "rowan", own_words.hear, clock=self.place.clock) if self.with_room else None
+        )
         self.space_courier = SpaceCourier(self.room, own_words, self.journal)
         if self.room is not None:
             self._living = asyncio.create_task(self.room.run())
@@ -234,27 +243,27 @@ class Listener:
 async def open_place() -> AsyncIterator[Place]:
     """A world with nobody in it yet."""
     async with AsyncExitStack() as stack:
-        clock = SystemClock()
+        clock = SetAhead()
         network, faults, server = GitHubNetwork(clock=clock), Faults(), SpaceServer(clock=clock)
         network.create_account(LOGIN)
         repo = network.create_repo(network.create_account("acme"), "site")
         url = await stack.enter_async_context(serve(github_app(network, faults=faults)))
         await server.start(0)
         stack.push_async_callback(server.stop)
-        yield Place(url, network, faults, repo, server)
+        yield Place(url, network, faults, repo, server, clock)
 
 
 @asynccontextmanager
 async def listening(place: Place, name: str = "marvin") -> AsyncIterator[Listener]:
     """Somebody else in the room."""
-    async with listening_at(place.server.port, name) as listener:
+    async with listening_at(place.server.port, name, place.clock) as listener:
         yield listener
 
 
 @asynccontextmanager
-async def listening_at(port: int, name: str = "marvin") -> AsyncIterator[Listener]:
+async def listening_at(port: int, name: str = "marvin", clock: Clock | None = None) -> AsyncIterator[Listener]:
     """The same, by where the room is."""
-    client = member(port, name)
+    client = member(port, name, clock=clock)
     living = asyncio.create_task(client.run())
     await until(lambda: client.is_active)
     try:
@@ -271,8 +280,10 @@ async def until(done: Callable[[], bool], within_s: float = HANG_S) -> None:
             await asyncio.sleep(0.005)
 
 
-def member(port: int, name: str, on_event: Callable[[Event], None] | None = None) -> SpaceClient:
-    """A place in the room, not taken yet. Its time is real: it waits for answers over the wire."""
+def member(
+    port: int, name: str, on_event: Callable[[Event], None] | None = None, *, clock: Clock | None = None
+) -> SpaceClient:
+    """A place in the room, not taken yet. Its time is real, as it waits for answers over the wire, or set ahead."""
 
     async def discover() -> ApiResult[str]:
         return Ok(f"ws://127.0.0.1:{port}")
@@ -282,7 +293,7 @@ def member(port: int, name: str, on_event: Callable[[Event], None] | None = None
         agent_version="1",
         capabilities=lambda: None,
         discover=discover,
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         rng=random.Random(1),
         on_event=on_event,
     )

@@ -139,6 +139,7 @@ async def test_without_a_room_the_work_is_done_and_the_news_waits_for_it(tmp_pat
         async with listening(place, "rowan") as before:
             await before.client.send_chat(one.source_reply_text)
             await marvin.hears_from("rowan")
+        place.later()
         house.with_room = True
         await house.restart()
         await house.live(5)

@@ -31,6 +31,7 @@ async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(ho
         if restarted:
             await house.restart()
         await until(lambda: house.space_courier.was_heard(one))
+        house.place.later()
         await house.live(30)
         assert (house.status(one).status, UNHEARD in house.status(one).params) == ("completed", False)
         assert len(house.place.issues()) == 1

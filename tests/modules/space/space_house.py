@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.space.chatlog import ChatLog
@@ -35,11 +34,11 @@ from modules.thinker import Thinker
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
 from soul.app import open_soul
+from tests.hasty_clock import HastyClock
 from tests.living import Life, World, call, settings_of
 from tests.patience import HANG_S
 from town.mind.types import ChatRequest, Thought
 
-HASTE = 40
 WITHIN_S = HANG_S
 
 Decide = Callable[[ChatRequest], Thought]
@@ -47,23 +46,6 @@ Decide = Callable[[ChatRequest], Thought]
 WISH = "Can you open an issue about the clock in github.com/acme/site?"
 QUESTION = "Which roof do you like, tin or slate?"
 TIN = "Tin sings in the rain, slate only listens; I would take the one that sings."
-
-
-class HastyClock(SystemClock):
-    """Real time that can be set ahead, and in which waiting costs a fraction."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-        self.haste = HASTE
-
-    def now(self) -> datetime:
-        return super().now() + timedelta(seconds=self.ahead)
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds) / self.haste)
 
 
 class RoomClock(SystemClock):

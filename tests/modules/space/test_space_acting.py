@@ -12,10 +12,10 @@ from modules.space.ownership import elect_action_owner
 from modules.space.places import placed
 from modules.space.scene import Scene
 from modules.space.types import HistoryEntry
+from tests.hasty_clock import HastyClock
 from tests.living import World
 from tests.modules.space.space_house import (
     WISH,
-    HastyClock,
     Room,
     an_issue,
     declines,

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.hasty_clock import HastyClock
 from tests.living import World
 from tests.modules.space.space_house import (
     QUESTION,
     TIN,
     WISH,
-    HastyClock,
     Room,
     an_issue,
     declines,

@@ -10,13 +10,13 @@ import pytest
 from adapters.space.types import Said
 from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
+from tests.hasty_clock import HastyClock
 from tests.living import call
 from tests.modules.space.space_house import (
     QUESTION,
     TIN,
     WISH,
     ByForm,
-    HastyClock,
     Room,
     decision,
     declines,

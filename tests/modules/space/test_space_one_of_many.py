@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +14,7 @@ from modules.space.filters import MADE, NON_OWNER, not_twice, owned_only
 from modules.space.places import is_named, named_by_host
 from modules.space.scene import Scene
 from modules.space.types import HistoryEntry, HostRequest
+from tests.hasty_clock import SetAhead
 from tests.modules.space.space_house import Agent, Room, an_issue, declines, speaks, until
 from town.mind.types import ChatRequest, Thought
 
@@ -216,10 +218,12 @@ async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_h
 
 
 async def test_a_soul_under_another_name_knows_its_own_words_and_acts_for_the_host(room: Room) -> None:
-    async with (
-        room.member("marvin"),
-        room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin,
-    ):
+    clock = SetAhead()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(room.member("marvin"))
+        soul = room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue()), clock=clock)
+        async with clock.hurrying():
+            marvin = await stack.enter_async_context(soul)
         assert marvin.client.name == "marvin-2"
         await room.says("@marvin can you open an issue about the clock in github.com/acme/site?", marvin)
         await marvin.check()

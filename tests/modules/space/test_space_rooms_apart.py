@@ -7,9 +7,9 @@ from pathlib import Path
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
-from common.clock import SystemClock
 from common.result import Ok
 from modules.commitments.policy import ROOM_ID
+from tests.hasty_clock import SetAhead
 from tests.modules.space.space_house import WISH, Agent, Room, an_issue, in_turn, speaks, until
 
 
@@ -18,21 +18,6 @@ async def _opens(room: Room, folder: Path, port: int = 0) -> None:
     await room.server.stop()
     room.server = SpaceServer(ChatLog(folder), room.host)
     assert isinstance(await room.server.start(port), Ok)
-
-
-class SetAhead(SystemClock):
-    """Real time that the test sets ahead while nobody is connected."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
-
-    async def sleep(self, seconds: float) -> None:
-        end = self.monotonic() + seconds
-        while self.monotonic() < end:  # noqa: ASYNC110 - the test moves the time
-            await asyncio.sleep(0.01)
 
 
 async def _is_back(agent: Agent, clock: SetAhead) -> None:

@@ -1,0 +1,62 @@
+"""Real time that a test hurries on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+from common.clock import SystemClock
+
+HASTE = 40
+
+
+class HastyClock(SystemClock):
+    """Real time that can be set ahead, and in which waiting costs a fraction."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self.haste = HASTE
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self.ahead)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds) / self.haste)
+
+
+class SetAhead(SystemClock):
+    """Real time that the test sets ahead, for those who wait as well."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+    async def sleep(self, seconds: float) -> None:
+        end = self.monotonic() + seconds
+        while self.monotonic() < end:  # noqa: ASYNC110 - the test moves the time
+            await asyncio.sleep(0.01)
+
+    @asynccontextmanager
+    async def hurrying(self) -> AsyncIterator[None]:
+        """Set it ahead again and again, a second each time."""
+
+        async def hurry() -> None:
+            while True:
+                self.ahead += 1
+                await asyncio.sleep(0.01)
+
+        running = asyncio.create_task(hurry())
+        try:
+            yield
+        finally:
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
