@@ -31,9 +31,10 @@ from typing import Literal
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.files import write_atomic
+from common.provenance import Provenance
 from modules.home import Home, SoulDocument
 from modules.llm_gateway.messages import convert_messages, convert_tools
-from modules.llm_gateway.types import Message, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.llm_gateway.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.memory.days import day_name
 from modules.memory.recall import Recalled
 from modules.memory.view_sync import DayText
@@ -41,11 +42,10 @@ from modules.prompt.core import Core
 from modules.prompt.placing import placed
 from modules.prompt.prompter import Notice, Prompter
 from modules.prompt.sources import Sources
-from modules.prompt.types import Audience, PromptBlock
+from modules.prompt.types import Audience
 from modules.prompt.words import Runtime
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from modules.tools.types import Provenance
 from modules.workspace import LocalWorkspace
 from soul.resources import SKILLS
 

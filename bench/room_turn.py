@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from adapters.space.types import Presence
 from common.clock import SystemClock, iso
 from common.files import write_atomic
+from common.provenance import Provenance
 from local_tools.space_tool import space_tools
 from modules.home import Home, SoulDocument
 from modules.llm_gateway.messages import convert_tools
@@ -44,7 +45,7 @@ from modules.space.types import HistoryEntry
 from modules.space.verdicts import SKILL as JUDGEMENT
 from modules.space.verdicts import messages_for
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, Turn
+from modules.tools.types import Turn
 from modules.workspace import LocalWorkspace
 from soul.resources import SKILLS, template
 

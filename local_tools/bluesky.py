@@ -14,9 +14,11 @@ from pydantic import BaseModel
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, FeedItem, Page, StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.provenance import Provenance
 from common.result import ApiResult, Err
 from common.text.closings import asks
 from common.text.graphemes import grapheme_len, leading_sentences
+from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
     ActorInput,
     ActorListInput,
@@ -34,9 +36,9 @@ from modules.bluesky.expression_prompts import Prompts
 from modules.bluesky.publish import Publisher, text_problem
 from modules.bluesky.reply_check import repeats, reply_problem
 from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
-from modules.foreign_text import Framer, clean_value, one_line
+from modules.framing import Framer
 from modules.skills import Skills
-from modules.tools.types import Effect, Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Effect, Tool, ToolResult, Turn
 
 _FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 
 from common.clock import Clock, parse_iso
+from common.provenance import Provenance
+from common.text.untrusted import clean, one_line
 from local_tools.memory_inputs import (
     CommissioningInput,
     MemoryHistoryInput,
@@ -18,16 +20,16 @@ from local_tools.memory_inputs import (
     MemorySearchInput,
     ProfileUpdateInput,
 )
-from modules.foreign_text import Framer, clean, one_line
+from modules.framing import Framer
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.memory.admission import BODY_LENGTH, MOST_TAGS, SUBJECT_LENGTH, TAG_LENGTH, Words, admitted, refusal
 from modules.memory.profiles import Profiles
 from modules.memory.recall import Telling, words_of
 from modules.memory.types import Memory, MemoryStore, NewMemory, Query
-from modules.sessions.types import is_main
+from modules.session_keys import is_main
 from modules.skills import Skills
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 
 _LINES_BEFORE_THE_END = 2
 

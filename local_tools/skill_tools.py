@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
+from common.provenance import Provenance
 from modules.local_skills import LocalSkills
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 
 
 class SkillLoadInput(BaseModel):

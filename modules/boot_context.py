@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from common.text.tokens import estimate_roughly
+from common.text.untrusted import one_line
 from modules.boot_filter import kept
 from modules.boot_state import BootState, LastSession, Line, Protocol, Task
-from modules.foreign_text import one_line
 
 Estimate = Callable[[str], int]
 Fits = Callable[[str], bool]

@@ -6,8 +6,8 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
+from common.provenance import Provenance
 from modules.sessions.archived import Distilled
-from modules.tools.types import Provenance
 
 _TALKS = 100
 _STARTED = "SELECT max(at) FROM journal WHERE kind = 'life' AND loop = 'start' AND at <= ?"

@@ -7,17 +7,13 @@ process can give a sign and take it away, at once. A sign that cannot be read co
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from common.files import storage_error, write_atomic
-from modules.outbox.types import Intent, Wait
 
 PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
 
-_ASK_AGAIN_S = 5.0
 _MAX_REASON_CHARS = 300
 _MEANING = {
     PAUSE: "paused by the owner",
@@ -89,11 +85,6 @@ class Control:
             self._take(PAUSE_BY_RECORD)
         elif known != _as_stored(reason):
             self._give(PAUSE_BY_RECORD, reason)
-
-    def gate(self, _: sqlite3.Connection, __: Intent, ___: datetime) -> Wait | None:
-        """The outbox asks this before each departure."""
-        standing = self.standing()
-        return None if standing.may_act else Wait(str(standing), _ASK_AGAIN_S)
 
     def held_back(self) -> str:
         """Why a write must not leave, or "": the last word, when what was let out waits once more on its way."""

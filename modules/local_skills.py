@@ -18,7 +18,7 @@ from adapters.storage.store import Storage
 from adapters.storage.types import ObjectInfo
 from common.errors import SoulError
 from common.result import Err
-from modules.foreign_text import clean, one_line
+from common.text.untrusted import clean, one_line
 from modules.skills import parse_frontmatter
 from modules.workspace import Workspace
 

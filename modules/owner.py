@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock, local, spoken
 from common.errors import BudgetExceeded, Fatal, Transient
+from common.provenance import Provenance
 from modules.commissioning import Commissioning
 from modules.identity import Me
 from modules.journal.journal import Journal
@@ -19,17 +20,17 @@ from modules.journal.types import Entry
 from modules.llm_gateway.types import Message
 from modules.prompt.prompter import Prompter
 from modules.scheduler.attention import Attention
+from modules.session_keys import OWNER_SESSION
 from modules.sessions.archived import Outcome
 from modules.sessions.archivist import Archivist
 from modules.sessions.conversation import conversation, fitting
 from modules.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import OWNER_SESSION
 from modules.skills import Skills
 from modules.stopped import UNFINISHED
 from modules.thinker import Thinker
 from modules.thinking import Thought
-from modules.tools.types import Provenance, Turn
+from modules.tools.types import Turn
 
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"

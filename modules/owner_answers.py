@@ -9,8 +9,8 @@ from functools import partial
 from common.clock import Clock, local, parse_iso
 from common.constants import OWNER_RETRY_FIRST_S, OWNER_RETRY_LONGEST_S
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
+from common.text.untrusted import one_line
 from modules.console import Console
-from modules.foreign_text import one_line
 from modules.owner import OwnerAnswer, OwnerTalk
 
 _EXCERPT_CHARS = 60

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.clock import local
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.skills import Skills
 from modules.workspace import Workspace
 

@@ -22,9 +22,9 @@ from adapters.storage.types import ObjectInfo
 from common.clock import Clock, local
 from common.errors import Fatal, SoulError, Transient
 from common.result import Err
+from common.text.untrusted import one_line
 from modules.console import LineKind
 from modules.database import Database
-from modules.foreign_text import one_line
 from modules.journal.journal import Journal
 from modules.journal.types import Entry, EntryKind
 from modules.memory.export import Restored, Snapshots

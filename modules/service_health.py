@@ -1,4 +1,4 @@
-"""Which services are ailing, since when, and what to avoid meanwhile. Lives only in memory: a new life looks anew.
+"""Which services fail again and again, and since when. Lives only in memory: a new life looks anew.
 
 Whoever calls a service notes how the call went. A few failures in a row make it degraded, one success makes it well.
 """
@@ -9,24 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.clock import Clock, local
+from common.text.untrusted import one_line
 from modules.console import Console
-from modules.foreign_text import one_line
-from modules.skills import Skills
 
 FAILURES = 3
 
-_SKILL = "prosoche"
-_ANY = "other"
 _ERROR_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """A service that fails: since when, and what to avoid meanwhile."""
+    """A service that fails, and since when."""
 
     service: str
     since: datetime
-    avoid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +34,10 @@ class _Row:
 
 
 class ServiceHealth:
-    """Hears of every call, and says what to work around."""
+    """Hears of every call, and tells the owner when a service begins to fail and when it works again."""
 
-    def __init__(
-        self, clock: Clock, *, skills: Skills, console: Console, timezone: str = "", after: int = FAILURES
-    ) -> None:
+    def __init__(self, clock: Clock, *, console: Console, timezone: str = "", after: int = FAILURES) -> None:
         self._clock = clock
-        self._skills = skills
         self._console = console
         self._timezone = timezone
         self._after = after
@@ -65,27 +58,9 @@ class ServiceHealth:
             self._console.line("warn", f"{service} fails again and again", detail)
 
     def degraded(self) -> tuple[Degraded, ...]:
-        """The ailing services, the longest first."""
-        words = self._skills.subsections(_SKILL, "Avoid")
+        """The services that fail, the longest first."""
         rows = sorted(self._failing.items(), key=lambda item: (item[1].since, item[0]))
-        return tuple(
-            Degraded(service, row.since, words.get(service, words[_ANY]))
-            for service, row in rows
-            if row.count >= self._after
-        )
-
-    def text(self) -> str:
-        """The lines for a prompt; "" when all is well."""
-        ailing = self.degraded()
-        if not ailing:
-            return ""
-        lines = [
-            self._skills.render(
-                _SKILL, "Degraded", "Service", service=item.service, since=self._spoken(item.since), avoid=item.avoid
-            )
-            for item in ailing
-        ]
-        return "\n".join([self._skills.render(_SKILL, "Degraded", "Opening"), *lines])
+        return tuple(Degraded(service, row.since) for service, row in rows if row.count >= self._after)
 
     def _spoken(self, moment: datetime) -> str:
         return f"{local(moment, self._timezone):%Y-%m-%d %H:%M}"

@@ -19,9 +19,9 @@ from modules.prompt.estimate import tool_tokens
 from modules.prompt.placing import placed
 from modules.prompt.prompter import TurnPrompt
 from modules.prompt.types import PromptPart, SystemPrompt
+from modules.session_keys import is_main
 from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import is_main
 from modules.stopped import CUT_OFF
 from modules.thinking import Thought, think
 from modules.tools.executor import Executor

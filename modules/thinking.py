@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from common.clock import Clock
 from common.constants import MAX_TOOL_ROUNDS, TURN_WALL_CLOCK_S
 from common.errors import Transient
+from common.provenance import Provenance
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.messages import create_assistant_tool_use_message, create_tool_result_message
-from modules.llm_gateway.types import ChatResult, Message, ToolAnswer, ToolCall, ToolChoice, Usage
-from modules.prompt.types import PromptBlock
+from modules.llm_gateway.types import ChatResult, Message, PromptBlock, ToolAnswer, ToolCall, ToolChoice, Usage
 from modules.stopped import Stopped
 from modules.tools.executor import Executor
 from modules.tools.policy import deduplicate_reply_tool_calls, replied_uri, sunk
-from modules.tools.types import Provenance, ToolResult, Turn
+from modules.tools.types import ToolResult, Turn
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 """Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""

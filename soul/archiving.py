@@ -9,13 +9,14 @@ from functools import partial
 from common.clock import local
 from common.errors import PolicyBlocked, Transient
 from modules.journal.types import Entry
+from modules.llm_gateway.types import PromptBlock
 from modules.memory.sqlite_rows import remember
 from modules.prompt.prompter import Prompter
-from modules.prompt.types import PromptBlock
+from modules.session_keys import is_main
 from modules.sessions.archivist import Archivist
 from modules.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
 from modules.sessions.notes import forget_notes
-from modules.sessions.types import Session, is_main
+from modules.sessions.types import Session
 from soul.rails import Rails
 
 _SKILL = "memory-extraction"

@@ -24,8 +24,8 @@ from modules.journal.types import Entry
 from modules.prompt.prompter import Prompter, TurnPrompt
 from modules.prompt.rows import BOOT
 from modules.prosoche import Prosoche
+from modules.session_keys import is_main
 from modules.sessions.archivist import Archivist
-from modules.sessions.types import is_main
 from modules.space.life import SpaceLife
 from modules.thinker import Thinker
 from modules.tools.executor import Executor

@@ -16,12 +16,12 @@ from common.clock import Clock
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.result import ApiResult
 from common.settings import Settings
+from common.text.untrusted import one_line
 from common.version import __version__
 from modules.commitments.github_courier import GitHubCourier
 from modules.commitments.space_courier import OwnWords, SpaceCourier
 from modules.console import Console, LineKind
 from modules.control import Control
-from modules.foreign_text import one_line
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox.types import Courier, IntentKind

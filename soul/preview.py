@@ -19,6 +19,7 @@ from common.clock import Clock, local, spoken
 from common.constants import TEXT_MAX_BYTES
 from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.settings import Settings
 from modules import commissioning
@@ -43,10 +44,9 @@ from modules.prompt.types import Audience
 from modules.scheduler.attention import IDLE
 from modules.schema import MIGRATIONS
 from modules.service_health import ServiceHealth
-from modules.sessions.types import OWNER_SESSION, is_main
+from modules.session_keys import OWNER_SESSION, is_main
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import SYSTEM_SECTION, Skills
-from modules.tools.types import Provenance
 from modules.workspace import Workspace
 from soul.knowledge import Knowledge, gather_knowledge, open_keeping
 from soul.resources import SKILLS
@@ -184,7 +184,7 @@ class _Look:
     def _knowledge(self, stack: AsyncExitStack) -> Knowledge:
         """As a life has it."""
         settings, database, clock = self._settings, self._database, self._clock
-        health = ServiceHealth(clock, skills=self._skills, console=self._heard, timezone=settings.soul_timezone)
+        health = ServiceHealth(clock, console=self._heard, timezone=settings.soul_timezone)
         keeping = open_keeping(
             settings, self._scratch, database=database, health=health, console=self._heard, clock=clock, stack=stack
         )

@@ -31,6 +31,7 @@ from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.usage import UsageLog
 from modules.lost_ledger import count_again
+from modules.outbox.gates.pause import PauseGate
 from modules.outbox.outbox import Outbox
 from modules.outbox.types import IntentKind, Pacing
 from modules.scheduler.attention import Attention
@@ -103,7 +104,7 @@ async def lay_rails(
     redactor = Redactor(settings.secrets)
     journal = Journal(database, console, clock, redactor)
     control = Control(home.memory)
-    health = ServiceHealth(clock, skills=skills, console=console, timezone=settings.soul_timezone)
+    health = ServiceHealth(clock, console=console, timezone=settings.soul_timezone)
     to_bluesky = way_to(settings.atproto_service_url, settings, max_bytes=ATPROTO_MAX_ANSWER_BYTES)
     web = WebClient(to_bluesky())
     stack.push_async_callback(web.aclose)
@@ -151,7 +152,7 @@ async def lay_rails(
         couriers={**dict.fromkeys(_KINDS, BlueskyCourier(atproto)), **outside.couriers()},
         pacing=_pacing(pace),
         rules=(SecretScan(redactor), etiquette, approval_rule),
-        gates=(control.gate, outside.to_room.gate, etiquette.gate),
+        gates=(PauseGate(control), outside.to_room.gate, etiquette.gate),
         at_departure=(approval_rule.at_departure,),
         own_did=lambda: atproto.did,
     )

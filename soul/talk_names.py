@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from common.text.untrusted import one_line
 from common.wording import purpose
 from modules.commitments.naming import web_url
-from modules.foreign_text import one_line
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 
 _THREAD = "bluesky:thread:"
 _ROOM = "space:"

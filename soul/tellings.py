@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from common.provenance import Provenance
 from common.settings import Settings
 from common.version import __version__
 from local_tools.memory_tools import MemoryTools, memory_tools
@@ -16,7 +17,7 @@ from modules.boot_keeper import BootContext
 from modules.commitments.due import DuePromises
 from modules.commitments.types import QueuedCommitment
 from modules.console import LineKind
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.home import Home, SoulDocument
 from modules.journal.types import Entry
 from modules.memory.profiles import profile_block
@@ -26,15 +27,16 @@ from modules.outbox.story import SHORT_ID_CHARS
 from modules.outbox.types import Intent
 from modules.prompt.changes import Changes
 from modules.prompt.core import Core
+from modules.prompt.degraded import DegradedServices
 from modules.prompt.prompter import Notice, Prompter
 from modules.prompt.sources import SkillLine, Sources
 from modules.prompt.tools_file import ToolsFile
 from modules.prompt.words import Runtime
 from modules.prosoche import Attention, Blocked, Prosoche
-from modules.sessions.types import OWNER_SESSION, is_main
+from modules.session_keys import OWNER_SESSION, is_main
 from modules.skills import Skills
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, Tool, Turn
+from modules.tools.types import Tool, Turn
 from modules.workspace import Workspace
 from soul.knowledge import Knowledge
 from soul.rails import Rails
@@ -219,7 +221,7 @@ def build_sources(
         return await knowledge.recall.recall(query, telling(), public_only=public, least=least, counted=counted)
 
     async def degraded() -> str:
-        return keeping.health.text()
+        return DegradedServices(keeping.health, skills, settings.soul_timezone).text()
 
     async def skills_listing() -> Sequence[SkillLine]:
         return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]

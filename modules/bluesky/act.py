@@ -15,7 +15,9 @@ from common.clock import Clock, local, spoken
 from common.constants import THREAD_DEPTH
 from common.errors import Transient
 from common.pace import Pace
+from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
+from common.text.untrusted import clean, one_line
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.conversations_policy import ConversationDecision
 from modules.bluesky.courier import record_uri
@@ -27,7 +29,7 @@ from modules.bluesky.scaffold import Scaffold, scaffold_of
 from modules.bluesky.thread import ThreadAnalysis, analyze_thread_view
 from modules.bluesky.types import Handled, Pending, ThreadTurn
 from modules.etiquette.etiquette import Etiquette
-from modules.foreign_text import Framer, clean, one_line
+from modules.framing import Framer
 from modules.identity import Identity, Me
 from modules.llm_gateway.types import Image, Importance, Message, Text
 from modules.outbox.outbox import Outbox
@@ -38,7 +40,7 @@ from modules.sessions.sessions import Sessions
 from modules.skills import Skills, interpolate
 from modules.thinker import Thinker
 from modules.thinking import Thought
-from modules.tools.types import Provenance, Turn
+from modules.tools.types import Turn
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _SKILL = "bluesky-response"

@@ -16,6 +16,7 @@ from common import constants as c
 from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
 from common.errors import BudgetExceeded
 from common.pace import Pace
+from common.provenance import Provenance
 from common.result import Err
 from common.state import Json, keep, load_state, save_state
 from modules.bluesky.act import handled
@@ -34,7 +35,7 @@ from modules.scheduler.types import Outcome
 from modules.self_document import assess_self_richness
 from modules.skills import Skills
 from modules.thinker import Thinker
-from modules.tools.types import Provenance, Turn
+from modules.tools.types import Turn
 
 _SKILL = "expression"
 _CAUSE = "expression"

@@ -15,7 +15,8 @@ from adapters.atproto.public import PublicRepos
 from adapters.atproto.types import Notification, Picture, Post
 from adapters.web.client import WebClient
 from common.result import ApiResult, Err, Ok
-from modules.foreign_text import Framer, clean
+from common.text.untrusted import clean
+from modules.framing import Framer
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.types import Image, Text

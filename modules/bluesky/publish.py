@@ -13,12 +13,12 @@ from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
 from common.text.closings import is_low_value_closing, only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
+from common.text.untrusted import clean
 from modules.bluesky.conversations import Conversations
 from modules.bluesky.courier import record_uri
 from modules.bluesky.relationships import Relationships
 from modules.bluesky.types import Published
 from modules.etiquette.etiquette import Etiquette
-from modules.foreign_text import clean
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.outbox.outbox import Outbox

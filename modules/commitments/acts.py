@@ -12,11 +12,11 @@ from typing import Any
 from adapters.github.types import Repo
 from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
+from common.text.untrusted import clean, one_line
 from modules.commitments import texts
 from modules.commitments.naming import NO_REPO, issue_number, resolve_repo
 from modules.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, said, title_of
 from modules.commitments.types import QueuedCommitment
-from modules.foreign_text import clean, one_line
 from modules.outbox.types import Draft, Intent, IntentKind
 
 MOST_ISSUES = 5

@@ -12,9 +12,9 @@ from common.clock import Clock
 from common.constants import CLAIM_RENEWAL_INTERVAL_MS, COMMITMENT_IN_PROGRESS_TIMEOUT_MS, SECOND_MS
 from common.redact import Redactor
 from common.result import Err
+from common.text.untrusted import one_line
 from modules.commitments.policy import claim_target
 from modules.commitments.types import QueuedCommitment, Room
-from modules.foreign_text import one_line
 
 _TARGET_CHARS, _ERROR_CHARS = 60, 200
 _FAILED = "failed"

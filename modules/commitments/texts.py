@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from common.constants import GITHUB_BODY_MAX_CHARS
+from common.text.untrusted import one_line
 from modules.commitments.naming import web_url
 from modules.commitments.policy import title_of
 from modules.commitments.types import QueuedCommitment
-from modules.foreign_text import one_line
 
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from common.clock import Clock
 from common.errors import Fatal, SoulError
+from common.provenance import Provenance
 from common.schemas import (
     Commitment,
     CommitmentType,
@@ -25,17 +26,17 @@ from common.schemas import (
     validate_commitments,
 )
 from common.text.graphemes import fit_post_text
+from common.text.untrusted import clean, one_line
 from modules.commitments.policy import title_of
 from modules.commitments.promising import may_promise
 from modules.commitments.types import QueuedCommitment
-from modules.foreign_text import Framer, clean, one_line
+from modules.framing import Framer
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, NamedTool, ToolSpec
 from modules.prompt.prompter import Prompter
 from modules.skills import Skills
-from modules.tools.types import Provenance
 
 SKILL = "commitments"
 THIN_CHARS = 80

@@ -20,7 +20,7 @@ def known_handles(connection: sqlite3.Connection, text: str) -> dict[str, str]:
     for did in dict.fromkeys(_DID.findall(text)):
         row = connection.execute(_HANDLE, (did,)).fetchone()
         if row is not None and row[0]:
-            from modules.foreign_text import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
+            from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
 
             found[did] = one_line(str(row[0]))
     return found

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from common.clock import local, parse_iso
+from common.text.untrusted import one_line
 from common.wording import number, part_name
 from common.wording import rule as rule_words
-from modules.foreign_text import one_line
 from modules.journal.handles import with_handles
 from modules.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 from modules.stopped import CUT_OFF

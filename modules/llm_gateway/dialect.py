@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from modules.prompt.types import PromptBlock
+from modules.llm_gateway.types import PromptBlock
 
 Wire = dict[str, Any]
 

@@ -47,9 +47,8 @@ from modules.llm_gateway.policy import (
 )
 from modules.llm_gateway.refusals import refusal
 from modules.llm_gateway.stream import Answer, BrokenStream
-from modules.llm_gateway.types import ChatResult, Importance, Message, ToolChoice, ToolSpec, Usage
+from modules.llm_gateway.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
 from modules.llm_gateway.wall import Request, Reservation, Wall
-from modules.prompt.types import PromptBlock
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -8,8 +8,7 @@ from typing import Any
 
 from modules.llm_gateway.dialect import system_message
 from modules.llm_gateway.policy import truncate_tool_result
-from modules.llm_gateway.types import Block, Image, Message, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.prompt.types import PromptBlock
+from modules.llm_gateway.types import Block, Image, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 
 Wire = dict[str, Any]
 

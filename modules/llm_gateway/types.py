@@ -5,6 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+CacheGroup = Literal["static", "semi-static", "dynamic"]
+GROUPS: tuple[CacheGroup, ...] = ("static", "semi-static", "dynamic")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBlock:
+    """The text of one cache group, as it goes over the wire."""
+
+    group: CacheGroup
+    text: str
+
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from common.provenance import Provenance
 from modules.memory.types import KINDS, OWNER_SOURCE, Kind, NewMemory, Trust
-from modules.sessions.types import OWNER_SESSION
-from modules.tools.types import Provenance
+from modules.session_keys import OWNER_SESSION
 
 SUBJECT_LENGTH, BODY_LENGTH, TAG_LENGTH, MOST_TAGS = 200, 4000, 40, 8
 

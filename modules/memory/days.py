@@ -12,7 +12,7 @@ from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from common.clock import local, parse_iso
-from modules.foreign_text import clean
+from common.text.untrusted import clean
 from modules.memory.recall import Telling, words_of
 from modules.memory.types import Memory
 

@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from common.clock import Clock, iso
+from common.text.untrusted import one_line
 from modules.database import Database
-from modules.foreign_text import one_line
 from modules.skills import Skills
 
 Subject = Literal["agent", "user"]

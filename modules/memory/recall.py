@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
-from modules.foreign_text import Framer
+from common.provenance import Provenance
+from modules.framing import Framer
 from modules.memory.types import Memory, MemoryStore, Query, Trust
 from modules.skills import Skills
-from modules.tools.types import Provenance
 
 RECALL_ENTRIES = 8
 RECALL_TOKENS = 2000

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from common.clock import Clock, local
+from common.provenance import Provenance
 from modules.database import Database
 from modules.memory import policy
 from modules.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
@@ -21,7 +22,6 @@ from modules.memory.recall import Telling, trusted, words_of
 from modules.memory.types import Kind, Memory, MemoryStore, NewMemory
 from modules.memory.view_merge import Rendered, merge, missing, rendered
 from modules.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
-from modules.tools.types import Provenance
 from modules.workspace import Workspace
 
 FILE_SOURCE = f"file:{VIEW}"

@@ -11,8 +11,9 @@ from common.constants import LLM_MAX_OUTPUT_TOKENS
 from common.errors import PolicyBlocked
 from common.text.tokens import estimate_roughly
 from common.wording import number
+from modules.llm_gateway.types import GROUPS
 from modules.prompt.markdown import is_meaningful, split_sections
-from modules.prompt.types import GROUPS, BootstrapResult, PromptFile, PromptPart, Truncated
+from modules.prompt.types import BootstrapResult, PromptFile, PromptPart, Truncated
 
 __all__ = ["HEARTBEAT", "assemble", "history_budget", "is_meaningful", "room_beside", "truncate_sections"]
 

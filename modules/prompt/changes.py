@@ -17,7 +17,7 @@ from common.clock import Clock, iso
 from common.constants import LOG_MAX_BYTES
 from common.files import storage_error
 from common.state import Json, keep, load_state, save_state
-from modules.prompt.types import CacheGroup
+from modules.llm_gateway.types import CacheGroup
 
 _FILES_KEPT = 200
 

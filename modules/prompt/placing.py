@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modules.llm_gateway.types import Message, Text
-from modules.prompt.types import PromptBlock
+from modules.llm_gateway.types import Message, PromptBlock, Text
 
 RULE = "---\n\n"
 """What stands between any two parts of a prompt, on a line of its own."""

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from common.provenance import Provenance
 from common.wording import number
 from modules.home import Home, SoulDocument
+from modules.llm_gateway.types import GROUPS, CacheGroup, PromptBlock
 from modules.memory.days import day_name
 from modules.prompt import rows
 from modules.prompt.bootstrap import assemble
@@ -24,19 +26,9 @@ from modules.prompt.core import Core
 from modules.prompt.placing import RULE
 from modules.prompt.rows import ROWS, rows_for
 from modules.prompt.sources import Asked, Gathered, Sources, gather
-from modules.prompt.types import (
-    GROUPS,
-    Audience,
-    BootstrapResult,
-    CacheGroup,
-    PromptBlock,
-    PromptFile,
-    PromptPart,
-    SystemPrompt,
-)
+from modules.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt
 from modules.prompt.words import Runtime, Words
 from modules.skills import SYSTEM_SECTION, Skills
-from modules.tools.types import Provenance
 
 _SHA256_SHOWN = 12
 _BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from modules.llm_gateway.types import CacheGroup
 from modules.prompt.bootstrap import HEARTBEAT
-from modules.prompt.types import Audience, CacheGroup
+from modules.prompt.types import Audience
 
 CORE = "skills/core"
 BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"

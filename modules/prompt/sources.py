@@ -15,13 +15,13 @@ from typing import Any, Protocol
 
 from common.clock import local
 from common.errors import Fatal, SoulError
+from common.provenance import Provenance
 from modules.home import Home, SoulDocument, read_self
 from modules.memory.recall import Recalled
 from modules.memory.view_sync import DayText
 from modules.prompt import rows
 from modules.prompt.bootstrap import HEARTBEAT
 from modules.prompt.types import Audience, PromptFile
-from modules.tools.types import Provenance
 
 SkillLine = tuple[str, str, str]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-CacheGroup = Literal["static", "semi-static", "dynamic"]
-GROUPS: tuple[CacheGroup, ...] = ("static", "semi-static", "dynamic")
+from modules.llm_gateway.types import CacheGroup, PromptBlock
 
 Audience = Literal["owner", "bluesky", "space"]
 """Who may read what comes of a turn. Only with `owner` may private things be in the prompt."""
@@ -63,14 +62,6 @@ class BootstrapResult:
     def total(self) -> int:
         """Estimated tokens in all."""
         return sum(self.tokens.values())
-
-
-@dataclass(frozen=True, slots=True)
-class PromptBlock:
-    """The text of one cache group, as it goes over the wire."""
-
-    group: CacheGroup
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

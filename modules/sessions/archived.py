@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from common.provenance import Provenance
 from modules.memory.types import NewMemory
-from modules.tools.types import Provenance
 
 Status = Literal[
     "nothing",  # nothing was to be done

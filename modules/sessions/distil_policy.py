@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from modules.foreign_text import clean, one_line
+from common.provenance import Provenance
+from common.text.untrusted import clean, one_line
 from modules.memory.admission import kinds_from, trust_of
 from modules.memory.types import Kind, NewMemory
+from modules.session_keys import is_main
 from modules.sessions.rows import blocks, words_of
-from modules.sessions.types import Row, is_main
-from modules.tools.types import Provenance
+from modules.sessions.types import Row
 
 FIELDS: Mapping[str, Kind] = {
     "people": "person",

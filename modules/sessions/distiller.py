@@ -10,19 +10,19 @@ from pydantic import BaseModel, Field
 
 from common.clock import local, parse_iso, spoken
 from common.errors import BudgetExceeded, Fatal, PolicyBlocked, SoulError, Transient
+from common.provenance import Provenance
 from common.redact import Redactor
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, NamedTool, ToolSpec
-from modules.prompt.types import PromptBlock
+from modules.llm_gateway.types import Message, NamedTool, PromptBlock, ToolSpec
+from modules.session_keys import is_main
 from modules.sessions.archived import Distilled
 from modules.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of, worth
 from modules.sessions.rows import blocks, words_of
 from modules.sessions.transcript import transcript
-from modules.sessions.types import Row, Session, is_main
+from modules.sessions.types import Row, Session
 from modules.skills import Skills
 from modules.tools.schema import simple_schema
-from modules.tools.types import Provenance
 
 KEEP = "keep_memories"
 TRANSCRIPT_TOKENS = 24_000

@@ -8,9 +8,9 @@ from datetime import timedelta
 from common.clock import Clock, iso
 from common.constants import DAY_MS, MINUTE_MS, OWNER_IDLE_RESET_MS
 from modules.scheduler.types import Outcome
+from modules.session_keys import is_main
 from modules.sessions.archivist import Archivist
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import is_main
 
 _INTERVAL_MS = 5 * MINUTE_MS
 _OTHERS_IDLE_MS = DAY_MS

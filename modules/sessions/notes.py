@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modules.prompt.rows import CONTEXT
-from modules.sessions.types import is_main
+from modules.session_keys import is_main
 from modules.workspace import Workspace
 
 

@@ -10,14 +10,14 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from common.clock import Clock, iso
+from common.provenance import Provenance
 from common.redact import Redactor
 from modules.database import Database
 from modules.llm_gateway.types import Message, Text
+from modules.session_keys import OWNER_SESSION
 from modules.sessions import store
 from modules.sessions.rows import blocks
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import OWNER_SESSION
-from modules.tools.types import Provenance
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from common.clock import Clock
+from common.provenance import Provenance
 from common.redact import Redactor
 from modules.database import Database
 from modules.llm_gateway.types import Message, Text, Usage
 from modules.sessions import store
 from modules.sessions.rows import blocks, parts, redacted, to_fields, tokens_of
 from modules.sessions.types import Row, Session
-from modules.tools.types import Provenance
 
 
 class Sessions:

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from common.clock import iso
+from common.provenance import Provenance
 from modules.llm_gateway.types import Message, Usage
 from modules.sessions.rows import Fields, dump, from_fields
 from modules.sessions.types import Role, Row, Session
-from modules.tools.types import Provenance
 
 SUMMARY = "summary"
 """The field that tells a summary of ours from what somebody said."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import ToolAnswer, ToolCall
 from modules.sessions.rows import blocks, words_of
 from modules.sessions.types import Row
-from modules.tools.types import Provenance
 
 _WORDS_CHARS = 2000
 _TOOL_CHARS = 300

@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import Message
-from modules.tools.types import Provenance
 
 Role = Literal["user", "assistant", "toolResult"]
-
-MAIN_PREFIX = "owner:"
-OWNER_SESSION = "owner:terminal"
-
-
-def is_main(session_key: str) -> bool:
-    """Whether a session is between the SOUL and its owner alone."""
-    return session_key.startswith(MAIN_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import MINUTE_MS, SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS, TEXT_MAX_BYTES
 from common.files import read_bounded
 from common.state import load_state, save_state
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.skills import Skills
 
 LIMITS_MS: Mapping[str, tuple[int, int]] = {

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import regex
 
+from common.text.untrusted import one_line
 from modules.commitments.types import QueuedCommitment
-from modules.foreign_text import one_line
 from modules.skills import Skills
 from modules.space.checks import check_echo_opener
 from modules.space.identity import sanitized

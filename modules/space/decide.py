@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from common.clock import Clock
+from common.provenance import Provenance
 from common.schemas import (
     SPACE_DECISION_TOOL,
     Commitment,
@@ -22,7 +23,7 @@ from common.schemas import (
 )
 from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.llm_gateway.types import Importance, Message
 from modules.prompt.prompter import Prompter, TurnPrompt
 from modules.skills import SYSTEM_SECTION, Skills
@@ -34,7 +35,7 @@ from modules.space.transcript import told
 from modules.thinker import Thinker
 from modules.thinking import Thought
 from modules.tools.policy import sunk
-from modules.tools.types import Provenance, Turn
+from modules.tools.types import Turn
 
 ACTION_SKILL = "space-action"
 LOOP = "space"

@@ -12,13 +12,13 @@ from datetime import datetime
 
 from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
+from common.provenance import Provenance
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.memory.admission import BODY_LENGTH, Words, admitted
 from modules.memory.types import MemoryStore, NewMemory
 from modules.space.decide import SESSION
 from modules.space.telling import LOOP
-from modules.tools.types import Provenance
 
 _SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A promise kept"}
 _IMPORTANCE = 2

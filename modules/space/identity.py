@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from adapters.space.types import IdentitySummary
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 
 MOST_ITEMS = 5
 MOST_CHARS = 300

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from common.errors import Fatal, SoulError
 from common.text.host_intent import classify_host_intent_structural
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.space.remembered import Remembered

@@ -18,8 +18,8 @@ from adapters.space.types import (
     Said,
     WorkspaceProgress,
 )
+from common.text.untrusted import clean, one_line
 from modules.console import Console
-from modules.foreign_text import clean, one_line
 
 _DETAIL_CHARS = 200
 _SAID_CHARS = 2_000

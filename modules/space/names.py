@@ -13,7 +13,7 @@ import regex
 
 from adapters.space.types import HOST
 from common.text.lookalikes import skeleton
-from modules.foreign_text import clean
+from common.text.untrusted import clean
 
 YOU = "YOU"
 MOST_NAMES = 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.skills import Skills, interpolate
 from modules.space.names import listed, shown
 from modules.space.requests import is_claimed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from common.clock import local, spoken
 from common.constants import SPACE_DIGEST_ABOVE_TOKENS
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.skills import Skills
 from modules.space.config import SpaceConfig, format_space_config_for_prompt
 from modules.space.context import foreign_context, listed, own_context

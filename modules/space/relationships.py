@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import SPACE_IDLE_RESET_MS
 from common.state import Json, keep, load_state, save_state
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.skills import Skills, interpolate
 
 _KEPT_EXCHANGES = 5

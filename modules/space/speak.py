@@ -19,8 +19,8 @@ from common.redact import LEAK, Redactor
 from common.result import Err
 from common.schemas import Commitment
 from common.tasks import first_failure
+from common.text.untrusted import clean, one_line
 from modules.commitments.types import QueuedCommitment
-from modules.foreign_text import clean, one_line
 from modules.space.config import SpaceConfig
 from modules.space.names import shown
 from modules.space.notes import alone_without_github

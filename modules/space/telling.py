@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from common.text.untrusted import one_line
 from modules.console import LineKind
-from modules.foreign_text import one_line
 from modules.journal.journal import Journal
 from modules.journal.types import Entry
 from modules.space.names import shown

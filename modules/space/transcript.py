@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from common.clock import local
-from modules.foreign_text import clean
+from common.text.untrusted import clean
 from modules.space.names import YOU, shown
 from modules.space.targets import point_summary
 from modules.space.types import HistoryEntry

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Transient
-from modules.foreign_text import one_line
+from common.text.untrusted import one_line
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Importance, Message
 from modules.skills import Skills

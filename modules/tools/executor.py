@@ -13,13 +13,14 @@ from dataclasses import replace
 from pydantic import BaseModel, ValidationError
 
 from common.errors import Fatal, SoulError
+from common.provenance import Provenance
 from common.redact import LEAK, Redactor
+from common.text.untrusted import one_line
 from modules.console import Console
-from modules.foreign_text import one_line
 from modules.llm_gateway.types import ToolCall
 from modules.tools.policy import explain, why_held, without_empty_options
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 
 _ERROR_LENGTH = 300
 

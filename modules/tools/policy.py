@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import ToolCall
-from modules.tools.types import Provenance, Tool, Turn
+from modules.tools.types import Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
 MIXED = "your own words and others' are mixed in this turn"

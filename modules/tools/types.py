@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import Importance
 
 Capability = Literal["social", "github", "code", "self"]
-
-
-class Provenance(IntEnum):
-    """Whose words shape this turn, least trusted first. A turn has the provenance of its least trusted text."""
-
-    STRANGER = 0
-    PEER = 1
-    SELF = 2
-    OWNER = 3
 
 
 Effect = Literal["look", "act"]

@@ -133,7 +133,7 @@ def _room(status: dict[str, Any]) -> list[str]:
     room, promises = status.get("room"), status.get("promises", [])
     if not room and not promises:
         return []
-    from modules.foreign_text import one_line  # noqa: PLC0415 - takes time to load
+    from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load
 
     lines = []
     if room and room["status"] in {"joined", "draining"}:

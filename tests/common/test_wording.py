@@ -7,8 +7,8 @@ import pytest
 from common.wording import group, number, part_name, part_note, purpose, rule
 from modules.etiquette import rules
 from modules.etiquette.types import Manner
+from modules.llm_gateway.types import GROUPS
 from modules.prompt.rows import ROWS
-from modules.prompt.types import GROUPS
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])

@@ -25,16 +25,16 @@ from typing import TypeVar
 from adapters.storage.keys import media_prefix
 from adapters.storage.store import Storage, open_storage
 from common.clock import SystemClock
+from common.provenance import Provenance
 from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, ToolAnswer, ToolCall
+from modules.llm_gateway.types import Message, PromptBlock, ToolAnswer, ToolCall
 from modules.llm_gateway.wall import NoWall
 from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_store import SqliteMemories
-from modules.prompt.types import PromptBlock
 from modules.schema import MIGRATIONS
 from modules.sessions.archivist import Archivist
 from modules.sessions.distiller import Distiller
@@ -42,7 +42,6 @@ from modules.sessions.sessions import Sessions
 from modules.sessions.types import Session
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from modules.tools.types import Provenance
 from tests.ways import to_loopback
 
 T = TypeVar("T")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from adapters.atproto.types import Actor, Notification, StrongRef
+from common.provenance import Provenance
 from modules.bluesky.reply_check import repeats
 from modules.bluesky.types import ThreadTurn
 from modules.llm_gateway.types import ToolCall
-from modules.tools.types import Provenance, ToolResult, Turn
+from modules.tools.types import ToolResult, Turn
 from tests.living import Life, World, awake
 
 ANYONE = {

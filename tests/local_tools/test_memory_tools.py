@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from common.provenance import Provenance
 from common.redact import Redactor
 from local_tools.memory_tools import MemoryTools, memory_tools
 from modules.console import SilentConsole
@@ -18,10 +19,10 @@ from modules.llm_gateway.types import ToolCall
 from modules.memory.admission import BODY_LENGTH, kinds_from
 from modules.memory.profiles import Profile, Profiles
 from modules.memory.types import KINDS, Memory
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, ToolResult, Turn
+from modules.tools.types import ToolResult, Turn
 from tests.acquaintance import introduce
 from tests.modules.memory.memory_desk import SKILLS, Desk, open_memory_desk
 

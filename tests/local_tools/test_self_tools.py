@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
 from modules.llm_gateway.types import ToolCall
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, ToolResult, Turn
+from modules.tools.types import ToolResult, Turn
 from tests.modules.self_keeper.self_desk import BORN, Desk, open_desk
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"

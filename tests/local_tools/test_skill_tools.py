@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from adapters.storage.store import open_storage
+from common.provenance import Provenance
 from local_tools.skill_tools import skill_tools
 from modules.home import Home
 from modules.llm_gateway.types import ToolCall
 from modules.local_skills import LocalSkills
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, ToolResult, Turn
+from modules.tools.types import ToolResult, Turn
 from modules.workspace import LocalWorkspace
 
 

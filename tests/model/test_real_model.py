@@ -13,12 +13,13 @@ from pydantic import BaseModel, Field
 
 from common.clock import SystemClock
 from common.errors import PolicyBlocked
+from common.provenance import Provenance
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, NamedTool
 from modules.thinking import think
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ import pytest
 from common.files import write_atomic
 from modules.commissioning import BOOTSTRAP_FILE
 from modules.home import Home
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 from soul.resources import template
 from tests.living import Life, World, awake
 from tests.model.conftest import CONTEXT_TOKENS, MODEL

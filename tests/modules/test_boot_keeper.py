@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from common.clock import FakeClock, iso
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Ok
 from modules.boot_gathering import BootGathering
@@ -30,7 +31,6 @@ from modules.outbox.types import Draft, Intent, Pacing, Sent
 from modules.schema import MIGRATIONS
 from modules.self_document import extract_from_self
 from modules.sessions.archived import Distilled
-from modules.tools.types import Provenance
 from tests.acquaintance import introduce
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from modules.control import Control, Standing
+from modules.outbox.gates.pause import PauseGate
 from modules.outbox.types import Intent
 from modules.safe_start import STARTS, WINDOW_S, forget_starts, note_start
 
@@ -94,9 +95,9 @@ def test_resuming_leaves_the_owners_record_in_force_and_says_so(control: Control
 
 def test_the_gate_keeps_everything_in_while_any_sign_stands(control: Control) -> None:
     with sqlite3.connect(":memory:") as connection:
-        assert control.gate(connection, INTENT, NOW) is None
+        assert PauseGate(control)(connection, INTENT, NOW) is None
         control.enter_safe_mode("3 starts within 20 s")
-        wait = control.gate(connection, INTENT, NOW)
+        wait = PauseGate(control)(connection, INTENT, NOW)
     connection.close()
     assert wait is not None
     assert (wait.reason, wait.seconds) == ("safe mode: 3 starts within 20 s", 5)

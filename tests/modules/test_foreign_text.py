@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
 from common.text.lookalikes import shape
-from modules.foreign_text import Framer, clean, clean_value, one_line
+from common.text.untrusted import clean, clean_value, one_line
+from modules.framing import Framer
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from soul.resources import SKILLS

@@ -8,6 +8,7 @@ import pytest
 
 from common.clock import FakeClock
 from modules.console import SilentConsole
+from modules.prompt.degraded import DegradedServices
 from modules.service_health import FAILURES, ServiceHealth
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
@@ -28,18 +29,23 @@ class Ward:
     def ailing(self) -> list[str]:
         return [item.service for item in self.health.degraded()]
 
+    @property
+    def told(self) -> str:
+        """What a model is told."""
+        skills = Skills.load(SKILLS, {"prosoche": SKILL_CONTRACTS["prosoche"]})
+        return DegradedServices(self.health, skills, "UTC").text()
+
 
 @pytest.fixture
 def ward() -> Ward:
     clock, console = FakeClock(), SilentConsole()
-    skills = Skills.load(SKILLS, {"prosoche": SKILL_CONTRACTS["prosoche"]})
-    return Ward(ServiceHealth(clock, skills=skills, console=console, timezone="UTC"), clock, console)
+    return Ward(ServiceHealth(clock, console=console, timezone="UTC"), clock, console)
 
 
 def test_a_single_failure_says_nothing(ward: Ward) -> None:
     ward.fail("model", FAILURES - 1)
     assert ward.ailing == []
-    assert ward.health.text() == ""
+    assert ward.told == ""
     assert ward.console.lines == []
 
 
@@ -50,8 +56,8 @@ async def test_it_is_degraded_since_its_first_failure(ward: Ward) -> None:
     ward.fail("Bluesky", FAILURES - 1)
     (found,) = ward.health.degraded()
     assert (found.service, found.since) == ("Bluesky", began)
-    assert "go out much later" in found.avoid
-    assert ward.health.text().splitlines()[1].startswith("- Bluesky, since 2026-01-05 12:00: read and post only")
+    assert ward.told.splitlines()[1].startswith("- Bluesky, since 2026-01-05 12:00: read and post only")
+    assert "go out much later" in ward.told
 
 
 def test_one_success_makes_it_well_and_the_count_begins_anew(ward: Ward) -> None:
@@ -71,7 +77,7 @@ async def test_the_longest_ailing_comes_first(ward: Ward) -> None:
 
 def test_a_service_without_words_of_its_own_is_to_be_done_without(ward: Ward) -> None:
     ward.fail("weather")
-    assert [item.avoid for item in ward.health.degraded()] == ["do without it for now."]
+    assert ward.told.endswith("do without it for now.")
 
 
 def test_the_owner_is_told_once_when_it_begins_and_once_when_it_ends(ward: Ward) -> None:

@@ -14,7 +14,7 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import Transient
 from modules.owner_answers import OwnerAnswers
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 from tests.living import Life, World, awake
 from tests.program import started, until
 from town.mind.faults import Fault

@@ -15,7 +15,7 @@ from modules.memory.types import NewMemory
 from modules.outbox.types import Draft
 from modules.prompt.placing import RULE
 from modules.prompt.types import Audience
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 from soul.commands.prompt import run_prompt
 from tests.acquaintance import introduce
 from tests.living import Life, World, awake, replying

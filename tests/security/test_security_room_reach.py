@@ -11,9 +11,9 @@ import pytest
 
 from adapters.space.types import Identified
 from common.files import write_atomic
+from common.provenance import Provenance
 from modules.commitments.fulfil import HELD
 from modules.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH
-from modules.tools.types import Provenance
 from soul.space import is_on_this_machine
 from tests.living import World
 from tests.modules.commitments.commitment_house import House, open_place

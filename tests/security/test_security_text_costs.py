@@ -16,10 +16,10 @@ from common.text.host_intent import classify_host_intent_structural
 from common.text.lookalikes import shape, skeleton
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import create_slug, dedup_key, normalize_post_text
+from common.text.untrusted import clean
 from modules.commitments.promising import may_promise
 from modules.commitments.texts import comment_body, without_mentions
 from modules.etiquette.policy import named_in
-from modules.foreign_text import clean
 from modules.journal.naming import understand
 from modules.llm_gateway.salvage import looks_cut, parse_arguments, without_thinking
 from modules.prompt.markdown import is_meaningful, split_sections

@@ -7,11 +7,12 @@ from itertools import product
 from pydantic import BaseModel, ConfigDict
 
 from adapters.atproto.types import Actor, Notification, StrongRef
+from common.provenance import Provenance
 from modules.bluesky.types import ExpressionTurn, ThreadTurn
 from modules.llm_gateway.types import ToolCall
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 from tests.living import World, awake
 
 STRANGER, PEER, SELF, OWNER = Provenance

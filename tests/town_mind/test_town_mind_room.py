@@ -9,7 +9,7 @@ import pytest
 
 from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
 from modules.commitments.voice import Extraction, read_extracted
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.skills import interpolate
 from modules.space.checks import check_echo_opener, check_list
 from tests.town_mind.town_mind_prompts import BY_NAME, SKILLS, only_call, system

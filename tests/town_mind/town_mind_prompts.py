@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
 from town.mind.scripted import ScriptedMind

@@ -12,9 +12,8 @@ from common.redact import Redactor
 from modules.console import SilentConsole
 from modules.llm_gateway.cache import REMEMBERED_CALLS, CacheMeter, CacheRate
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, ToolSpec, Usage
+from modules.llm_gateway.types import Message, PromptBlock, ToolSpec, Usage
 from modules.llm_gateway.wall import NoWall, Request, Reservation
-from modules.prompt.types import PromptBlock
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.ways import to_loopback
 

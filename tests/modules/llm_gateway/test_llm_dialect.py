@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from modules.budget.measure import input_bound
 from modules.llm_gateway.dialect import chars_of, takes_cache_key, takes_marks, without_pictures, worded_for
 from modules.llm_gateway.messages import convert_messages, convert_tools
-from modules.llm_gateway.types import Image, Message, Text, ToolCall, ToolSpec
-from modules.prompt.types import GROUPS, PromptBlock, SystemPrompt
+from modules.llm_gateway.types import GROUPS, Image, Message, PromptBlock, Text, ToolCall, ToolSpec
+from modules.prompt.types import SystemPrompt
 
 GATEWAY, OPENAI = "https://gateway.example/v1", "https://api.openai.com/v1"
 BLOCKS = (PromptBlock("static", "I am."), PromptBlock("semi-static", "I know."), PromptBlock("dynamic", "It is noon."))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.clock import FakeClock
 from modules.database import Database
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.home import Home
 from modules.memory.recall import Telling
 from modules.memory.sqlite_store import SqliteMemories

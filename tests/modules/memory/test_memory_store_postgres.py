@@ -15,7 +15,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.errors import ConfigError, Transient
-from modules.foreign_text import Framer
+from modules.framing import Framer
 from modules.memory.postgres_store import PostgresMemories
 from modules.memory.recall import Recall, Telling
 from modules.memory.types import NewMemory, Query

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.provenance import Provenance
 from modules.memory.recall import RECALL_ENTRIES, RECALL_TOKENS, Recall, Recalled, words_of
 from modules.memory.types import KINDS
-from modules.tools.types import Provenance
 from tests.exploration import examples
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from common.provenance import Provenance
 from modules.memory.days import PROMPT_ENTRIES, day_span
 from modules.memory.types import KINDS, NewMemory
-from modules.tools.types import Provenance
 from tests.modules.memory.memory_desk import Desk, open_memory_desk
 
 TODAY = date(2026, 1, 5)

@@ -10,6 +10,7 @@ from pathlib import Path
 from common.clock import FakeClock
 from common.errors import Transient
 from common.files import write_atomic
+from common.provenance import Provenance
 from modules.home import Home, SoulDocument
 from modules.memory.days import day_name
 from modules.memory.recall import Recalled
@@ -24,7 +25,6 @@ from modules.prompt.types import Audience, PromptFile
 from modules.prompt.words import Runtime
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from modules.tools.types import Provenance
 from modules.workspace import LocalWorkspace
 from soul.resources import SKILLS
 

@@ -7,9 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.errors import PolicyBlocked
+from modules.llm_gateway.types import GROUPS
 from modules.prompt.bootstrap import assemble, history_budget, is_meaningful, truncate_sections
 from modules.prompt.markdown import split_sections
-from modules.prompt.types import GROUPS, PromptFile, PromptPart
+from modules.prompt.types import PromptFile, PromptPart
 from tests.exploration import examples
 
 SECTION = "## {}\n\n" + "word " * 80 + "\n"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from modules.llm_gateway.messages import convert_messages
-from modules.llm_gateway.types import Message, Text, ToolAnswer, ToolCall
+from modules.llm_gateway.types import Message, PromptBlock, Text, ToolAnswer, ToolCall
 from modules.prompt.placing import placed
-from modules.prompt.types import PromptBlock
 
 STABLE = (PromptBlock("static", "Who I am."), PromptBlock("semi-static", "---\n\nWhat I know."))
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from common.provenance import Provenance
 from modules.home import Home
 from modules.prompt.tools_file import ToolsFile, parse_tools_file
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 from soul.resources import SKILLS
 from tests.modules.prompt.prompt_house import workspace_of
 

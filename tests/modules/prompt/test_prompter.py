@@ -13,12 +13,12 @@ from typing import get_args
 import pytest
 
 from common.errors import IdentityError
-from modules.foreign_text import Framer
+from common.provenance import Provenance
+from modules.framing import Framer
 from modules.prompt.prompter import Notice
 from modules.prompt.types import Audience, PromptFile, SystemPrompt
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from modules.tools.types import Provenance
 from soul.resources import SKILLS
 from tests.modules.prompt.prompt_house import NOW, SELF_TEXT, SOUL_TEXT, House, recalled
 from town.mind.reading import read_scene

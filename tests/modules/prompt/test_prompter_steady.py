@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from common.provenance import Provenance
 from modules.prompt.types import Audience, PromptFile
-from modules.tools.types import Provenance
 from tests.exploration import examples
 from tests.modules.prompt.prompt_house import NOW, House, recalled
 

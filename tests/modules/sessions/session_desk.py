@@ -14,28 +14,28 @@ from typing import Any
 from adapters.storage.keys import media_prefix
 from adapters.storage.store import Storage, open_storage
 from common.clock import FakeClock
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Ok
 from modules.console import SilentConsole
 from modules.database import Database
 from modules.journal.journal import Journal
 from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message
+from modules.llm_gateway.types import Message, PromptBlock
 from modules.llm_gateway.wall import NoWall
 from modules.memory.sqlite_rows import remember
 from modules.memory.sqlite_store import SqliteMemories
-from modules.prompt.types import PromptBlock
 from modules.schema import MIGRATIONS
+from modules.session_keys import OWNER_SESSION
 from modules.sessions.archive_reading import Archives
 from modules.sessions.archived import Archive
 from modules.sessions.archivist import Archivist
 from modules.sessions.conversation import conversation
 from modules.sessions.distiller import KEEP, Distiller
 from modules.sessions.sessions import Sessions
-from modules.sessions.types import OWNER_SESSION, Session
+from modules.sessions.types import Session
 from modules.skill_contracts import SKILL_CONTRACTS
 from modules.skills import Skills
-from modules.tools.types import Provenance
 from tests.modules.llm_gateway.scripted_model import Reply, ScriptedModel, calls
 from tests.modules.sessions.session_values import joined
 from tests.patience import HANG_S

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import Block, Image, Message, Text, ToolAnswer, ToolCall
 from modules.sessions.rows import blocks, parts, tokens_of
 from modules.sessions.types import Role, Row
-from modules.tools.types import Provenance
 
 WORDS = st.text(max_size=12)
 IDS = st.sampled_from(["", "call_a", "call_b", "call_c"])

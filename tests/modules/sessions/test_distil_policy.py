@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import Image, Message
 from modules.memory.types import NewMemory
 from modules.sessions.distil_policy import (
@@ -19,7 +20,6 @@ from modules.sessions.distil_policy import (
     summary_of,
     worth,
 )
-from modules.tools.types import Provenance
 from tests.exploration import examples
 from tests.modules.sessions.session_values import JSON, rows_of
 

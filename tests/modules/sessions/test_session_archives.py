@@ -9,7 +9,7 @@ from adapters.storage.keys import media_key
 from common.result import Err, Ok
 from modules.llm_gateway.messages import convert_messages
 from modules.llm_gateway.types import Message
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 from tests.modules.sessions.session_desk import BUDGET, SUMMARY, THREAD, Desk, keeps
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from common.errors import ModelRefused
+from common.provenance import Provenance
 from common.redact import MASK
 from common.result import Ok
 from modules.llm_gateway.types import Message
 from modules.memory.types import Query
+from modules.session_keys import OWNER_SESSION
 from modules.sessions.archivist import COMPACTION
-from modules.sessions.types import OWNER_SESSION
-from modules.tools.types import Provenance
 from tests.modules.llm_gateway.scripted_model import calls, refuses, says
 from tests.modules.sessions.session_desk import AGENT, BUDGET, SECRET, SUMMARY, THREAD, Desk, keeps, roof_talk
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.provenance import Provenance
 from modules.llm_gateway.messages import convert_messages
 from modules.llm_gateway.types import Message, Text, ToolAnswer, ToolCall
 from modules.sessions.conversation import conversation, fitting, outgrown, units
 from modules.sessions.rows import blocks
 from modules.sessions.transcript import transcript
 from modules.sessions.types import Row
-from modules.tools.types import Provenance
 from tests.exploration import examples
 from tests.modules.sessions.session_values import MESSAGES, answers, asks, rows_of
 from town.mind.wire import read_request

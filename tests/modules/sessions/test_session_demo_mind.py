@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from modules.foreign_text import Framer
+from common.provenance import Provenance
+from modules.framing import Framer
 from modules.llm_gateway.types import Message as Said
 from modules.sessions.distil_policy import memories_of, summary_of
 from modules.sessions.transcript import transcript
-from modules.tools.types import Provenance
 from tests.modules.sessions.session_desk import SKILLS
 from tests.modules.sessions.session_values import rows_of
 from town.mind.scripted import ScriptedMind

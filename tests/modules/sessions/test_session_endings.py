@@ -11,9 +11,9 @@ from common.errors import PolicyBlocked, Transient
 from common.result import Err
 from modules.home import Home
 from modules.llm_gateway.types import Message
+from modules.session_keys import OWNER_SESSION
 from modules.sessions import endings
 from modules.sessions.notes import forget_notes
-from modules.sessions.types import OWNER_SESSION
 from modules.workspace import LocalWorkspace, StoredWorkspace
 from tests.modules.sessions.session_desk import THREAD, Desk, keeps
 

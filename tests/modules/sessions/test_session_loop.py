@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import Message
+from modules.session_keys import OWNER_SESSION
 from modules.sessions.loop import SessionLoop
-from modules.sessions.types import OWNER_SESSION
-from modules.tools.types import Provenance
 from tests.modules.llm_gateway.scripted_model import refuses
 from tests.modules.sessions.session_desk import BUDGET, THREAD, Desk, keeps
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from adapters.storage.keys import media_key
 from common.result import Err, Ok
 from modules.llm_gateway.types import Image, Message, Text, Usage
-from modules.sessions.types import OWNER_SESSION
+from modules.session_keys import OWNER_SESSION
 from tests.modules.sessions.session_desk import AGENT, SUMMARY, THREAD, Desk, keeps
 
 

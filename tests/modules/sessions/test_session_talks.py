@@ -6,9 +6,9 @@ import pytest
 
 from common.errors import SoulError
 from modules.llm_gateway.types import Message, Usage
+from modules.session_keys import OWNER_SESSION
 from modules.sessions import talks
 from modules.sessions.talks import Stretch, Talk
-from modules.sessions.types import OWNER_SESSION
 from tests.modules.sessions.session_desk import BUDGET, THREAD, Desk, keeps, roof_talk
 
 

@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from common.clock import iso
+from common.provenance import Provenance
 from common.redact import MASK
 from modules.llm_gateway.types import Message, Usage
-from modules.sessions.types import OWNER_SESSION
-from modules.tools.types import Provenance
+from modules.session_keys import OWNER_SESSION
 from tests.modules.sessions.session_desk import SECRET, THREAD, Desk, keeps
 from tests.modules.sessions.session_values import answers, asks
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from common.clock import FakeClock
 from common.errors import ModelRefused, StorageError, Transient
+from common.provenance import Provenance
 from common.redact import MASK, Redactor
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import Message, Usage
@@ -17,7 +18,7 @@ from modules.thinking import Thought, think
 from modules.tools.executor import Executor
 from modules.tools.policy import MIXED
 from modules.tools.registry import Registry
-from modules.tools.types import Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Tool, ToolResult, Turn
 from tests.modules.llm_gateway.scripted_model import ScriptedModel, calls, refuses, says
 
 Think = Callable[..., Any]

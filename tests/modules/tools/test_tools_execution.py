@@ -7,12 +7,13 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from common.errors import PolicyBlocked, StorageError
+from common.provenance import Provenance
 from common.redact import LEAK, MASK, Redactor
 from modules.console import SilentConsole
 from modules.llm_gateway.types import ToolCall
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Capability, Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Capability, Tool, ToolResult, Turn
 
 
 class Words(BaseModel):

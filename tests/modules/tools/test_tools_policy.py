@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from common.provenance import Provenance
 from modules.llm_gateway.types import ToolCall
 from modules.tools.policy import MIXED, allowed, deduplicate_reply_tool_calls, sunk, why_held
 from modules.tools.schema import simple_schema
-from modules.tools.types import Effect, Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Effect, Tool, ToolResult, Turn
 
 
 def reply(uri: object, call_id: str = "a") -> ToolCall:

@@ -22,7 +22,8 @@ from agentdojo.task_suite.load_suites import get_suites
 from agentdojo.task_suite.task_suite import TaskSuite, read_suite_file
 
 from common.clock import SystemClock
-from modules.foreign_text import Framer
+from common.provenance import Provenance
+from modules.framing import Framer
 from modules.llm_gateway.gateway import LLMGateway
 from modules.llm_gateway.types import ChatResult, Message, ToolCall
 from modules.skill_contracts import SKILL_CONTRACTS
@@ -30,7 +31,7 @@ from modules.skills import Skills
 from modules.thinking import think
 from modules.tools.executor import Executor
 from modules.tools.registry import Registry
-from modules.tools.types import Effect, Provenance, Tool, ToolResult, Turn
+from modules.tools.types import Effect, Tool, ToolResult, Turn
 from soul.resources import SKILLS
 from tests.security.agentdojo.agentdojo_plans import steps
 from tests.security.agentdojo.agentdojo_tools import ACTS, words_in

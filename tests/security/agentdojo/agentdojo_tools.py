@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.tools.types import Provenance
+from common.provenance import Provenance
 
 ACTS = frozenset(
     {

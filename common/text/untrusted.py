@@ -1,4 +1,4 @@
-"""Text that crosses between the model and other people: cleaned both ways, and framed on its way in.
+"""Text that crosses between the model and other people, cleaned both ways.
 
 Cleaning takes out what nobody sees and what a model may read as the end of our words. What people write with stays:
 emoji of several parts, flags, right-to-left scripts, and the joiners that some scripts are spelled with.
@@ -6,16 +6,12 @@ emoji of several parts, flags, right-to-left scripts, and the joiners that some 
 
 from __future__ import annotations
 
-import random
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
 from common.text.lookalikes import shape
-
-if TYPE_CHECKING:
-    from modules.skills import Skills
 
 _JOINING = (
     r"\p{Arabic}\p{Syriac}\p{Nko}\p{Mongolian}\p{Phags_Pa}\p{Adlam}\p{Hanifi_Rohingya}\p{Devanagari}\p{Bengali}\p{Gurmukhi}"
@@ -60,8 +56,6 @@ _MARK = re.compile(
 )
 _BRACKETS = re.compile(r"[<>\[\]|]")
 _MOST_ROUNDS = 6
-_ATTRIBUTE_LENGTH = 300
-_QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
 
 
 def clean(text: str) -> str:
@@ -87,34 +81,9 @@ def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
     return value
 
 
-class Framer:
-    """Frames foreign text. The boundary is drawn anew for each framer, one for each turn."""
-
-    def __init__(self, skills: Skills, rng: random.Random) -> None:
-        self._skills = skills
-        self._boundary = f"{rng.getrandbits(48):012x}"
-
-    def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
-        """A block of kind `post`, `conversation` or `reading`."""
-        return self._skills.render(
-            "core",
-            "Foreign Text",
-            kind=kind,
-            boundary=self._boundary,
-            author=_attribute(author),
-            uri=_attribute(uri),
-            text=clean(text),
-        )
-
-
 def one_line(text: str, length: int = 64) -> str:
     """Foreign text that stands inside a sentence of ours, such as a display name: cleaned, on one line, short."""
     return " ".join(clean(text).split())[:length]
-
-
-def _attribute(text: str) -> str:
-    """Foreign text inside the frame's own quotes: it can neither end them nor the tag."""
-    return one_line(text, _ATTRIBUTE_LENGTH).translate(_QUOTES)
 
 
 def _without_marks(text: str) -> str:

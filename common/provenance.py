@@ -1,0 +1,14 @@
+"""Whose words shape what is thought and kept, as code computes it; a model has no say in it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Provenance(IntEnum):
+    """Whose words shape this turn, least trusted first. A turn has the provenance of its least trusted text."""
+
+    STRANGER = 0
+    PEER = 1
+    SELF = 2
+    OWNER = 3

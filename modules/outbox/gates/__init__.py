@@ -1,0 +1,1 @@
+"""What is asked each time before an intent leaves."""
