@@ -34,12 +34,12 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
-	$(BIN)/python -m pytest tests/soul -m slow --ignore-glob 'tests/soul/test_room_*'
+	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/room_host --ignore-glob 'tests/soul/test_room_*'
 	$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4
 
 test-room: .venv/.dev ## rooms with whole SOULs in them: wishes, talk, owners' settings, a day of ten
 	bash .ci/need iproute2
-	$(BIN)/python -m pytest tests/adapters tests/scenarios tests/soul_room -m slow $(SPREAD) --timeout 300 \
+	$(BIN)/python -m pytest tests/adapters tests/scenarios tests/soul/room_host -m slow $(SPREAD) --timeout 300 \
 		--ignore tests/scenarios/test_scenario_room_day.py
 	$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s
 

@@ -17,16 +17,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.clock import SystemClock
 from common.files import write_atomic
-from modules.home import Home, SoulDocument
-from modules.prompt.changes import Changes
-from modules.prompt.core import Core
-from modules.prompt.estimate import Estimator
-from modules.prompt.prompter import Notice, Prompter
-from modules.prompt.sources import Sources
-from modules.prompt.words import Runtime
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.workspace import LocalWorkspace
+from modules.runtime.home import Home, SoulDocument
+from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.words import Runtime
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
 
 LIMIT_MS = 10.0

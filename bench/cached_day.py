@@ -32,21 +32,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.files import write_atomic
 from common.provenance import Provenance
-from modules.home import Home, SoulDocument
-from modules.llm_gateway.messages import convert_messages, convert_tools
-from modules.llm_gateway.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.memory.days import day_name
-from modules.memory.recall import Recalled
-from modules.memory.view_sync import DayText
-from modules.prompt.core import Core
-from modules.prompt.placing import placed
-from modules.prompt.prompter import Notice, Prompter
-from modules.prompt.sources import Sources
-from modules.prompt.types import Audience
-from modules.prompt.words import Runtime
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.workspace import LocalWorkspace
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.llm.messages import convert_messages, convert_tools
+from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.services.agent.memory.days import day_name
+from modules.services.agent.memory.recall import Recalled
+from modules.services.agent.memory.view_sync import DayText
+from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.placing import placed
+from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.types import Audience
+from modules.services.agent.prompt.words import Runtime
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
 
 GOAL = 0.90

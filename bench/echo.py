@@ -37,17 +37,17 @@ from common.redact import Redactor
 from common.settings import load_settings
 from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.wall import NoWall
-from modules.schema import MIGRATIONS
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.space.judge import EchoJudge
-from modules.space.judging import judge_wanted
-from modules.space.verdicts import Verdicts
+from modules.lives.space.judge import EchoJudge
+from modules.lives.space.judging import judge_wanted
+from modules.lives.space.verdicts import Verdicts
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.wall import NoWall
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from tests.echo_corpus import STRATA, Pair, corpus
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
 

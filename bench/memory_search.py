@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psycopg
 
-from modules.database import Database
-from modules.memory.postgres_store import PostgresMemories
-from modules.memory.sqlite_store import SqliteMemories
-from modules.memory.types import Kind, MemoryStore, NewMemory, Query
-from modules.schema import MIGRATIONS
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.services.agent.memory.postgres_store import PostgresMemories
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import Kind, MemoryStore, NewMemory, Query
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SPAN = timedelta(days=720)

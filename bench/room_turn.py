@@ -4,7 +4,7 @@ Run: `python bench/room_turn.py`. Exit code 1 when a first look takes more than 
 
 A talk of six among peers, 60 messages long; the SOUL is the one that `soul init` lays out. What is counted are the
 tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
-where all that is new are peers' words that call for nothing from us (`modules/space/first_look.py`); a turn that
+where all that is new are peers' words that call for nothing from us (`modules/lives/space/first_look.py`); a turn that
 follows it costs both.
 """
 
@@ -25,28 +25,28 @@ from common.clock import SystemClock, iso
 from common.files import write_atomic
 from common.provenance import Provenance
 from local_tools.space_tool import space_tools
-from modules.home import Home, SoulDocument
-from modules.llm_gateway.messages import convert_tools
-from modules.prompt.core import Core
-from modules.prompt.estimate import Estimator
-from modules.prompt.prompter import Notice, Prompter
-from modules.prompt.sources import Sources
-from modules.prompt.words import Runtime
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.space.config import SpaceConfig
-from modules.space.decide import SpaceTurn
-from modules.space.first_look import QUESTION, shown
-from modules.space.notes import SKILL
-from modules.space.prompting import Prompting
-from modules.space.relationships import PeerRelationships
-from modules.space.scene import Room, Scene
-from modules.space.types import HistoryEntry
-from modules.space.verdicts import SKILL as JUDGEMENT
-from modules.space.verdicts import messages_for
-from modules.tools.registry import Registry
-from modules.tools.types import Turn
-from modules.workspace import LocalWorkspace
+from modules.lives.space.config import SpaceConfig
+from modules.lives.space.decide import SpaceTurn
+from modules.lives.space.first_look import QUESTION, shown
+from modules.lives.space.notes import SKILL
+from modules.lives.space.prompting import Prompting
+from modules.lives.space.scene import Room, Scene
+from modules.lives.space.types import HistoryEntry
+from modules.lives.space.verdicts import SKILL as JUDGEMENT
+from modules.lives.space.verdicts import messages_for
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.llm.messages import convert_tools
+from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.words import Runtime
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Turn
+from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS, template
 
 MOST_SHARE = 0.25

@@ -30,7 +30,7 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.clock import SystemClock, iso
 from common.result import Err
-from modules.home import lock_holder
+from modules.runtime.home import lock_holder
 from tests.living import open_world
 from town.atproto.service import atproto_app
 from town.github.network import GitHubNetwork
@@ -40,7 +40,7 @@ from town.serving import serve
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from modules.home import Home
+    from modules.runtime.home import Home
 
 VERSION_S, STATUS_S, FIRST_LOOK_S = 0.060, 0.300, 2.0
 IDLE_MIB, SOCIAL_IDLE_MIB = 110, 100

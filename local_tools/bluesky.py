@@ -31,14 +31,14 @@ from local_tools.bluesky_inputs import (
     SubjectInput,
     UriInput,
 )
-from modules.bluesky.expression_policy import check_invitation
-from modules.bluesky.expression_prompts import Prompts
-from modules.bluesky.publish import Publisher, text_problem
-from modules.bluesky.reply_check import repeats, reply_problem
-from modules.bluesky.types import ExpressionTurn, Published, ThreadTurn
-from modules.framing import Framer
-from modules.skills import Skills
-from modules.tools.types import Effect, Tool, ToolResult, Turn
+from modules.lives.bluesky.expression_policy import check_invitation
+from modules.lives.bluesky.expression_prompts import Prompts
+from modules.lives.bluesky.publish import Publisher, text_problem
+from modules.lives.bluesky.reply_check import repeats, reply_problem
+from modules.lives.bluesky.types import ExpressionTurn, Published, ThreadTurn
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 
 _FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300

@@ -1,7 +1,8 @@
 """What a SOUL can do with its memory and its profiles: save, search, look back, and change what it knows of its owner.
 
-Whose words are in a turn decides what it may save (`modules/memory/admission.py`), and who asked what it may see: only
-the owner is shown what is private. Profiles change by the owner's own words alone, and the journal tells it either way.
+Whose words are in a turn decides what it may save (`memory/admission.py` of the agent), and who asked what it may see:
+only the owner is shown what is private. Profiles change by the owner's own words alone, and the journal tells it either
+way.
 """
 
 from __future__ import annotations
@@ -20,16 +21,24 @@ from local_tools.memory_inputs import (
     MemorySearchInput,
     ProfileUpdateInput,
 )
-from modules.framing import Framer
-from modules.journal.journal import Journal
-from modules.journal.types import Entry
-from modules.memory.admission import BODY_LENGTH, MOST_TAGS, SUBJECT_LENGTH, TAG_LENGTH, Words, admitted, refusal
-from modules.memory.profiles import Profiles
-from modules.memory.recall import Telling, words_of
-from modules.memory.types import Memory, MemoryStore, NewMemory, Query
-from modules.session_keys import is_main
-from modules.skills import Skills
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.framing import Framer
+from modules.services.agent.memory.admission import (
+    BODY_LENGTH,
+    MOST_TAGS,
+    SUBJECT_LENGTH,
+    TAG_LENGTH,
+    Words,
+    admitted,
+    refusal,
+)
+from modules.services.agent.memory.profiles import Profiles
+from modules.services.agent.memory.recall import Telling, words_of
+from modules.services.agent.memory.types import Memory, MemoryStore, NewMemory, Query
+from modules.services.agent.session_keys import is_main
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 _LINES_BEFORE_THE_END = 2
 

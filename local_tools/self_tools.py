@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
-from modules.home import Home, read_self
-from modules.self_keeper.keeper import SelfKeeper
-from modules.self_keeper.story import what_moved
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.runtime.home import Home, read_self
+from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.agent.identity.story import what_moved
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 
 class SelfReadInput(BaseModel):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
-from modules.local_skills import LocalSkills
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.skills.local import LocalSkills
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 
 class SkillLoadInput(BaseModel):

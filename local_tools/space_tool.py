@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field, StrictBool
 
 from common.provenance import Provenance
 from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
-from modules.space.decide import SpaceTurn
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.lives.space.decide import SpaceTurn
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 _COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
 

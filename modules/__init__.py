@@ -1,1 +1,1 @@
-"""How a SOUL lives: rails that every life uses, and the lives themselves."""
+"""How a SOUL lives: the lives, the services that they use, and the runtime that keeps one process going."""

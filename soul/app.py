@@ -15,26 +15,33 @@ from common.errors import Auth, Fatal, SoulError, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
-from modules.bluesky.expression import Expression
-from modules.bluesky.loop import AwarenessLoop, ExpressionLoop, NotificationLoop, OutboxLoop, SessionLoop, warm_up
-from modules.boot_keeper import BootContext
-from modules.console import Console
-from modules.control import Control
-from modules.control_watch import ControlLoop
-from modules.home import Home, HomeLock
-from modules.home_account import settle_account
-from modules.journal.types import Entry
-from modules.owner import OwnerTalk
-from modules.prompt.prompter import Prompter
-from modules.safe_start import note_start
-from modules.scheduler.scheduler import Scheduler
-from modules.sessions.archivist import Archivist
-from modules.sessions.loop import SessionLoop as TalksLoop
-from modules.sessions.owner_inbox import OwnerInbox
-from modules.space.life import SpaceLife
-from modules.status import StatusBoard
-from modules.thinker import Thinker
-from modules.vitals import HeartbeatLoop, IdentityWatchLoop
+from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.loop import (
+    AwarenessLoop,
+    ExpressionLoop,
+    NotificationLoop,
+    OutboxLoop,
+    SessionLoop,
+    warm_up,
+)
+from modules.lives.space.life import SpaceLife
+from modules.runtime.console import Console
+from modules.runtime.control import Control
+from modules.runtime.control_watch import ControlLoop
+from modules.runtime.crash_loop import note_start
+from modules.runtime.heartbeat import HeartbeatLoop, IdentityWatchLoop
+from modules.runtime.home import Home, HomeLock
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.scheduler import Scheduler
+from modules.runtime.status import StatusBoard
+from modules.services.agent.owner.owner import OwnerTalk
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.sessions.archivist import Archivist
+from modules.services.agent.sessions.loop import SessionLoop as TalksLoop
+from modules.services.agent.sessions.owner_inbox import OwnerInbox
+from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.wakeup.keeper import BootContext
+from modules.services.outbox.account import settle_account
 from soul.facts import Facts, spoken_situation
 from soul.lives import Lives, move_in
 from soul.logs import LoggedConsole, logging_to

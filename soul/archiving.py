@@ -8,15 +8,15 @@ from functools import partial
 
 from common.clock import local
 from common.errors import PolicyBlocked, Transient
-from modules.journal.types import Entry
-from modules.llm_gateway.types import PromptBlock
-from modules.memory.sqlite_rows import remember
-from modules.prompt.prompter import Prompter
-from modules.session_keys import is_main
-from modules.sessions.archivist import Archivist
-from modules.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
-from modules.sessions.notes import forget_notes
-from modules.sessions.types import Session
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import PromptBlock
+from modules.services.agent.memory.sqlite_rows import remember
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.session_keys import is_main
+from modules.services.agent.sessions.archivist import Archivist
+from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.services.agent.sessions.notes import forget_notes
+from modules.services.agent.sessions.types import Session
 from soul.rails import Rails
 
 _SKILL = "memory-extraction"

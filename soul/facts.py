@@ -12,17 +12,17 @@ from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import Clock, iso, local, parse_iso
-from modules.bluesky.conversations import Conversations
-from modules.bluesky.expression import Expression
-from modules.bluesky.state import PendingPosts
-from modules.budget.types import Amount, Report
-from modules.commitments.policy import title_of
-from modules.commitments.types import QueuedCommitment
-from modules.control import Standing
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import Intent
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.state import PendingPosts
+from modules.runtime.budget.types import Amount, Report
+from modules.runtime.control import Standing
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.services.commitments.policy import title_of
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
 
 _DECISIONS_SHOWN = 10
 _ALIVE = "('pending', 'sending', 'done')"

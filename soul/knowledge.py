@@ -12,27 +12,27 @@ from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings
-from modules.commissioning import Commissioning
-from modules.console import Console
-from modules.database import Database
-from modules.home import Home
-from modules.journal.journal import Journal
-from modules.journal.types import Entry
-from modules.local_skills import LocalSkills
-from modules.media import Media
-from modules.memory.export import Snapshots
-from modules.memory.profiles import Profiles
-from modules.memory.recall import Recall
-from modules.memory.sqlite_store import SqliteMemories
-from modules.memory.types import MemoryStore
-from modules.memory.view_sync import DayFiles, MemoryFile
-from modules.prompt.estimate import Estimator
-from modules.recovery import Recovery
-from modules.service_health import ServiceHealth
-from modules.sessions.sessions import Sessions
-from modules.skills import Skills
-from modules.watched_storage import WatchedStorage
-from modules.workspace import LocalWorkspace, StoredWorkspace, Workspace
+from modules.runtime.console import Console
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.service_health import ServiceHealth
+from modules.runtime.watched_storage import WatchedStorage
+from modules.services.agent.media import Media
+from modules.services.agent.memory.export import Snapshots
+from modules.services.agent.memory.profiles import Profiles
+from modules.services.agent.memory.recall import Recall
+from modules.services.agent.memory.recovery import Recovery
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import MemoryStore
+from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
+from modules.services.agent.onboarding import Commissioning
+from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace, Workspace
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.sessions.sessions import Sessions
+from modules.services.agent.skills.local import LocalSkills
+from modules.services.agent.skills.skills import Skills
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _memories(settings: Settings, database: Database, stack: AsyncExitStack) -> 
     url = settings.database_url.get_secret_value()
     if not url:
         return SqliteMemories(database), True
-    from modules.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+    from modules.services.agent.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
 
     memories = PostgresMemories(url, settings.agent_name)
     stack.push_async_callback(memories.aclose)

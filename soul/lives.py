@@ -11,25 +11,25 @@ from common.errors import PolicyBlocked, Transient
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.space_tool import space_tools
-from modules.bluesky.act import Responder
-from modules.bluesky.conversations import Conversations
-from modules.bluesky.expression import Expression
-from modules.bluesky.loop import AwarenessLoop
-from modules.bluesky.perceive import Perceiver
-from modules.bluesky.pictures import Pictures
-from modules.bluesky.publish import Publisher
-from modules.bluesky.state import PendingPosts
-from modules.boot_keeper import BootContext
-from modules.journal.types import Entry
-from modules.prompt.prompter import Prompter, TurnPrompt
-from modules.prompt.rows import BOOT
-from modules.prosoche import Prosoche
-from modules.session_keys import is_main
-from modules.sessions.archivist import Archivist
-from modules.space.life import SpaceLife
-from modules.thinker import Thinker
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
+from modules.lives.bluesky.act import Responder
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.loop import AwarenessLoop
+from modules.lives.bluesky.perceive import Perceiver
+from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.state import PendingPosts
+from modules.lives.space.life import SpaceLife
+from modules.runtime.journal.types import Entry
+from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
+from modules.services.agent.prompt.rows import BOOT
+from modules.services.agent.session_keys import is_main
+from modules.services.agent.sessions.archivist import Archivist
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.wakeup.keeper import BootContext
 from soul.archiving import build_archivist
 from soul.logs import log_call
 from soul.promises import Promises, build_promises, note_promises, open_queue

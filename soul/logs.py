@@ -19,9 +19,9 @@ from common.clock import Clock
 from common.constants import LOG_MAX_BYTES, LOG_MAX_DAYS, LOG_ROTATIONS
 from common.errors import SoulError
 from common.redact import Redactor
-from modules.console import Console, LineKind
-from modules.llm_gateway.types import ToolCall
-from modules.tools.types import ToolResult, Turn
+from modules.runtime.console import Console, LineKind
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import ToolResult, Turn
 
 _ANSWER_CHARS = 500
 _LEVELS: dict[LineKind, int] = {"warn": logging.WARNING, "error": logging.ERROR}

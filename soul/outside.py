@@ -18,15 +18,15 @@ from common.result import ApiResult
 from common.settings import Settings
 from common.text.untrusted import one_line
 from common.version import __version__
-from modules.commitments.github_courier import GitHubCourier
-from modules.commitments.space_courier import OwnWords, SpaceCourier
-from modules.console import Console, LineKind
-from modules.control import Control
-from modules.journal.journal import Journal
-from modules.journal.types import Entry
-from modules.outbox.types import Courier, IntentKind
-from modules.service_health import ServiceHealth
-from modules.space.lines import SpaceLines
+from modules.lives.space.lines import SpaceLines
+from modules.runtime.console import Console, LineKind
+from modules.runtime.control import Control
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.service_health import ServiceHealth
+from modules.services.commitments.github_courier import GitHubCourier
+from modules.services.commitments.space_courier import OwnWords, SpaceCourier
+from modules.services.outbox.types import Courier, IntentKind
 from soul.way_out import way_to
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)

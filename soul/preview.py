@@ -22,32 +22,32 @@ from common.files import read_bounded
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.settings import Settings
-from modules import commissioning
-from modules.bluesky.state import PendingPosts
-from modules.boot_keeper import page
-from modules.commitments.lines import live_in
-from modules.commitments.queue import FILE
-from modules.console import LineKind
-from modules.database import Database
-from modules.database_file import copy
-from modules.home import Home, SoulDocument, lock_holder
-from modules.journal.journal import Journal
-from modules.outbox import approval
-from modules.outbox.types import Intent
-from modules.prompt import rows
-from modules.prompt.bootstrap import room_beside
-from modules.prompt.prompter import Notice, TurnPrompt
-from modules.prompt.rows import rows_for
-from modules.prompt.sources import Sources
-from modules.prompt.tools_file import parse_tools_file
-from modules.prompt.types import Audience
-from modules.scheduler.attention import IDLE
-from modules.schema import MIGRATIONS
-from modules.service_health import ServiceHealth
-from modules.session_keys import OWNER_SESSION, is_main
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import SYSTEM_SECTION, Skills
-from modules.workspace import Workspace
+from modules.lives.bluesky.state import PendingPosts
+from modules.runtime.console import LineKind
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import copy
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home, SoulDocument, lock_holder
+from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import IDLE
+from modules.runtime.service_health import ServiceHealth
+from modules.services.agent import onboarding
+from modules.services.agent.owner_files import Workspace
+from modules.services.agent.prompt import rows
+from modules.services.agent.prompt.bootstrap import room_beside
+from modules.services.agent.prompt.prompter import Notice, TurnPrompt
+from modules.services.agent.prompt.rows import rows_for
+from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.tools_file import parse_tools_file
+from modules.services.agent.prompt.types import Audience
+from modules.services.agent.session_keys import OWNER_SESSION, is_main
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.agent.wakeup.keeper import page
+from modules.services.commitments.lines import live_in
+from modules.services.commitments.queue import FILE
+from modules.services.outbox import approval
+from modules.services.outbox.types import Intent
 from soul.knowledge import Knowledge, gather_knowledge, open_keeping
 from soul.resources import SKILLS
 from soul.tellings import attention_to, boot_file, build_sources, prompter_over
@@ -152,7 +152,7 @@ class _Look:
     async def at(self, audience: Audience, about: str, stack: AsyncExitStack) -> Preview:
         knowledge, kind, settings = self._knowledge(stack), _KINDS[audience], self._settings
         first = await self._first_talk_due(knowledge.keeping.workspace)
-        skill = commissioning.SKILL if first and audience == "owner" else kind.skill
+        skill = onboarding.SKILL if first and audience == "owner" else kind.skill
         prompter = prompter_over(
             settings,
             self._home,
@@ -240,11 +240,11 @@ class _Look:
     async def _first_talk_due(self, workspace: Workspace) -> bool:
         """Whether it would be, for a SOUL that wakes now."""
         try:
-            there = await workspace.read(commissioning.BOOTSTRAP_FILE) is not None
+            there = await workspace.read(onboarding.BOOTSTRAP_FILE) is not None
         except Transient as error:
-            self._heard.notices.append(Notice("warn", f"{commissioning.BOOTSTRAP_FILE} cannot be seen now", str(error)))
+            self._heard.notices.append(Notice("warn", f"{onboarding.BOOTSTRAP_FILE} cannot be seen now", str(error)))
             return False
-        return there and not await self._database.run(commissioning.held)
+        return there and not await self._database.run(onboarding.held)
 
     async def _tools(self, knowledge: Knowledge) -> str:
         return await knowledge.keeping.workspace.read(rows.TOOLS) or ""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modules.bluesky.types import Pending
-from modules.commitments.announce import Announcer
-from modules.commitments.fulfil import Fulfiller
-from modules.commitments.keeper import Keeper
-from modules.commitments.loop import CommitmentLoop
-from modules.commitments.presence import Presence
-from modules.commitments.promises import BlueskyPromises
-from modules.commitments.queue import CommitmentQueue
-from modules.commitments.voice import Voice
-from modules.prompt.prompter import Prompter
+from modules.lives.bluesky.types import Pending
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.commitments.announce import Announcer
+from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.keeper import Keeper
+from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.presence import Presence
+from modules.services.commitments.promises import BlueskyPromises
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.voice import Voice
 from soul.rails import Rails
 
 

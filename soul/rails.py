@@ -15,32 +15,32 @@ from common.constants import ATPROTO_MAX_ANSWER_BYTES
 from common.pace import Pace
 from common.redact import Redactor
 from common.settings import Settings
-from modules.approval_rule import ApprovalRule
-from modules.bluesky.courier import BlueskyCourier
-from modules.bluesky.relationships import Relationships
-from modules.bluesky.surroundings import Surroundings
-from modules.budget.budget import Budget
-from modules.console import Console
-from modules.control import Control
-from modules.database import Database
-from modules.etiquette.etiquette import Etiquette
-from modules.etiquette.types import World
-from modules.home import Home, SoulDocument, ensure_self
-from modules.identity import Identity, Me
-from modules.journal.journal import Journal
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.usage import UsageLog
-from modules.lost_ledger import count_again
-from modules.outbox.gates.pause import PauseGate
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import IntentKind, Pacing
-from modules.scheduler.attention import Attention
-from modules.schema import MIGRATIONS
-from modules.secret_scan import SecretScan
-from modules.self_keeper.keeper import SelfKeeper
-from modules.service_health import ServiceHealth
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
+from modules.lives.bluesky.surroundings import Surroundings
+from modules.runtime.budget.budget import Budget
+from modules.runtime.budget.lost_ledger import count_again
+from modules.runtime.console import Console
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home, SoulDocument, ensure_self
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.usage import UsageLog
+from modules.runtime.scheduler.attention import Attention
+from modules.runtime.service_health import ServiceHealth
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.gates.pause import PauseGate
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.approval import ApprovalRule
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.secrets import SecretScan
+from modules.services.outbox.rules.types import World
+from modules.services.outbox.senders.bluesky import BlueskyCourier
+from modules.services.outbox.types import IntentKind, Pacing
+from modules.services.peers.accounts import Relationships
 from soul.knowledge import Knowledge, gather_knowledge, open_keeping
 from soul.outside import Outside, open_outside
 from soul.resources import SKILLS, template

@@ -7,17 +7,17 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from common.constants import SECOND_MS
-from modules.commitments.policy import title_of
-from modules.commitments.types import QueuedCommitment
-from modules.prompt.prompter import Prompter
-from modules.scheduler.scheduler import Scheduler
-from modules.space.experience import Experiences
-from modules.space.first_look import FirstLook
-from modules.space.intents import HostIntents
-from modules.space.judge import EchoJudge
-from modules.space.life import Services, SpaceLife, move_into_space
-from modules.space.verdicts import Verdicts
-from modules.thinker import Thinker
+from modules.lives.space.experience import Experiences
+from modules.lives.space.first_look import FirstLook
+from modules.lives.space.intents import HostIntents
+from modules.lives.space.judge import EchoJudge
+from modules.lives.space.life import Services, SpaceLife, move_into_space
+from modules.lives.space.verdicts import Verdicts
+from modules.runtime.scheduler.scheduler import Scheduler
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.turn.runner import Thinker
+from modules.services.commitments.policy import title_of
+from modules.services.commitments.types import QueuedCommitment
 from soul.promises import Promises
 from soul.rails import Rails
 

@@ -6,8 +6,8 @@ import sqlite3
 
 from common.text.untrusted import one_line
 from common.wording import purpose
-from modules.commitments.naming import web_url
-from modules.session_keys import OWNER_SESSION
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.commitments.naming import web_url
 
 _THREAD = "bluesky:thread:"
 _ROOM = "space:"

@@ -12,32 +12,32 @@ from common.settings import Settings
 from common.version import __version__
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.skill_tools import skill_tools
-from modules.boot_gathering import BootGathering
-from modules.boot_keeper import BootContext
-from modules.commitments.due import DuePromises
-from modules.commitments.types import QueuedCommitment
-from modules.console import LineKind
-from modules.framing import Framer
-from modules.home import Home, SoulDocument
-from modules.journal.types import Entry
-from modules.memory.profiles import profile_block
-from modules.memory.recall import Recalled, Telling
-from modules.memory.view_sync import DayText
-from modules.outbox.story import SHORT_ID_CHARS
-from modules.outbox.types import Intent
-from modules.prompt.changes import Changes
-from modules.prompt.core import Core
-from modules.prompt.degraded import DegradedServices
-from modules.prompt.prompter import Notice, Prompter
-from modules.prompt.sources import SkillLine, Sources
-from modules.prompt.tools_file import ToolsFile
-from modules.prompt.words import Runtime
-from modules.prosoche import Attention, Blocked, Prosoche
-from modules.session_keys import OWNER_SESSION, is_main
-from modules.skills import Skills
-from modules.tools.registry import Registry
-from modules.tools.types import Tool, Turn
-from modules.workspace import Workspace
+from modules.runtime.console import LineKind
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.types import Entry
+from modules.services.agent.attention_list import Attention, Blocked, Prosoche
+from modules.services.agent.framing import Framer
+from modules.services.agent.memory.profiles import profile_block
+from modules.services.agent.memory.recall import Recalled, Telling
+from modules.services.agent.memory.view_sync import DayText
+from modules.services.agent.owner_files import Workspace
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.degraded import DegradedServices
+from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.sources import SkillLine, Sources
+from modules.services.agent.prompt.tools_file import ToolsFile
+from modules.services.agent.prompt.words import Runtime
+from modules.services.agent.session_keys import OWNER_SESSION, is_main
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Tool, Turn
+from modules.services.agent.wakeup.gathering import BootGathering
+from modules.services.agent.wakeup.keeper import BootContext
+from modules.services.commitments.due import DuePromises
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.story import SHORT_ID_CHARS
+from modules.services.outbox.types import Intent
 from soul.knowledge import Knowledge
 from soul.rails import Rails
 from soul.resources import SKILLS

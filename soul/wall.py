@@ -9,11 +9,11 @@ import asyncio
 
 from common.clock import Clock
 from common.settings import Settings
-from modules.budget.budget import Budget
-from modules.budget.prices import PriceList
-from modules.budget.types import Caps
-from modules.database import Database
-from modules.journal.journal import Journal
+from modules.runtime.budget.budget import Budget
+from modules.runtime.budget.prices import PriceList
+from modules.runtime.budget.types import Caps
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
 
 
 async def open_budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:

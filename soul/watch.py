@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modules.bluesky.disclosure import Disclosure
-from modules.control_watch import ControlLoop
+from modules.lives.bluesky.disclosure import Disclosure
+from modules.runtime.control_watch import ControlLoop
 from soul.rails import Rails
 
 

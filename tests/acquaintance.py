@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from common.clock import Clock
-from modules.database import Database
-from modules.memory.profiles import initialise
+from modules.runtime.database.database import Database
+from modules.services.agent.memory.profiles import initialise
 
 
 async def introduce(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modules.journal.journal import Journal
-from modules.journal.types import StoredEntry
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import StoredEntry
 
 
 async def told_of(journal: Journal, what: str) -> list[StoredEntry]:

@@ -18,9 +18,9 @@ from starlette.types import ASGIApp
 from common.clock import Clock, SystemClock
 from common.files import write_atomic
 from common.settings import Settings, load_settings
-from modules.console import SilentConsole
-from modules.home import Home
-from modules.journal.types import StoredEntry
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from modules.runtime.journal.types import StoredEntry
 from soul.app import App, open_soul
 from soul.commands.init import fill_env
 from soul.resources import template

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from common.clock import Clock, SystemClock
 from common.settings import load_settings
-from modules.budget import ledger
-from modules.budget.report import day_lines, lines, report_of
-from modules.budget.types import Caps
-from modules.database_file import reading
-from modules.home import Home
+from modules.runtime.budget import ledger
+from modules.runtime.budget.report import day_lines, lines, report_of
+from modules.runtime.budget.types import Caps
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
 from soul.terminal.output import write_json, write_lines
 
 

@@ -22,7 +22,7 @@ from common.clock import SystemClock
 from common.errors import Fatal
 from common.files import write_atomic
 from common.settings import load_settings
-from modules.home import Home
+from modules.runtime.home import Home
 from soul.commands.demo_controls import HomeControls
 from soul.commands.demo_folder import demo_folder
 from soul.commands.init import fill_env
@@ -207,7 +207,7 @@ async def _start(root: Path, watched: int) -> _Neighbour:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "soul.commands.demo_child",
+            "soul.demo_child",
             str(watched),
             str(root),
             pass_fds=(watched,),

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from common.clock import SystemClock
 from common.errors import SoulError
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.control import Control
-from modules.database import Database
-from modules.database_file import reading
-from modules.home import Home
-from modules.journal import why
-from modules.journal.journal import Journal
-from modules.outbox import approval
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.runtime.journal import why
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox import approval
 from soul.commands.pause import resume
 from town.page.controls import Told, ToldStep
 from town.town import VISITOR

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modules.home import Home, lock_holder
+from modules.runtime.home import Home, lock_holder
 from soul.terminal.output import write_error
 
 PREFIX = "soul-demo-"

@@ -19,15 +19,15 @@ from common.errors import BudgetExceeded, SoulError, StorageError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.home import Home, SoulDocument, lock_holder
-from modules.journal.journal import Journal
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message
-from modules.llm_gateway.wall import NoWall, Wall
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, SoulDocument, lock_holder
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message
+from modules.runtime.llm.wall import NoWall, Wall
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, report, unknown_settings, unreadable

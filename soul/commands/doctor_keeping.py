@@ -7,7 +7,7 @@ from adapters.storage.store import Credentials, open_storage
 from common.errors import SoulError
 from common.result import Err
 from common.settings import Settings
-from modules.home import Home
+from modules.runtime.home import Home
 from soul.commands.findings import Finding
 
 _DEADLINE_S = 20.0
@@ -36,7 +36,7 @@ async def _store(settings: Settings, home: Home) -> Finding:
 
 
 async def _server(settings: Settings) -> Finding:
-    from modules.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+    from modules.services.agent.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
 
     try:
         store = PostgresMemories(settings.database_url.get_secret_value(), settings.agent_name, deadline_s=_DEADLINE_S)

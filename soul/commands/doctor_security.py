@@ -18,9 +18,9 @@ from common.clock import SystemClock, parse_iso
 from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
-from modules.control import Control
-from modules.database_file import reading
-from modules.home import Home
+from modules.runtime.control import Control
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
 from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
 from soul.commands.leaks import leaks
 

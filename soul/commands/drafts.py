@@ -10,13 +10,13 @@ from common.clock import SystemClock
 from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.database_file import reading
-from modules.home import Home, lock_holder
-from modules.journal.journal import Journal
-from modules.outbox import approval
-from modules.outbox.types import Intent
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home, lock_holder
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox import approval
+from modules.services.outbox.types import Intent
 from soul.commands.options import DraftAction
 from soul.drafts import Draft, as_json, full_lines, list_lines, with_answered
 from soul.terminal.output import write_json, write_lines

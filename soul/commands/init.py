@@ -16,8 +16,8 @@ from common.errors import ConfigError
 from common.files import write_atomic
 from common.result import ApiResult, Err
 from common.settings import load_name
-from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
-from modules.home import Home, ensure_self
+from modules.runtime.home import Home, ensure_self
+from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from soul.resources import template
 from soul.terminal.output import write_lines
 

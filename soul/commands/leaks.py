@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.redact import Redactor
-from modules.home import Home
+from modules.runtime.home import Home
 
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_BYTES = 3 * 1024 * 1024

@@ -15,16 +15,16 @@ from common.errors import SoulError, UsageError
 from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings, load_settings
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.database_file import reading
-from modules.home import Home
-from modules.journal.journal import Journal
-from modules.journal.types import Entry
-from modules.memory.days import day_span
-from modules.memory.export import Snapshots, snapshot_lines
-from modules.memory.sqlite_store import SqliteMemories
-from modules.memory.types import Kind, Memory, MemoryStore, Query
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.memory.days import day_span
+from modules.services.agent.memory.export import Snapshots, snapshot_lines
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import Kind, Memory, MemoryStore, Query
 from soul.terminal.output import printable, write_json, write_json_lines, write_lines
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def _ask(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[
         return await use(SqliteMemories(database))
 
     async def ask_server(url: str) -> T:
-        from modules.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+        from modules.services.agent.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
 
         store = PostgresMemories(url, settings.agent_name)
         try:

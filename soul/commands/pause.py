@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from common.settings import load_settings
-from modules.control import Control, Standing
-from modules.control_watch import COLLECTION
-from modules.home import Home, lock_holder
-from modules.safe_start import forget_starts
+from modules.runtime.control import Control, Standing
+from modules.runtime.control_watch import COLLECTION
+from modules.runtime.crash_loop import forget_starts
+from modules.runtime.home import Home, lock_holder
 from soul.terminal.output import write_lines
 
 

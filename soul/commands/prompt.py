@@ -14,8 +14,8 @@ from typing import Any
 from common.clock import SystemClock
 from common.settings import load_settings
 from common.wording import group, number, part_name
-from modules.home import Home
-from modules.prompt.types import Audience
+from modules.runtime.home import Home
+from modules.services.agent.prompt.types import Audience
 from soul.preview import Preview, look
 from soul.terminal.output import write_json, write_lines
 

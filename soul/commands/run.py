@@ -17,16 +17,16 @@ from common.env_keys import refuse_unknown_keys
 from common.errors import ConfigError, Fatal, SoulError
 from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
-from modules.home import Home, HomeLock
-from modules.owner_answers import OwnerAnswers
-from modules.recovery import FORGOTTEN
-from modules.scheduler.attention import IDLE
+from modules.runtime.home import Home, HomeLock
+from modules.runtime.scheduler.attention import IDLE
+from modules.services.agent.memory.recovery import FORGOTTEN
+from modules.services.agent.owner.answers import OwnerAnswers
 from soul.app import App, open_soul
+from soul.commands.owner_commands import OwnerCommands
 from soul.terminal.commands import Commands
 from soul.terminal.commissioning import somebody_listens
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, write_lines
-from soul.terminal.owner_commands import OwnerCommands
 from soul.terminal.plain import PlainConsole, typed_lines
 from soul.terminal.wording import doing
 

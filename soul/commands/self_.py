@@ -17,14 +17,14 @@ from common.clock import SystemClock
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.home import Home
-from modules.journal.journal import Journal
-from modules.self_keeper.history import History, sha256
-from modules.self_keeper.keeper import SelfKeeper
-from modules.self_keeper.story import what_moved
-from modules.self_keeper.types import Change, Held, Version
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.agent.identity.history import History, sha256
+from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.agent.identity.story import what_moved
+from modules.services.agent.identity.types import Change, Held, Version
 from soul.terminal.output import Colour, write_json, write_line, write_lines
 from soul.terminal.wording import moment
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from common.env_keys import refuse_unknown_keys
 from common.settings import load_room_settings
-from soul.room.host import host_room
-from soul.room.plan import plan_room
+from soul.room_host.host import host_room
+from soul.room_host.plan import plan_room
 
 
 def run_space(

@@ -12,10 +12,10 @@ from common.errors import ConfigError, SoulError
 from common.files import read_bounded
 from common.home_settings import load_home_settings
 from common.wording import part_note
-from modules.control import Control
-from modules.database_file import reading
-from modules.home import Home, lock_holder
-from modules.outbox.approval import held
+from modules.runtime.control import Control
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home, lock_holder
+from modules.services.outbox.approval import held
 from soul.drafts import as_json, with_answered
 from soul.status_file import fitting
 from soul.terminal.output import write_json, write_lines

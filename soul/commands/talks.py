@@ -16,16 +16,16 @@ from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
 from common.wording import number
-from modules.database import Database
-from modules.home import Home
-from modules.llm_gateway.types import Block, Image, Text, ToolAnswer, ToolCall
-from modules.session_keys import is_main
-from modules.sessions import talks
-from modules.sessions.archive_file import Line
-from modules.sessions.archive_reading import Archives
-from modules.sessions.rows import blocks, to_fields, words_of
-from modules.sessions.talks import Stretch, Talk
-from modules.sessions.types import Session
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
+from modules.services.agent.session_keys import is_main
+from modules.services.agent.sessions import talks
+from modules.services.agent.sessions.archive_file import Line
+from modules.services.agent.sessions.archive_reading import Archives
+from modules.services.agent.sessions.rows import blocks, to_fields, words_of
+from modules.services.agent.sessions.talks import Stretch, Talk
+from modules.services.agent.sessions.types import Session
 from soul.commands.options import TalkAction
 from soul.talk_names import talk_name
 from soul.terminal.output import printable, write_json, write_lines

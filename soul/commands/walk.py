@@ -12,10 +12,10 @@ from common.env_keys import refuse_unknown_keys
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.settings import Settings, load_settings
-from modules.home import Home
-from modules.llm_gateway.types import Message
-from modules.scheduler.types import Outcome
-from modules.tools.types import Turn
+from modules.runtime.home import Home
+from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.types import Outcome
+from modules.services.agent.tools.types import Turn
 from soul.app import App, open_soul
 from soul.facts import spoken_situation
 from soul.terminal.plain import PlainConsole

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from common.errors import SoulError
 from common.settings import load_settings
-from modules.database_file import reading
-from modules.home import Home
-from modules.journal import why
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.runtime.journal import why
 from soul.terminal.output import write_json, write_lines
 
 

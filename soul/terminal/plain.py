@@ -13,7 +13,7 @@ from rich.console import Console as RichConsole
 from rich.text import Text
 
 from common.clock import Clock, local
-from modules.console import LineKind
+from modules.runtime.console import LineKind
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
 from soul.terminal.wording import told_line

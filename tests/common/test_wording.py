@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from common.wording import group, number, part_name, part_note, purpose, rule
-from modules.etiquette import rules
-from modules.etiquette.types import Manner
-from modules.llm_gateway.types import GROUPS
-from modules.prompt.rows import ROWS
+from modules.runtime.llm.types import GROUPS
+from modules.services.agent.prompt.rows import ROWS
+from modules.services.outbox.rules import rules
+from modules.services.outbox.rules.types import Manner
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])

@@ -23,20 +23,20 @@ from adapters.space.client import SpaceClient
 from common.clock import SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
-from modules.commitments.announce import Announcer
-from modules.commitments.fulfil import Fulfiller
-from modules.commitments.github_courier import GitHubCourier
-from modules.commitments.keeper import Keeper
-from modules.commitments.loop import CommitmentLoop
-from modules.commitments.presence import Presence
-from modules.commitments.queue import CommitmentQueue
-from modules.commitments.space_courier import OwnWords, SpaceCourier
-from modules.commitments.types import Wanted
-from modules.console import SilentConsole
-from modules.journal.journal import Journal
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import Pacing
-from modules.schema import MIGRATIONS
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.commitments.announce import Announcer
+from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.github_courier import GitHubCourier
+from modules.services.commitments.keeper import Keeper
+from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.presence import Presence
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.space_courier import OwnWords, SpaceCourier
+from modules.services.commitments.types import Wanted
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Pacing
 from tests.crash.crash_child import MortalDatabase
 from tests.ways import to_loopback
 

@@ -23,13 +23,13 @@ from adapters.atproto.client import Atproto
 from common.clock import SystemClock
 from common.redact import Redactor
 from common.result import Err
-from modules.bluesky.courier import BlueskyCourier
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import Draft, IntentKind, Pacing
-from modules.schema import MIGRATIONS
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.bluesky import BlueskyCourier
+from modules.services.outbox.types import Draft, IntentKind, Pacing
 from tests.ways import to_loopback
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from modules.database import Database
-from modules.memory.sqlite_store import SqliteMemories
-from modules.memory.types import NewMemory
-from modules.schema import MIGRATIONS
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import NewMemory
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TOGETHER = 3

@@ -27,21 +27,21 @@ from adapters.storage.store import Storage, open_storage
 from common.clock import SystemClock
 from common.provenance import Provenance
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, PromptBlock, ToolAnswer, ToolCall
-from modules.llm_gateway.wall import NoWall
-from modules.memory.sqlite_rows import remember
-from modules.memory.sqlite_store import SqliteMemories
-from modules.schema import MIGRATIONS
-from modules.sessions.archivist import Archivist
-from modules.sessions.distiller import Distiller
-from modules.sessions.sessions import Sessions
-from modules.sessions.types import Session
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, PromptBlock, ToolAnswer, ToolCall
+from modules.runtime.llm.wall import NoWall
+from modules.services.agent.memory.sqlite_rows import remember
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.sessions.archivist import Archivist
+from modules.services.agent.sessions.distiller import Distiller
+from modules.services.agent.sessions.sessions import Sessions
+from modules.services.agent.sessions.types import Session
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from tests.ways import to_loopback
 
 T = TypeVar("T")

@@ -16,12 +16,12 @@ import pytest
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import HOST
-from modules.commitments.queue import FILE
-from modules.commitments.types import Wanted
+from modules.services.commitments.queue import FILE
+from modules.services.commitments.types import Wanted
 from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Watch, kill
-from tests.modules.commitments.commitment_house import listening_at
+from tests.modules.services.commitments.commitment_house import listening_at
 from town.github.faults import Fault, Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app

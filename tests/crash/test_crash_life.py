@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.home import Home
+from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
 from tests.living import World, call
 from town.atproto.values import POST, Event

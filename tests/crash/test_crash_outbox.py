@@ -23,12 +23,12 @@ import pytest
 
 from common.clock import SystemClock
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.journal.types import Entry
-from modules.outbox import approval
-from modules.outbox.types import Draft, Intent
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox import approval
+from modules.services.outbox.types import Draft, Intent
 from tests.crash.crash_rig import MOMENTS, Figures, Ledger, Mark, Moment, Nursery, Rig, disturb, kill, nursing, rig
 from town.atproto.values import Account
 

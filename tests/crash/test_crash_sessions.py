@@ -18,18 +18,18 @@ from pathlib import Path
 import pytest
 
 from common.result import Ok
-from modules.database import Database
-from modules.llm_gateway.types import Message, ToolAnswer, ToolCall
-from modules.schema import MIGRATIONS
-from modules.sessions import endings
-from modules.sessions.archive_reading import Archives
-from modules.sessions.rows import blocks
-from modules.sessions.sessions import Sessions
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.llm.types import Message, ToolAnswer, ToolCall
+from modules.services.agent.sessions import endings
+from modules.services.agent.sessions.archive_reading import Archives
+from modules.services.agent.sessions.rows import blocks
+from modules.services.agent.sessions.sessions import Sessions
 from tests.children import child_of
 from tests.crash.crash_rig import Nursery, kill
 from tests.crash.sessions_child import AGENT, Room, open_room
 from tests.living import KEY, Mind, call
-from tests.modules.sessions.session_values import joined
+from tests.modules.services.agent.sessions.session_values import joined
 from town.mind.service import model_app
 from town.mind.types import ChatRequest, Thought
 from town.serving import serve

@@ -9,10 +9,10 @@ import pytest
 
 from adapters.atproto.types import Actor, Notification, StrongRef
 from common.provenance import Provenance
-from modules.bluesky.reply_check import repeats
-from modules.bluesky.types import ThreadTurn
-from modules.llm_gateway.types import ToolCall
-from modules.tools.types import ToolResult, Turn
+from modules.lives.bluesky.reply_check import repeats
+from modules.lives.bluesky.types import ThreadTurn
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import ToolResult, Turn
 from tests.living import Life, World, awake
 
 ANYONE = {

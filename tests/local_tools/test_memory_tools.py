@@ -13,18 +13,18 @@ import pytest
 from common.provenance import Provenance
 from common.redact import Redactor
 from local_tools.memory_tools import MemoryTools, memory_tools
-from modules.console import SilentConsole
-from modules.journal.journal import Journal
-from modules.llm_gateway.types import ToolCall
-from modules.memory.admission import BODY_LENGTH, kinds_from
-from modules.memory.profiles import Profile, Profiles
-from modules.memory.types import KINDS, Memory
-from modules.session_keys import OWNER_SESSION
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
-from modules.tools.types import ToolResult, Turn
+from modules.runtime.console import SilentConsole
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.memory.admission import BODY_LENGTH, kinds_from
+from modules.services.agent.memory.profiles import Profile, Profiles
+from modules.services.agent.memory.types import KINDS, Memory
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import ToolResult, Turn
 from tests.acquaintance import introduce
-from tests.modules.memory.memory_desk import SKILLS, Desk, open_memory_desk
+from tests.modules.services.agent.memory.memory_desk import SKILLS, Desk, open_memory_desk
 
 THREAD = "bluesky:thread:at://did:plc:kit/app.bsky.feed.post/3l"
 OWNER = Provenance.OWNER

@@ -10,11 +10,11 @@ import pytest
 
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
-from modules.llm_gateway.types import ToolCall
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
-from modules.tools.types import ToolResult, Turn
-from tests.modules.self_keeper.self_desk import BORN, Desk, open_desk
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import ToolResult, Turn
+from tests.modules.services.agent.identity.self_desk import BORN, Desk, open_desk
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
 GROWN = BORN + "- Slate.\n"

@@ -9,13 +9,13 @@ import pytest
 from adapters.storage.store import open_storage
 from common.provenance import Provenance
 from local_tools.skill_tools import skill_tools
-from modules.home import Home
-from modules.llm_gateway.types import ToolCall
-from modules.local_skills import LocalSkills
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
-from modules.tools.types import ToolResult, Turn
-from modules.workspace import LocalWorkspace
+from modules.runtime.home import Home
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.skills.local import LocalSkills
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import ToolResult, Turn
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from common.clock import SystemClock
-from modules.console import SilentConsole
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.wall import NoWall
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.wall import NoWall
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
 from tests.ways import to_loopback
 

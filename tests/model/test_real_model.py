@@ -14,12 +14,12 @@ from pydantic import BaseModel, Field
 from common.clock import SystemClock
 from common.errors import PolicyBlocked
 from common.provenance import Provenance
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message, NamedTool
-from modules.thinking import think
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, NamedTool
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.turn.loop import think
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import pytest
 
 from common.clock import SystemClock
-from modules.llm_gateway.gateway import LLMGateway
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.space.first_look import QUESTION
-from modules.space.verdicts import Verdicts
+from modules.lives.space.first_look import QUESTION
+from modules.lives.space.verdicts import Verdicts
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]

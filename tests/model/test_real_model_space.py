@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from modules.space.ownership import elect_action_owner as _owner
+from modules.lives.space.ownership import elect_action_owner as _owner
 from tests.living import World
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
-from tests.modules.space.space_house import Agent, Room, open_room
+from tests.modules.lives.space.space_house import Agent, Room, open_room
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.modules.llm_gateway.scripted_model import ScriptedModel, serving
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, serving
 
 
 @pytest.fixture(scope="session")

@@ -23,11 +23,11 @@ from adapters.space.types import Event, Said
 from common.clock import parse_iso
 from common.files import write_atomic
 from common.result import Ok
-from modules.commitments.types import QueuedCommitment
-from modules.console import SilentConsole
-from modules.home import Home
-from modules.journal.types import StoredEntry
-from modules.scheduler.types import Outcome
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from modules.runtime.journal.types import StoredEntry
+from modules.runtime.scheduler.types import Outcome
+from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
 from soul.space import look_when_spoken_to
 from tests.living import KEY, PASSWORD, settings_of, write_home

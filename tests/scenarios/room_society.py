@@ -24,11 +24,11 @@ from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
-from modules.commitments.types import QueuedCommitment
-from modules.console import SilentConsole
-from modules.home import Home
-from modules.scheduler.types import Loop
-from modules.space.life import CONFIG
+from modules.lives.space.life import CONFIG
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from modules.runtime.scheduler.types import Loop
+from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
 from soul.space import look_when_spoken_to
 from tests.living import Think, World, call, settings_of

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from common.files import write_atomic
-from modules.commissioning import BOOTSTRAP_DONE, BOOTSTRAP_FILE
-from modules.home import Home
+from modules.runtime.home import Home
+from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from soul.resources import template
 from tests.living import World, awake, call
 from tests.patience import HANG_S

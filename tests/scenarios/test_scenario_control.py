@@ -9,13 +9,13 @@ import pytest
 
 from common.clock import SystemClock, iso, local
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.control import Control
-from modules.control_watch import COLLECTION, EVERY_SOUL
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.outbox import approval
-from modules.safe_start import note_start
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.control_watch import COLLECTION, EVERY_SOUL
+from modules.runtime.crash_loop import note_start
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox import approval
 from soul.commands.doctor import examine
 from tests.living import Life, World, awake, replying
 from tests.patience import HANG_S

@@ -15,13 +15,13 @@ from common.clock import iso
 from common.errors import SoulError
 from common.files import write_atomic
 from common.provenance import Provenance
-from modules.database_file import reading
-from modules.home import Home
-from modules.llm_gateway.types import ToolCall
-from modules.memory.types import Kind, NewMemory
-from modules.session_keys import OWNER_SESSION
-from modules.sessions.archive_reading import Archives
-from modules.tools.types import Turn
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.memory.types import Kind, NewMemory
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.sessions.archive_reading import Archives
+from modules.services.agent.tools.types import Turn
 from tests.living import Life, World, awake, call, replying
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest

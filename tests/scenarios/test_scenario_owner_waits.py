@@ -13,8 +13,8 @@ import pytest
 
 from common.clock import SystemClock, iso
 from common.errors import Transient
-from modules.owner_answers import OwnerAnswers
-from modules.session_keys import OWNER_SESSION
+from modules.services.agent.owner.answers import OwnerAnswers
+from modules.services.agent.session_keys import OWNER_SESSION
 from tests.living import Life, World, awake
 from tests.program import started, until
 from town.mind.faults import Fault

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from common.clock import SystemClock
-from modules.journal.why import tell
+from modules.runtime.journal.why import tell
 from tests.living import World, awake, call
-from tests.town_mind.town_mind_prompts import SKILLS
+from tests.town.mind.town_mind_prompts import SKILLS
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.mind.types import ChatRequest, Thought

@@ -10,12 +10,12 @@ import pytest
 
 from adapters.storage.keys import skill_key, workspace_key
 from common.files import write_atomic
-from modules.home import Home
-from modules.memory.types import NewMemory
-from modules.outbox.types import Draft
-from modules.prompt.placing import RULE
-from modules.prompt.types import Audience
-from modules.session_keys import OWNER_SESSION
+from modules.runtime.home import Home
+from modules.services.agent.memory.types import NewMemory
+from modules.services.agent.prompt.placing import RULE
+from modules.services.agent.prompt.types import Audience
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.outbox.types import Draft
 from soul.commands.prompt import run_prompt
 from tests.acquaintance import introduce
 from tests.living import Life, World, awake, replying

@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack
 import pytest
 
 from adapters.space.types import OWNS_ADDRESSED, Identified, Joined, PresenceList, Said
-from modules.commitments.types import Wanted
-from modules.home import Home
-from modules.memory.types import Query
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import Intent
-from modules.space.ownership import elect_action_owner
+from modules.lives.space.ownership import elect_action_owner
+from modules.runtime.home import Home
+from modules.services.agent.memory.types import Query
+from modules.services.commitments.types import Wanted
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
 from tests.living import PASSWORD, World
 from tests.scenarios.room_society import BODY, REPO, WISH, Asked, Society, open_society, quiet, says
 from town.mind.types import Thought

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from adapters.space.types import Identified, Reflected, Typing
-from modules.space.life import CONFIG
-from modules.space.saturation import saturation_threshold
+from modules.lives.space.life import CONFIG
+from modules.lives.space.saturation import saturation_threshold
 from tests.living import World
 from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
 

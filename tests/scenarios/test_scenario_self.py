@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from modules.home import Home, read_self
+from modules.runtime.home import Home, read_self
 from soul.commands.self_ import run_self_decide, run_self_rollback
 from tests.living import Think, World, awake, call
 from town.mind.types import Thought

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from common.clock import SystemClock
-from modules.journal.why import Story, lines, story_of, tell
-from modules.outbox.approval import held
+from modules.runtime.journal.why import Story, lines, story_of, tell
+from modules.services.outbox.approval import held
 from soul.drafts import full_lines, with_answered
 from tests.living import Life, World, awake, call, replying
 from town.mind.types import Thought

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from common.redact import Redactor
-from modules.hands.runner import Hands
+from modules.runtime.sandbox.runner import Hands
 from tests.security.fetch_house import House, open_house
 from tests.security.sandbox_house import SECRET, Host, open_host
 

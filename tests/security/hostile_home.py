@@ -14,18 +14,18 @@ from typing import Any, ClassVar
 from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
 from common.clock import SystemClock
 from common.redact import Redactor
-from modules.bluesky.state import PendingPosts
-from modules.console import SilentConsole
-from modules.control import Control
-from modules.database import Database
-from modules.home import Home
-from modules.journal.journal import Journal
-from modules.journal.types import Entry
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import Draft, Pacing
-from modules.schema import MIGRATIONS
-from modules.self_keeper.history import History
-from modules.self_keeper.keeper import SelfKeeper
+from modules.lives.bluesky.state import PendingPosts
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.identity.history import History
+from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Draft, Pacing
 from tests.living import write_home
 
 HOSTILE = (

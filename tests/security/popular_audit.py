@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from modules.outbox.types import Intent
+from modules.services.outbox.types import Intent
 from tests.security.popular_soul import Heard
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from adapters.atproto.types import Notification
-from modules.outbox.types import Draft
-from tests.modules.etiquette.etiquette_house import House, did, like, reply_to, uri
+from modules.services.outbox.types import Draft
+from tests.modules.services.outbox.rules.etiquette_house import House, did, like, reply_to, uri
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 

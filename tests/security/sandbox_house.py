@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Any
 
 from common.redact import Redactor
-from modules.hands.runner import Hands
-from modules.hands.types import Limits, Ran
+from modules.runtime.sandbox.runner import Hands
+from modules.runtime.sandbox.types import Limits, Ran
 
 SECRET = "hush-hush-4711-secret"
 SLEEP_S = "987654"

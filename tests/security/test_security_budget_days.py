@@ -28,13 +28,13 @@ from hypothesis import strategies as st
 
 from common.clock import FakeClock
 from common.errors import BudgetExceeded
-from modules.budget.measure import TOKENS_PER_MESSAGE, input_bound
-from modules.budget.prices import Price
-from modules.budget.types import Caps
-from modules.console import SilentConsole
-from modules.llm_gateway.types import Importance, Usage
-from modules.llm_gateway.wall import Request, Reservation
-from tests.modules.budget.budget_rig import CHEAP, MAIN, Rig, Rules, process
+from modules.runtime.budget.measure import TOKENS_PER_MESSAGE, input_bound
+from modules.runtime.budget.prices import Price
+from modules.runtime.budget.types import Caps
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.types import Importance, Usage
+from modules.runtime.llm.wall import Request, Reservation
+from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, Rig, Rules, process
 
 DAYS_EACH = 5
 EXAMPLES = max(1, int(os.environ.get("BUDGET_DAYS", "200")) // DAYS_EACH)

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 import pytest
 
 from common.redact import LEAK
-from modules.home import Home
+from modules.runtime.home import Home
 from tests.living import KEY, Life, World, awake
 from tests.security.crafted_posts import DISGUISES, Crafted, crafted_posts
 from town.mind.types import ChatRequest, Thought, ToolUse

@@ -20,10 +20,10 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock, SystemClock
 from common.errors import SoulError
 from common.result import Err
-from modules.console import SilentConsole
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import Message
-from modules.llm_gateway.wall import NoWall
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message
+from modules.runtime.llm.wall import NoWall
 from soul.commands.init import resolve
 from tests.living import KEY, Mind, replying
 from tests.security.fetch_house import PUBLIC, House, fetch, moved, open_house, page, untouched

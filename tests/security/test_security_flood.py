@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import closing
 
 from common.clock import FakeClock, SystemClock
-from modules.etiquette.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
+from modules.services.outbox.rules.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
 from tests.living import World, awake, call
 from town.mind.types import ChatRequest, Thought
 

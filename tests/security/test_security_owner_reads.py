@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from modules.home import Home
+from modules.runtime.home import Home
 from soul import cli
 from tests.security.hostile_home import POST, hostile_home, hostile_service
 from tests.security.state_corruptions import CORRUPTIONS, huge

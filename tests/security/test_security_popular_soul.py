@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.outbox.types import Pacing
-from tests.modules.etiquette.etiquette_house import House, like, open_house
+from modules.services.outbox.types import Pacing
+from tests.modules.services.outbox.rules.etiquette_house import House, like, open_house
 from tests.security import popular_audit as audit
 from tests.security.popular_soul import Popular
 

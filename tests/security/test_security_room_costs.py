@@ -15,24 +15,24 @@ import pytest
 from adapters.space.types import Said
 from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.journal.journal import Journal
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.wall import NoWall
-from modules.schema import MIGRATIONS
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.space.intents import HostIntents
-from modules.space.lines import SpaceLines
-from modules.space.relationships import PeerRelationships
-from modules.space.requests import advance_host_request, is_claimed
-from modules.space.saturation import agent_messages
-from modules.space.scene import Scene
-from modules.space.telling import Teller
-from modules.space.types import Counts, Deed, HistoryEntry, HostRequest, OwnWork, ValidationContext
-from modules.space.validation import validate_space_message
-from modules.space.verdicts import Verdicts
+from modules.lives.space.intents import HostIntents
+from modules.lives.space.lines import SpaceLines
+from modules.lives.space.requests import advance_host_request, is_claimed
+from modules.lives.space.saturation import agent_messages
+from modules.lives.space.scene import Scene
+from modules.lives.space.telling import Teller
+from modules.lives.space.types import Counts, Deed, HistoryEntry, HostRequest, OwnWork, ValidationContext
+from modules.lives.space.validation import validate_space_message
+from modules.lives.space.verdicts import Verdicts
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.wall import NoWall
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 from tests.cpu_time import cpu_s
 from tests.ways import to_loopback

@@ -22,9 +22,9 @@ from adapters.space.server_doors import MOST_KNOCKS
 from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
-from soul.room.company import Company
-from soul.room.desk import Desk
-from soul.room.line_screen import LineScreen
+from soul.room_host.company import Company
+from soul.room_host.desk import Desk
+from soul.room_host.line_screen import LineScreen
 from soul.terminal.outlet import Outlet
 from tests.adapters.space.member_house import Member, at, living, sleeps
 from tests.adapters.space.room_house import Guest, House, open_house, until

@@ -12,13 +12,11 @@ import pytest
 from adapters.space.types import Identified
 from common.files import write_atomic
 from common.provenance import Provenance
-from modules.commitments.fulfil import HELD
-from modules.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH
+from modules.services.commitments.fulfil import HELD
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH
 from soul.space import is_on_this_machine
 from tests.living import World
-from tests.modules.commitments.commitment_house import House, open_place
-from tests.modules.commitments.commitment_values import wanted
-from tests.modules.space.space_house import (
+from tests.modules.lives.space.space_house import (
     QUESTION,
     TIN,
     WISH,
@@ -31,6 +29,8 @@ from tests.modules.space.space_house import (
     speaks,
     until,
 )
+from tests.modules.services.commitments.commitment_house import House, open_place
+from tests.modules.services.commitments.commitment_values import wanted
 
 
 @pytest.fixture

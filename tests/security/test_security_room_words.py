@@ -12,19 +12,19 @@ import regex
 from adapters.space.types import HOST, Claimed, IdentitySummary, Presence, Said
 from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
-from modules.commitments.queue import CommitmentQueue
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.space.config import SpaceConfig
-from modules.space.first_look import shown as shown_to_a_first_look
-from modules.space.names import listed, shown
-from modules.space.perceive import Perceiver
-from modules.space.prompting import Prompting
-from modules.space.relationships import PeerRelationships
-from modules.space.scene import Room, Scene
-from modules.space.state import Conversation
-from modules.space.transcript import told, transcript
-from modules.space.types import Deed, HistoryEntry, HostRequest
+from modules.lives.space.config import SpaceConfig
+from modules.lives.space.first_look import shown as shown_to_a_first_look
+from modules.lives.space.names import listed, shown
+from modules.lives.space.perceive import Perceiver
+from modules.lives.space.prompting import Prompting
+from modules.lives.space.scene import Room, Scene
+from modules.lives.space.state import Conversation
+from modules.lives.space.transcript import told, transcript
+from modules.lives.space.types import Deed, HistoryEntry, HostRequest
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 from tests.adapters.space.member_house import Member, at, living
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.hands.cgroup import open_group
+from modules.runtime.sandbox.cgroup import open_group
 from tests.patience import HANG_S
 from tests.security.sandbox_house import Host, running
 
@@ -153,7 +153,8 @@ async def test_a_run_that_is_called_off_is_over_at_once(host: Host) -> None:
 @pytest.mark.parametrize("moment", ["bwrap\0", "sleep\0"], ids=["while it starts", "while it runs"])
 async def test_when_the_soul_is_killed_its_runs_die_with_it(host: Host, moment: str) -> None:
     code = (
-        "import asyncio, pathlib, sys; from modules.hands.runner import Hands; from common.redact import Redactor;"
+        "import asyncio, pathlib, sys; from common.redact import Redactor;"
+        "from modules.runtime.sandbox.runner import Hands;"
         "asyncio.run(Hands(redactor=Redactor()).run(['sleep', sys.argv[2]], pathlib.Path(sys.argv[1])))"
     )
     for attempt in range(6):

@@ -15,8 +15,8 @@ import pytest
 
 from common.errors import PolicyBlocked, SoulError
 from common.redact import Redactor
-from modules.hands.runner import Hands
-from modules.hands.types import Limits, Ran
+from modules.runtime.sandbox.runner import Hands
+from modules.runtime.sandbox.types import Limits, Ran
 from tests.security.sandbox_house import SECRET, Host, bounded, running
 
 ROOT = Path(__file__).resolve().parents[2]

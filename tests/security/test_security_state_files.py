@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from common.errors import SoulError
-from modules.commitments.cooldowns import Cooldowns
-from modules.commitments.outcomes import RepoCooldown
-from modules.commitments.types import Wanted
-from modules.home import Home
-from modules.self_keeper.history import History
-from modules.self_keeper.types import Held
+from modules.runtime.home import Home
+from modules.services.agent.identity.history import History
+from modules.services.agent.identity.types import Held
+from modules.services.commitments.cooldowns import Cooldowns
+from modules.services.commitments.outcomes import RepoCooldown
+from modules.services.commitments.types import Wanted
 from tests.living import World, awake, replying
 from tests.patience import HANG_S
 from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of

@@ -15,7 +15,7 @@ import typer
 
 from common.clock import SystemClock
 from common.files import write_atomic
-from modules.home import Home
+from modules.runtime.home import Home
 from soul import cli
 from soul.command_line import app
 from soul.commands.run import obey, owner_commands
@@ -173,11 +173,11 @@ def test_no_sign_of_control_passes_as_a_line_or_as_json() -> None:
 
 _TERMINAL = {
     "soul/cli.py", "soul/terminal/output.py", "soul/terminal/outlet.py", "soul/terminal/plain.py",
-    "soul/terminal/line_editor.py", "soul/room/line_screen.py", "soul/room/terminal_screen.py",
+    "soul/terminal/line_editor.py", "soul/room_host/line_screen.py", "soul/room_host/terminal_screen.py",
     "adapters/space/chatlog.py",
 }  # fmt: skip
 _NO_TERMINAL = {
-    ("modules/hands/supervise.py", "process.stdin.write"),
+    ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
     ("adapters/space/server_line.py", "transport.write"),
 }
 """A pipe to a child, and a connection."""

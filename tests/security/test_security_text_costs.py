@@ -17,18 +17,18 @@ from common.text.lookalikes import shape, skeleton
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import create_slug, dedup_key, normalize_post_text
 from common.text.untrusted import clean
-from modules.commitments.promising import may_promise
-from modules.commitments.texts import comment_body, without_mentions
-from modules.etiquette.policy import named_in
-from modules.journal.naming import understand
-from modules.llm_gateway.salvage import looks_cut, parse_arguments, without_thinking
-from modules.prompt.markdown import is_meaningful, split_sections
-from modules.self_document import extract_from_self
-from modules.space.lists import has_list
-from modules.space.phrases import plain
-from modules.space.repo import repo_in
-from modules.space.sentences import count_sentences
-from soul.room.text import one_line, strip_control, width
+from modules.lives.space.lists import has_list
+from modules.lives.space.phrases import plain
+from modules.lives.space.repo import repo_in
+from modules.lives.space.sentences import count_sentences
+from modules.runtime.journal.naming import understand
+from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
+from modules.services.agent.identity.self_document import extract_from_self
+from modules.services.agent.prompt.markdown import is_meaningful, split_sections
+from modules.services.commitments.promising import may_promise
+from modules.services.commitments.texts import comment_body, without_mentions
+from modules.services.outbox.rules.policy import named_in
+from soul.terminal.text import one_line, strip_control, width
 from tests.cpu_time import cpu_s
 
 SHORT, LONG = 5_000, 20_000

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.atproto.types import Actor, Notification, StrongRef
 from common.provenance import Provenance
-from modules.bluesky.types import ExpressionTurn, ThreadTurn
-from modules.llm_gateway.types import ToolCall
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
-from modules.tools.types import Tool, ToolResult, Turn
+from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from tests.living import World, awake
 
 STRANGER, PEER, SELF, OWNER = Provenance

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import parse_iso
-from modules.console import SilentConsole
-from modules.home import Home
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
 from soul.app import open_soul
 from soul.commands.demo import PASSES_BY_AFTER_S, ask_in_passing, make_home
 from soul.commands.demo_controls import HomeControls

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from common.errors import SoulError
-from modules.control import Control
-from modules.outbox.types import Draft
+from modules.runtime.control import Control
+from modules.services.outbox.types import Draft
 from soul.commands.demo_controls import HomeControls
 from tests.living import Life, World, awake
 

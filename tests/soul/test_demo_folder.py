@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from common.clock import SystemClock
-from modules.home import Home, HomeLock
+from modules.runtime.home import Home, HomeLock
 from soul.commands.demo_folder import demo_folder
 
 _HOLDS = """

@@ -13,7 +13,7 @@ import pytest
 from tests.soul.test_demo import demo, living
 from town.residents import RESIDENTS
 
-_WAITS = "import sys, time; from soul.commands.demo_child import end_with; end_with(int(sys.argv[1]), grace_s={}); {}"
+_WAITS = "import sys, time; from soul.demo_child import end_with; end_with(int(sys.argv[1]), grace_s={}); {}"
 _TRIES, _PAUSE_S = 350, 0.2
 _DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 

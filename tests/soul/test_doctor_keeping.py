@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.home import Home
+from modules.runtime.home import Home
 from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.findings import Finding
 from tests.living import World, settings_of

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from common.clock import SystemClock, iso
-from modules.budget.policy import day_of
-from modules.database import Database
-from modules.home import Home
-from modules.schema import MIGRATIONS
+from modules.runtime.budget.policy import day_of
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
 from soul.commands.doctor import examine
 from soul.commands.findings import Finding
 from tests.living import World, awake

@@ -13,10 +13,10 @@ import pytest
 
 from common.clock import SystemClock, iso
 from common.files import write_atomic
-from modules.control import Control
-from modules.database import Database
-from modules.home import Home
-from modules.schema import MIGRATIONS
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
 from soul.commands.doctor_security import examine
 from tests.living import KEY, write_home
 from tests.program import soul

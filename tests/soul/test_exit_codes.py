@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.home import Home
+from modules.runtime.home import Home
 from soul import cli
 from tests.living import write_home
 

@@ -6,10 +6,10 @@ import dataclasses
 import json
 
 from common.clock import SystemClock, parse_iso
-from modules.budget.budget import Budget
-from modules.budget.types import Caps
-from modules.control import Control
-from modules.outbox.types import Draft
+from modules.runtime.budget.budget import Budget
+from modules.runtime.budget.types import Caps
+from modules.runtime.control import Control
+from modules.services.outbox.types import Draft
 from soul.facts import Facts, spoken_situation
 from tests.living import Life, World, awake
 

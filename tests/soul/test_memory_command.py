@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 from common.clock import FakeClock
 from common.errors import ConfigError, SoulError
-from modules.database import Database
-from modules.database_file import reading
-from modules.home import Home
-from modules.memory.sqlite_store import SqliteMemories
-from modules.memory.types import KINDS, NewMemory
-from modules.schema import MIGRATIONS
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import KINDS, NewMemory
 from soul.command_line import app
 from soul.commands.memory import (
     run_memory_export,

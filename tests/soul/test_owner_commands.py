@@ -14,16 +14,16 @@ import pytest
 from common.clock import SystemClock
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.control import Control
-from modules.database import Database
-from modules.home import Home
-from modules.journal.journal import Journal
-from modules.outbox.outbox import Outbox
-from modules.outbox.types import Draft, Intent, Pacing
-from modules.schema import MIGRATIONS
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Draft, Intent, Pacing
+from soul.commands.owner_commands import OwnerCommands
 from soul.terminal.commands import Command, Commands
-from soul.terminal.owner_commands import OwnerCommands
 from tests.living import Life, World, awake, replying, write_home
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until

@@ -12,14 +12,14 @@ import pytest
 from common.clock import SystemClock
 from common.errors import ConfigError, IdentityError
 from common.files import write_atomic
-from modules.commitments.queue import CommitmentQueue
-from modules.commitments.types import Wanted
-from modules.database import Database
-from modules.home import Home
-from modules.memory.sqlite_store import SqliteMemories
-from modules.memory.types import NewMemory
-from modules.prompt.types import Audience
-from modules.schema import MIGRATIONS
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import NewMemory
+from modules.services.agent.prompt.types import Audience
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.types import Wanted
 from soul.commands.prompt import run_prompt
 from tests.acquaintance import introduce
 from tests.living import write_home

@@ -13,9 +13,9 @@ import pytest
 
 from common.clock import SystemClock
 from common.constants import COMMITMENT_CHECK_INTERVAL_MS
-from modules.commitments.policy import HOST_NAMED
-from modules.commitments.queue import CommitmentQueue
-from modules.commitments.types import Wanted
+from modules.services.commitments.policy import HOST_NAMED
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.types import Wanted
 from tests.living import World
 from tests.program import started
 from tests.scenarios.room_society import BODY, REPO, WISH, diligent, open_society

@@ -15,13 +15,13 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.clock import SystemClock
 from common.result import Ok
-from modules.console import SilentConsole
-from modules.home import Home
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
 from soul.app import App, open_soul
 from tests.living import World, replying, settings_of
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
-from tests.soul_room.pseudo_terminal import Terminal
+from tests.soul.room_host.pseudo_terminal import Terminal
 from town.atproto.faults import Fault
 
 LOGIN = "com.atproto.server.createSession"

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from tests.living import World
+from tests.soul.room_host.pseudo_terminal import Terminal
 from tests.soul.seen_screen import seen
-from tests.soul_room.pseudo_terminal import Terminal
 from town.mind.types import ChatRequest, Thought
 
 _COLUMNS = 200

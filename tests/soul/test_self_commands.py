@@ -13,13 +13,13 @@ import pytest
 from common.clock import FakeClock
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
-from modules.console import SilentConsole
-from modules.database import Database
-from modules.database_file import reading
-from modules.home import Home
-from modules.journal.journal import Journal
-from modules.schema import MIGRATIONS
-from modules.self_keeper.keeper import SelfKeeper
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.agent.identity.keeper import SelfKeeper
 from soul.commands.self_ import run_self_decide, run_self_diff, run_self_held, run_self_log, run_self_rollback
 from tests.living import write_home
 

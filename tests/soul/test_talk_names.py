@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from modules.database import Database
-from modules.schema import MIGRATIONS
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
 from soul.talk_names import talk_name
 
 ROOT = "at://did:plc:ada/app.bsky.feed.post/3kroot"

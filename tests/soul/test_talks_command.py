@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from common.errors import ConfigError, SoulError, UsageError
-from modules.home import Home
+from modules.runtime.home import Home
 from soul.cli import run
 from soul.command_line import app
 from soul.commands.options import TalkAction

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from common.clock import SystemClock
-from tests.town_page.room_guests import guest
+from tests.town.page.room_guests import guest
 from town.mind.bank import load_bank
 from town.page.room import Known
 from town.passing_by import NAME, lines, look_in

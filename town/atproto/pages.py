@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from adapters.atproto.types import Post, ReplyRefs, StrongRef, ThreadNode
+from adapters.atproto.types import Actor, Post, ReplyRefs, StrongRef, ThreadNode
 from common.clock import iso
-from town.atproto.index import root_uri
+from town.atproto.index import Index, root_uri
 from town.atproto.values import Json, StoredRecord
-
-if TYPE_CHECKING:
-    from town.atproto.network import Network
 
 _MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video")
 
 
-def post(network: Network, record: StoredRecord) -> Post:
+class Records(Protocol):
+    """All that is stored, with the accounts that it belongs to."""
+
+    index: Index
+
+    def actor(self, did: str) -> Actor:
+        """The account as it appears beside its posts."""
+        ...
+
+
+def post(network: Records, record: StoredRecord) -> Post:
     """A post with its author and counts."""
     index, value = network.index, record.value
     embed = value.get("embed") or {}
@@ -36,7 +43,7 @@ def post(network: Network, record: StoredRecord) -> Post:
     )
 
 
-def thread(network: Network, uri: str) -> ThreadNode | None:
+def thread(network: Records, uri: str) -> ThreadNode | None:
     """The thread around `uri` from its topmost post that still stands; replies oldest first."""
     start = network.index.posts.get(uri)
     if start is None:
@@ -45,7 +52,7 @@ def thread(network: Network, uri: str) -> ThreadNode | None:
     return _tree(network, top)
 
 
-def _tree(network: Network, top: StoredRecord) -> ThreadNode:
+def _tree(network: Records, top: StoredRecord) -> ThreadNode:
     """The tree below `top`, built from its leaves: a talk may be deeper than Python's stack."""
     order: list[tuple[StoredRecord, list[StoredRecord]]] = []
     waiting = [top]

@@ -19,7 +19,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.result import Err, Ok
-from modules.commitments.types import Room
+from modules.services.commitments.types import Room
 from tests.adapters.space.member_house import Member, at, living
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until
 

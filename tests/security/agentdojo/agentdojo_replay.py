@@ -23,15 +23,15 @@ from agentdojo.task_suite.task_suite import TaskSuite, read_suite_file
 
 from common.clock import SystemClock
 from common.provenance import Provenance
-from modules.framing import Framer
-from modules.llm_gateway.gateway import LLMGateway
-from modules.llm_gateway.types import ChatResult, Message, ToolCall
-from modules.skill_contracts import SKILL_CONTRACTS
-from modules.skills import Skills
-from modules.thinking import think
-from modules.tools.executor import Executor
-from modules.tools.registry import Registry
-from modules.tools.types import Effect, Tool, ToolResult, Turn
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import ChatResult, Message, ToolCall
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.agent.turn.loop import think
 from soul.resources import SKILLS
 from tests.security.agentdojo.agentdojo_plans import steps
 from tests.security.agentdojo.agentdojo_tools import ACTS, words_in

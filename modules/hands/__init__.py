@@ -1,1 +1,0 @@
-"""The hands: programs that the SOUL runs, in a room of their own, and the files that it may write."""

@@ -1,0 +1,161 @@
+"""The threads that the SOUL takes part in: `.memory/bluesky_conversations.json`.
+
+Written atomically after each change and kept across versions: a life does not forget that it left a thread. A crash
+loses at most the change it interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adapters.atproto.types import Notification
+from common.clock import Clock, iso, parse_iso
+from common.constants import CONVERSATION_RETENTION_MS
+from modules.lives.bluesky import conversations_policy as policy
+from modules.lives.bluesky.conversations_policy import (
+    Conversation,
+    ConversationAnalysis,
+    ConversationDecision,
+    Incoming,
+    Source,
+)
+from modules.lives.bluesky.thread import ThreadAnalysis
+from modules.runtime.record_file import RecordFile
+from modules.services.agent.identity.self_mechanics import SocialMechanics
+
+
+class Conversations:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = RecordFile(path, "conversations", Conversation)
+        self.notice = self._file.notice
+
+    def get_conversation(self, root_uri: str) -> Conversation | None:
+        """The conversation under a thread root."""
+        return self._file.records.get(root_uri)
+
+    def track_conversation(
+        self,
+        root_uri: str,
+        cid: str | None = None,
+        author_did: str | None = None,
+        author_handle: str | None = None,
+        source: Source = "notification",
+    ) -> Conversation:
+        """Follow a thread, or note that it came up again."""
+        now = self._clock.now()
+        before = self._file.records.get(root_uri) or Conversation(
+            root_uri=root_uri, first_seen=now, last_checked=now, source=source
+        )
+        return self._keep(
+            before.but(
+                root_cid=cid or before.root_cid,
+                root_author_did=author_did or before.root_author_did,
+                root_author_handle=author_handle or before.root_author_handle,
+                last_checked=now,
+            )
+        )
+
+    def record_our_reply(self, root_uri: str, reply_uri: str) -> Conversation:
+        """A reply of ours stands in the thread; the same uri twice counts once."""
+        return self._keep(policy.with_our_reply(self._tracked(root_uri), reply_uri, self._clock.now()))
+
+    def record_participant_activity(self, root_uri: str, did: str, handle: str, display_name: str = "") -> Conversation:
+        """Somebody else spoke in the thread just now."""
+        spoken = Incoming(did=did, handle=handle, display_name=display_name, text="", at=self._clock.now())
+        return self._keep(policy.with_activity(self._tracked(root_uri), spoken))
+
+    def mark_conversation_concluded(self, root_uri: str, reason: str) -> Conversation:
+        """The thread is over for us; it need not have been followed before."""
+        return self._keep(policy.concluded(self._tracked(root_uri), reason, self._clock.now()))
+
+    def should_respond_in_conversation(
+        self,
+        root_uri: str,
+        agent_did: str,
+        incoming: Notification,
+        mechanics: SocialMechanics | None = None,
+        *,
+        thread: ThreadAnalysis | None = None,
+        has_workspace_context: bool = False,
+        is_owner: bool = False,
+        is_automated: bool = False,
+    ) -> ConversationDecision:
+        """Whether to answer a post, which then counts as part of the conversation.
+
+        The `like` and `conclude` that the decision asks for are left to the caller.
+        """
+        decision, after = policy.judge_incoming(
+            self._tracked(root_uri),
+            _incoming(incoming, thread, is_automated=is_automated),
+            mechanics or SocialMechanics(),
+            agent_did=agent_did,
+            is_owner=is_owner,
+            has_workspace_context=has_workspace_context,
+            now=self._clock.now(),
+        )
+        self._keep(after)
+        return decision
+
+    def analyze_conversation(
+        self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
+    ) -> ConversationAnalysis:
+        """Whether a conversation has run its course."""
+        conversation = self._file.records.get(root_uri)
+        return policy.analyze_conversation(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
+
+    def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[Conversation]:
+        """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
+        with self._file.one_save():
+            return self._sweep(agent_did, mechanics)
+
+    def _sweep(self, agent_did: str, mechanics: SocialMechanics | None) -> list[Conversation]:
+        over = []
+        for root_uri, conversation in list(self._file.records.items()):
+            if conversation.state in {"concluded", "stale"}:
+                continue
+            analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
+            marked = policy.with_disengaged(conversation, analysis.disengaged_participants)
+            if analysis.should_conclude:
+                silent = analysis.cause in {"disengaged", "no response"}
+                marked = policy.concluded(marked, analysis.reason, self._clock.now(), by_silence=silent)
+                over.append(marked)
+            self._keep(marked)
+        return over
+
+    def cleanup_old_conversations(self, max_age_ms: float = CONVERSATION_RETENTION_MS) -> int:
+        """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
+        now = self._clock.now()
+        aged = {root_uri: policy.aged(one, now, max_age_ms) for root_uri, one in self._file.records.items()}
+        self._file.records = {root_uri: one for root_uri, one in aged.items() if one is not None}
+        self._file.rest["lastCleanup"] = iso(now)
+        self._file.save()
+        return len(aged) - len(self._file.records)
+
+    def _tracked(self, root_uri: str) -> Conversation:
+        now = self._clock.now()
+        known = self._file.records.get(root_uri) or Conversation(root_uri=root_uri, first_seen=now, last_checked=now)
+        return known.but(last_checked=now)
+
+    def _keep(self, conversation: Conversation) -> Conversation:
+        if self._file.records.get(conversation.root_uri) != conversation:
+            self._file.records[conversation.root_uri] = conversation
+            self._file.save()
+        return conversation
+
+
+def _incoming(notification: Notification, thread: ThreadAnalysis | None, *, is_automated: bool) -> Incoming:
+    author = notification.author
+    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
+    return Incoming(
+        did=author.did,
+        handle=author.handle,
+        display_name=author.display_name,
+        text=notification.text,
+        at=parse_iso(notification.indexed_at),
+        depth=thread.depth if thread else 0,
+        recent_texts=tuple(before),
+        is_automated=is_automated or author.is_bot,
+    )

@@ -1,0 +1,286 @@
+"""Posting because there is something to say: when, from which starting point, and the turn itself.
+
+`expression_schedule.json` keeps the next moment and the starting point across restarts; when the last post was made is
+read from the outbox, so that a crash between the two can never lead to a second post.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from adapters.atproto.client import Atproto
+from common import constants as c
+from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
+from common.errors import BudgetExceeded
+from common.pace import Pace
+from common.provenance import Provenance
+from common.result import Err
+from common.state import Json, keep, load_state, save_state
+from modules.lives.bluesky.act import handled
+from modules.lives.bluesky.expression_policy import (
+    can_post_original,
+    generate_expression_prompt,
+    next_expression_time,
+)
+from modules.lives.bluesky.expression_prompts import Prompts
+from modules.lives.bluesky.scaffold import Scaffold, scaffold_of
+from modules.lives.bluesky.types import ExpressionTurn
+from modules.runtime.control import Standing
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.types import Outcome
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.identity.self_document import assess_self_richness
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.runner import Thinker
+from modules.services.outbox.outbox import Outbox
+
+_SKILL = "expression"
+_CAUSE = "expression"
+_OWN_SECTIONS = ("System Prompt", "User Message Template", "Richness Note", "Revision")
+_RECENT_SHOWN = 5
+_TWO_MINUTES_MS = 2 * c.MINUTE_MS
+_TEN_MINUTES_MS = 10 * c.MINUTE_MS
+
+
+class Expression:
+    """Knows when the next thought is due, and has it.
+
+    `keep_hours` is off only where days are shortened: no night there, and no daily limit. While the SOUL may not act
+    in public a thought that is due waits, with its starting point.
+    """
+
+    def __init__(
+        self,
+        *,
+        me: Me,
+        path: Path,
+        atproto: Atproto,
+        outbox: Outbox,
+        identity: Identity,
+        prompter: Prompter,
+        skills: Skills,
+        thinker: Thinker,
+        journal: Journal,
+        clock: Clock,
+        rng: random.Random,
+        pace: Pace,
+        keep_hours: bool = True,
+        standing: Callable[[], Standing] = Standing,
+    ) -> None:
+        self._me = me
+        self._path = path
+        self._atproto = atproto
+        self._outbox = outbox
+        self._identity = identity
+        self._prompter = prompter
+        self._skills = skills
+        self._prompts = Prompts(skills)
+        self._thinker = thinker
+        self._journal = journal
+        self._clock = clock
+        self._rng = rng
+        self._pace = pace
+        self._keep_hours = keep_hours
+        self._standing = standing
+        self._failures = 0
+        loaded = load_state(path, {}, migrate=keep, fits=_fits)
+        self.notice = loaded.notice
+        self._state = loaded.data
+
+    @property
+    def next_at(self) -> datetime | None:
+        """When the next thought is due; None before the first scheduling."""
+        stored = self._state.get("nextExpression")
+        return parse_iso(stored) if stored else None
+
+    async def schedule(self, last_on_feed: str | None = None) -> datetime:
+        """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
+        now = self._clock.now()
+        known = [parse_iso(moment) for moment in (last_on_feed, self._state.get("lastExpression")) if moment]
+        if (accepted := await self._outbox.last_done_or_accepted("post")) is not None:
+            known.append(accepted)
+        # NOTE(self): a clock that was ahead for a while leaves moments that have not come yet; they say nothing.
+        last = max((moment for moment in known if moment <= now), default=None)
+        factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
+        moment = next_expression_time(
+            now,
+            last,
+            self._rng,
+            min_ms=self._pace.expression_min_ms,
+            max_ms=self._pace.expression_max_ms,
+            soonest_ms=(_TWO_MINUTES_MS * factor, _TEN_MINUTES_MS * factor),
+        )
+        self._plan(moment, last)
+        return moment
+
+    async def run_if_due(self) -> Outcome:
+        """Have a thought if it is time, and say when to look again."""
+        now = self._clock.now()
+        due = self.next_at
+        if due is None or due - now > timedelta(milliseconds=self._pace.expression_max_ms):
+            due = await self.schedule()
+        check_s = self._pace.expression_check_ms / 1000
+        if now < due:
+            left = (due - now).total_seconds()
+            return Outcome(
+                ran=False,
+                reason=f"next thought at {local(due, self._me.timezone):%Y-%m-%d %H:%M}",
+                next_in_s=min(left + 1, check_s),
+            )
+        hour = local(now, self._me.timezone).hour
+        if self._keep_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
+            return Outcome(ran=False, reason=allowed.reason, next_in_s=check_s)
+        return await self.express()
+
+    async def express(self) -> Outcome:
+        """One thought, now: at most one post. A failed try comes back later, each time later."""
+        if not (standing := self._standing()).may_act:
+            return Outcome(ran=False, reason=str(standing))
+        source, prompt = self._starting_point()
+        turn = Turn(
+            loop=_CAUSE,
+            provenance=Provenance.SELF,
+            cause_id=_CAUSE,
+            subject=ExpressionTurn(source, prompt, self._scaffold(source, prompt)),
+            importance="own",
+        )
+        await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
+        try:
+            thought = await self._thinker.think(
+                turn=turn,
+                system=await self._prompter.prompt(
+                    skill=_SKILL,
+                    variables={"bluesky_username": self._me.bluesky_username, "richness_note": self._richness_note()},
+                    audience="bluesky",
+                    session_key=_CAUSE,
+                    query=prompt,
+                    now=self._clock.now(),
+                    least=Provenance.SELF,
+                ),
+                messages=(Message("user", await self._user_message(source, prompt)),),
+                purpose=_SKILL,
+                tool_choice="required",
+                only=("bluesky_post",),
+                max_rounds=c.MAX_EXPRESSION_ROUNDS,
+            )
+        except BudgetExceeded as error:
+            return await self._economize(error)
+        except BaseException:
+            self._postpone()
+            raise
+        result = handled(thought)
+        if result.act != "posted":
+            delay = self._postpone()
+            summary = f"No post: {result.reason}; next try in {span(delay)}"
+            await self._journal.record(
+                Entry("decision", _CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
+            )
+            return Outcome(ran=True, reason=summary)
+        self._failures = 0
+        sources = [*self._state.get("recentSources", []), source][-c.EXPRESSION_SOURCES_REMEMBERED :]
+        self._state["recentSources"] = sources
+        self._state["lastExpression"] = iso(self._clock.now())
+        due = await self.schedule()
+        await self._journal.record(
+            Entry(
+                "decision",
+                _CAUSE,
+                f"{'Wrote down' if result.reason else 'Shared'} a thought ({source})",
+                line="done",
+                reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
+                intent_id=result.intent_id,
+                data={"act": "posted", "source": source, "rounds": thought.rounds},
+            )
+        )
+        return Outcome(ran=True, reason=f"posted ({source})")
+
+    async def _economize(self, error: BudgetExceeded) -> Outcome:
+        """No thought for want of budget is no failure: the same starting point, when there may be one again."""
+        until_then = timedelta(seconds=error.retry_after or 0, milliseconds=self._pace.expression_min_ms)
+        longest = timedelta(milliseconds=self._pace.expression_max_ms)
+        self._state["nextExpression"] = iso(moment := self._clock.now() + min(until_then, longest))
+        save_state(self._path, self._state)
+        summary = f"No thought before {local(moment, self._me.timezone):%a %H:%M}: {error}"
+        await self._journal.record(
+            Entry("decision", _CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
+        )
+        return Outcome(ran=False, reason=summary)
+
+    def _starting_point(self) -> tuple[str, str]:
+        source, prompt = self._state.get("source"), self._state.get("prompt")
+        if source and prompt:
+            return str(source), str(prompt)
+        return self._choose()
+
+    def _choose(self) -> tuple[str, str]:
+        prompt, source = generate_expression_prompt(
+            self._identity.extract(),
+            templates=self._prompts.templates(),
+            fallbacks=self._prompts.fallbacks(),
+            suffix=self._prompts.suffix(),
+            recent_sources=self._state.get("recentSources", []),
+            rng=self._rng,
+        )
+        return source, prompt
+
+    def _plan(self, moment: datetime, last: datetime | None) -> None:
+        source, prompt = self._choose()
+        self._state |= {"nextExpression": iso(moment), "source": source, "prompt": prompt}
+        if last:
+            self._state["lastExpression"] = iso(last)
+        save_state(self._path, self._state)
+
+    def _postpone(self) -> float:
+        """15 minutes after a failure, doubling up to 4 hours, in this life's pace; returns seconds."""
+        factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
+        delay_ms: float = min(c.EXPRESSION_RETRY_MIN_MS * 2**self._failures, c.EXPRESSION_RETRY_MAX_MS) * factor
+        self._failures += 1
+        self._plan(self._clock.now() + timedelta(milliseconds=delay_ms), None)
+        return delay_ms / 1000
+
+    async def _posts_today(self) -> int:
+        midnight = local(self._clock.now(), self._me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return await self._outbox.accepted_since("post", midnight)
+
+    def _richness_note(self) -> str:
+        thin = assess_self_richness(self._identity.extract()).score < c.SELF_RICHNESS_NUDGE_BELOW
+        return self._skills.render(_SKILL, "Richness Note") if thin else ""
+
+    def _scaffold(self, source: str, prompt: str) -> Scaffold:
+        """The words that stand in what the model is told, but not in SELF.md."""
+        texts = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
+        texts += [self._skills.section("core", "Ground Rules"), *self._prompts.all()]
+        return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self._identity.text()])
+
+    async def _user_message(self, source: str, prompt: str) -> str:
+        feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)
+        items = () if isinstance(feed, Err) else feed.data.items
+        own = [item.post.text for item in items if item.reposted_by is None and item.post.reply is None]
+        return self._skills.render(
+            _SKILL,
+            "User Message Template",
+            today=spoken(local(self._clock.now(), self._me.timezone)),
+            source=source,
+            prompt=prompt,
+            recent_posts="\n".join(f"- {' '.join(text.split())}" for text in own[:_RECENT_SHOWN]) or "(none yet)",
+        )
+
+
+def _fits(state: Json) -> bool:
+    """Whether a stored plan holds what `Expression` writes: moments, words, and a list of words."""
+    moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
+    words = (state.get(name) for name in ("source", "prompt"))
+    recent = state.get("recentSources", [])
+    return (
+        all(moment is None or parse_iso_or_none(moment) is not None for moment in moments)
+        and all(word is None or isinstance(word, str) for word in words)
+        and isinstance(recent, list)
+        and all(isinstance(source, str) for source in recent)
+    )

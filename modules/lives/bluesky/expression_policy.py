@@ -1,0 +1,150 @@
+"""When the SOUL shares a thought of its own, and where the thought starts from."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from common.constants import (
+    DAILY_POST_LIMIT,
+    EXPRESSION_MAX_INTERVAL_MS,
+    EXPRESSION_MIN_INTERVAL_MS,
+    EXPRESSION_SOURCES_REMEMBERED,
+    MINUTE_MS,
+)
+from common.errors import SkillError
+from common.result import Decision
+from modules.lives.bluesky.invitation import (
+    InvitationCheck,
+    add_invitation,
+    check_invitation,
+    pick_invitation_prompt,
+)
+from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.services.agent.identity.self_document import SelfExtract
+
+__all__ = [
+    "ExpressionPrompt",
+    "InvitationCheck",
+    "PostingDecision",
+    "add_invitation",
+    "can_post_original",
+    "check_invitation",
+    "generate_expression_prompt",
+    "next_expression_time",
+    "pick_invitation_prompt",
+]
+
+Tone = Literal["curious", "supportive", "reflective", "celebratory"]
+
+_SOONEST_MS = (2 * MINUTE_MS, 10 * MINUTE_MS)
+_TONE_UNTIL: tuple[tuple[int, Tone], ...] = (
+    (10, "curious"),
+    (14, "supportive"),
+    (18, "reflective"),
+    (24, "celebratory"),
+)
+
+_SOURCES: Mapping[str, Callable[[SelfExtract], tuple[Sequence[str], ...]]] = {
+    "purpose": lambda me: ([me.purpose],),
+    "values": lambda me: (me.values,),
+    "questions": lambda me: (me.questions,),
+    "patterns": lambda me: (me.patterns,),
+    "learnings": lambda me: (me.learnings,),
+    "explorations": lambda me: (me.explorations,),
+    "currentFocus": lambda me: (me.current_focus,),
+    "relationships": lambda me: (me.relationships,),
+    "identity": lambda me: ([me.identity or me.name],),
+    "values+patterns": lambda me: (me.values, me.patterns),
+    "questions+learnings": lambda me: (me.questions, me.learnings),
+    "purpose+focus": lambda me: ([me.purpose], me.current_focus),
+}
+_VARIABLE = re.compile(r"\{\{\s*value([12]?)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class PostingDecision(Decision):
+    """Whether an original post fits now, and in which tone."""
+
+    tone: Tone | None = None
+
+
+class ExpressionPrompt(NamedTuple):
+    """What to think about, and where that came from."""
+
+    prompt: str
+    source: str
+
+
+def next_expression_time(
+    now: datetime,
+    last: datetime | None,
+    rng: random.Random,
+    min_ms: float = EXPRESSION_MIN_INTERVAL_MS,
+    max_ms: float = EXPRESSION_MAX_INTERVAL_MS,
+    *,
+    soonest_ms: tuple[float, float] = _SOONEST_MS,
+) -> datetime:
+    """When to speak next: an interval after the `last` time, so that a restart neither hastens nor delays it.
+
+    Never sooner than a moment within `soonest_ms` from now, which is also when a first word is due.
+    """
+    soon = now + timedelta(milliseconds=rng.uniform(*soonest_ms))
+    return soon if last is None else max(soon, last + timedelta(milliseconds=rng.uniform(min_ms, max_ms)))
+
+
+def can_post_original(posts_today: int, local_hour: int) -> PostingDecision:
+    """Whether one more original post fits this day and local hour (0-23)."""
+    if posts_today >= DAILY_POST_LIMIT:
+        return PostingDecision(should=False, reason=f"daily limit of {DAILY_POST_LIMIT} posts reached")
+    if is_quiet_hours(local_hour):
+        return PostingDecision(should=False, reason="quiet hours")
+    tone = next(tone for until, tone in _TONE_UNTIL if local_hour < until)
+    return PostingDecision(should=True, reason="within limits", tone=tone)
+
+
+def generate_expression_prompt(
+    extract: SelfExtract,
+    templates: Mapping[str, str],
+    recent_sources: Sequence[str],
+    rng: random.Random,
+    *,
+    fallbacks: Sequence[tuple[str, str]],
+    suffix: str,
+) -> ExpressionPrompt:
+    """A starting point drawn from SELF.md by a random source, not one of the last three if that can be helped.
+
+    Args:
+        extract: SELF.md by its parts.
+        templates: source → text with `{{value}}`, or with `{{value1}}` and `{{value2}}`.
+        recent_sources: sources of earlier expressions, oldest first.
+        rng: chance.
+        fallbacks: (text, source) for a SELF.md that says too little.
+        suffix: ends every prompt.
+
+    Raises:
+        SkillError: neither a template nor a fallback can be used.
+
+    """
+    offers = [
+        ExpressionPrompt(_fill(templates[source], [rng.choice(some) for some in parts]), source)
+        for source, read in _SOURCES.items()
+        if source in templates and all(parts := [[item for item in part if item] for part in read(extract)])
+    ]
+    rng.shuffle(offers)
+    spare = [ExpressionPrompt(text, source) for text, source in fallbacks]
+    rng.shuffle(spare)
+    if not offers and not spare:
+        raise SkillError("no expression prompt: neither SELF.md nor a fallback offers one")
+    stale = recent_sources[-EXPRESSION_SOURCES_REMEMBERED:]
+    chosen = next((one for one in offers + spare if one.source not in stale), (offers + spare)[0])
+    return ExpressionPrompt(f"{chosen.prompt.strip()}\n\n{suffix.strip()}".strip(), chosen.source)
+
+
+def _fill(template: str, values: Sequence[str]) -> str:
+    """`template` with its variables replaced in a single pass: what SELF.md says is never expanded itself."""
+    return _VARIABLE.sub(lambda match: values[min(int(match.group(1) or 1), len(values)) - 1], template)

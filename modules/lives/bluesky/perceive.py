@@ -1,0 +1,228 @@
+"""What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the mind.
+
+Order matters for crashes: first the posts are stored, then they count as seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Notification
+from common.clock import Clock, parse_iso
+from common.constants import (
+    CONVERSATION_STALE_RETENTION_MS,
+    NOTIFICATION_FETCH_LIMIT,
+    NOTIFICATION_MAX_AGE_MS,
+    NOTIFICATION_MAX_BURST_PAGES,
+    NOTIFICATION_MAX_PAGES,
+)
+from common.result import ApiResult, Decision, Err, Ok
+from modules.lives.bluesky.policy import prioritize_notifications, should_respond_to
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.state import PendingPosts
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.identity.identity import Identity
+from modules.services.peers.accounts import Relationships
+
+_WORDS = ("reply", "mention", "quote")
+_WARMTH = ("like", "repost", "follow")
+LIKED_WHEN_LET_GO = frozenset(
+    {"closing or acknowledgment message", "emoji reaction", "low-value acknowledgment"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Perceived:
+    """How many notifications were new, how many posts now wait for the mind, how many were let go with a reason."""
+
+    new: int
+    waiting: int
+    let_go: int
+
+
+class Perceiver:
+    """Looks at the notifications of our account."""
+
+    def __init__(
+        self,
+        *,
+        atproto: Atproto,
+        pending: PendingPosts,
+        relationships: Relationships,
+        publisher: Publisher,
+        identity: Identity,
+        journal: Journal,
+        clock: Clock,
+        owner_did: str,
+    ) -> None:
+        self._atproto = atproto
+        self._pending = pending
+        self._relationships = relationships
+        self._publisher = publisher
+        self._identity = identity
+        self._journal = journal
+        self._clock = clock
+        self._owner_did = owner_did
+        self._unreadable = 0
+
+    async def look(self) -> ApiResult[Perceived]:
+        """Take in what is new. What is stored already is not new, however often the network shows it."""
+        words = await self._fetch_words()
+        if isinstance(words, Err):
+            return words
+        warmth = await self._fetch_warmth()
+        if isinstance(warmth, Err):
+            return warmth
+        known = await self._pending.known([item.uri for item in words.data])
+        unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
+        floor = self._floor()
+        fresh = [item for item in unmet if _indexed(item) > floor] + warmth.data
+        late = [item for item in unmet if _indexed(item) <= floor]
+        if not fresh and not late:
+            return Ok(Perceived(0, 0, 0))
+        await self._pass_over(late, self._too_late)
+        with self._relationships.one_save():
+            for notification in fresh:
+                self._relationships.record_interaction(notification)
+        ranked = prioritize_notifications(
+            fresh,
+            owner_did=self._owner_did,
+            agent_did=self._atproto.did,
+            relationships=self._relationships,
+        )
+        unanswered = {item.notification.uri for item in ranked}
+        answered = [item for item in fresh if item.uri not in unanswered and item.reason in _WORDS]
+        await self._pass_over(answered, lambda _: "it has its answer already")
+        perceived = await self._sort_out([item.notification for item in ranked if item.notification.reason in _WORDS])
+        self._relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late)))
+        seen = await self._atproto.update_seen_notifications()
+        if isinstance(seen, Err):
+            summary = f"Notifications could not be marked as seen: {seen.error}"
+            await self._journal.record(Entry("error", "awareness", summary, line="warn"))
+        return Ok(Perceived(len(fresh), *perceived))
+
+    async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
+        """Store what the mind should see, let go of the rest; returns how many of each."""
+        skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
+        decided = [
+            (item, should_respond_to(item, self._owner_did, skip_acknowledgments=skip)) for item in notifications
+        ]
+        wanted = [item for item, decision in decided if decision]
+        let_go = [(item, decision) for item, decision in decided if not decision]
+        # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
+        # the mind meets them.
+        await self._pending.take_in([item for item, _ in let_go])
+        for item, decision in let_go:
+            await self._let_go(item, decision)
+        await self._pending.settle([item.uri for item, _ in let_go], "dropped", "let go")
+        stored = await self._pending.take_in(wanted)
+        if stored:
+            await self._announce(wanted)
+        return stored, len(let_go)
+
+    async def _fetch_words(self) -> ApiResult[list[Notification]]:
+        """Mentions, replies and quotes of the last day, and older ones that lie on the same pages.
+
+        A notification carries the time at which its post was made, so one that was made hours ago can show up only
+        now, behind others that are known: each look reaches back the whole day, and further pages than usual when
+        all of a page is unseen.
+        """
+        floor = self._floor()
+        forgotten = self._clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
+        seen_at = self._relationships.seen_at
+        found: list[Notification] = []
+        unreadable = 0
+        cursor: str | None = None
+        for number in range(1, NOTIFICATION_MAX_BURST_PAGES + 1):
+            page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)
+            if isinstance(page, Err):
+                return page
+            items, cursor = page.data.notifications, page.data.cursor
+            unreadable += page.data.unreadable
+            found += [item for item in items if item.reason in _WORDS and _indexed(item) > forgotten]
+            if not cursor or not (items or page.data.unreadable) or (items and _indexed(items[-1]) <= floor):
+                break
+            caught_up = seen_at is not None and bool(items) and _indexed(items[-1]) <= parse_iso(seen_at)
+            if number >= NOTIFICATION_MAX_PAGES and caught_up:
+                break
+        await self._tell_unreadable(unreadable)
+        return Ok(found)
+
+    async def _tell_unreadable(self, count: int) -> None:
+        """Told once for as many as there are, for each look finds them again."""
+        if count > self._unreadable:
+            summary = f"{count} notification{'s' if count > 1 else ''} could not be read and will get no answer"
+            await self._journal.record(Entry("error", "awareness", summary, line="warn", reason="unreadable"))
+        self._unreadable = count
+
+    async def _fetch_warmth(self) -> ApiResult[list[Notification]]:
+        """The latest likes, reposts and follows, for the memory of relationships; a burst may lose some."""
+        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_WARMTH)
+        if isinstance(page, Err):
+            return page
+        floor = self._floor()
+        if seen_at := self._relationships.seen_at:
+            floor = max(floor, parse_iso(seen_at))
+        return Ok([item for item in page.data.notifications if item.reason in _WARMTH and _indexed(item) > floor])
+
+    async def _let_go(self, notification: Notification, decision: Decision) -> None:
+        """Small words get a like, and end the talk; the rest is simply noted."""
+        act, intent_id, reason = "skipped", None, decision.reason
+        if decision.reason in LIKED_WHEN_LET_GO:
+            published = await self._publisher.conclude(
+                notification.root, decision.reason, like=notification.ref, cause_id=notification.uri
+            )
+            act = "liked" if published.status == "accepted" else "skipped"
+            intent_id = published.intent_id or None
+            if published.status == "blocked":
+                reason = f"{decision.reason}; no like: {published.reason}"
+        await self._journal.record(
+            Entry(
+                "decision",
+                "awareness",
+                f"{'Liked, no reply' if act == 'liked' else 'No reply'} to @{notification.author.handle}",
+                line="social",
+                reason=reason,
+                trigger_uri=notification.uri,
+                author=notification.author.handle,
+                intent_id=intent_id,
+                data={"act": act, "text_chars": len(notification.text)},
+            )
+        )
+
+    async def _pass_over(self, notifications: list[Notification], why: Callable[[Notification], str]) -> None:
+        """Posts that need no look by anybody: each is remembered with its reason."""
+        for notification in notifications:
+            await self._journal.record(
+                Entry(
+                    "decision",
+                    "awareness",
+                    f"No reply to @{notification.author.handle}",
+                    line=None,
+                    reason=why(notification),
+                    trigger_uri=notification.uri,
+                    author=notification.author.handle,
+                    data={"act": "passed_over"},
+                )
+            )
+        await self._pending.take_in(notifications, state="dropped")
+
+    def _floor(self) -> datetime:
+        """What is older is not answered any more."""
+        return self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+
+    def _too_late(self, notification: Notification) -> str:
+        hours = (self._clock.now() - _indexed(notification)) / timedelta(hours=1)
+        return f"it was seen only after {hours:.0f} hours; an answer would come too late"
+
+    async def _announce(self, wanted: list[Notification]) -> None:
+        names = ", ".join(f"{item.reason} from @{item.author.handle}" for item in wanted)
+        await self._journal.record(Entry("life", "awareness", f"{len(wanted)} to look at: {names}", line="info"))
+
+
+def _indexed(notification: Notification) -> datetime:
+    return parse_iso(notification.indexed_at)

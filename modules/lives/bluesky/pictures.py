@@ -1,0 +1,136 @@
+"""The pictures of a post, as a mind meets them: fetched within bounds, drawn anew, kept, and each with its words.
+
+What was kept outlives a crash and goes with its session; a post that is met again keeps its pictures anew. A picture
+that cannot be had is told in words, and the journal says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from adapters.atproto.convert import MOST_PICTURES
+from adapters.atproto.public import PublicRepos
+from adapters.atproto.types import Notification, Picture, Post
+from adapters.web.client import WebClient
+from common.result import ApiResult, Err, Ok
+from common.text.untrusted import clean
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Image, Text
+from modules.services.agent.framing import Framer
+from modules.services.agent.media import Media
+from modules.services.agent.skills.skills import Skills
+
+_MAX_BYTES = 2 * 1024 * 1024
+_DEADLINE_S = 20.0
+_ALT_CHARS = 1000
+_KINDS = ("image/*",)
+_SKILL = "bluesky-pictures"
+
+
+class Pictures:
+    """Gathers what a post shows.
+
+    Args:
+        web: the way out.
+        repos: says where a file lies of which only the record is known.
+        media: draws pictures anew, and keeps them.
+        skills: has the words.
+        rng: draws the boundary of other people's words.
+        journal: hears of what could not be had.
+        sees: whether there is anybody to see it; if not, nothing is fetched.
+        home_url: the service, where it is on this machine: the only place from which a picture may come without TLS.
+        deadline_s: seconds for one picture, from asking to being kept.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        web: WebClient,
+        repos: PublicRepos,
+        media: Media,
+        skills: Skills,
+        rng: random.Random,
+        journal: Journal,
+        sees: Callable[[], bool],
+        home_url: str = "",
+        deadline_s: float = _DEADLINE_S,
+    ) -> None:
+        self._web = web
+        self._repos = repos
+        self._media = media
+        self._skills = skills
+        self._rng = rng
+        self._journal = journal
+        self._sees = sees
+        self._home_url = home_url
+        self._deadline_s = deadline_s
+
+    async def gather(self, post: Post | Notification, session_key: str) -> tuple[Text | Image, ...]:
+        """What to put after the words of the message that carries the post: its pictures in order, at most four."""
+        framer = Framer(self._skills, self._rng)
+        wanted = post.pictures[:MOST_PICTURES]
+        described = [self._described(post, picture, framer) for picture in wanted]
+        if not self._sees():
+            return tuple(Text(self._words("Picture", words)) for words in described)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._get_in_time(post, picture, session_key)) for picture in wanted]
+        return tuple(
+            [await self._met(post, task.result(), words) for task, words in zip(tasks, described, strict=True)]
+        )
+
+    async def _met(self, post: Post | Notification, got: ApiResult[tuple[str, str]], described: str) -> Text | Image:
+        if isinstance(got, Ok):
+            key, mime = got.data
+            return Image(key, mime, self._words("Picture", described))
+        await self._journal.record(
+            Entry(
+                "error",
+                "awareness",
+                f"A picture of @{post.author.handle} could not be loaded",
+                line=None,
+                reason=got.error,
+                trigger_uri=post.uri,
+                author=post.author.handle,
+            )
+        )
+        return Text(self._words("Not Loaded", described))
+
+    def _words(self, section: str, described: str) -> str:
+        return self._skills.render(_SKILL, section, description=described).strip()
+
+    def _described(self, post: Post | Notification, picture: Picture, framer: Framer) -> str:
+        """What its author says that it shows, framed; "" if they say nothing that can be read."""
+        said = clean(picture.alt)[:_ALT_CHARS]
+        return framer.frame("reading", author=f"@{post.author.handle}", uri=post.uri, text=said) if said else ""
+
+    async def _get_in_time(
+        self, post: Post | Notification, picture: Picture, session_key: str
+    ) -> ApiResult[tuple[str, str]]:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await self._get(post, picture, session_key)
+        except TimeoutError:
+            return Err(f"it took longer than {self._deadline_s:g} s", kind="transient")
+
+    async def _get(self, post: Post | Notification, picture: Picture, session_key: str) -> ApiResult[tuple[str, str]]:
+        """The key and the media type of the picture that is kept now."""
+        place = Ok(picture.url) if picture.url else await self._repos.file_url(post.author.did, picture.cid)
+        if isinstance(place, Err):
+            return place
+        at_home = bool(self._home_url) and place.data.startswith(f"{self._home_url}/")
+        if not at_home and not place.data.startswith("https://"):
+            return Err("its place is not https", kind="invalid")
+        fetched = await self._web.fetch(
+            place.data, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self._deadline_s, named=at_home
+        )
+        if isinstance(fetched, Err):
+            return fetched
+        drawn = await self._media.picture(fetched.data.body)
+        if isinstance(drawn, Err):
+            return drawn
+        kept = await self._media.keep(drawn.data.data, mime=drawn.data.mime, session_key=session_key)
+        return kept if isinstance(kept, Err) else Ok((kept.data, drawn.data.mime))

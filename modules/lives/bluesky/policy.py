@@ -1,0 +1,172 @@
+"""May I, should I, in which order: the rules on what reaches the SOUL on Bluesky. Values in, decisions out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from adapters.atproto.types import Notification
+from common.result import Decision
+from common.text.closings import is_emoji_only, is_low_value_closing, without_handles
+from modules.lives.bluesky.types import Pending
+from modules.services.peers.accounts import Relationship
+
+_SHORT_CHARS = 15
+_QUOTE_CHARS = 30
+_SUBSTANTIVE_CHARS = 50
+
+_SMALL_WORDS = re.compile(
+    r"""(?:
+        thanks|thx|ty|thank\ you
+      | (?:(?:lol|lmao|haha|heh|😂|🤣)\s*)+
+      | nice|cool|neat|awesome|great|wow
+      | yes|yeah|yep|yup|no|nope|nah
+      | okay|ok|k|sure|right
+      | same|mood|this|facts|real
+      | true|fr|(?:(?:100|💯)\s*)+
+    )!*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_BASE = 50
+
+
+class Acquaintances(Protocol):
+    """Whatever knows whom we have met: the store, or a dict by handle."""
+
+    def get(self, handle: str, /) -> Relationship | None:
+        """What is remembered of `handle`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prioritized:
+    """A notification and how much it matters; `reason` joins what counted."""
+
+    notification: Notification
+    priority: int
+    reason: str
+    relationship: Relationship | None
+    is_response_to_own_content: bool
+
+
+def should_respond_to(notification: Notification, owner_did: str, *, skip_acknowledgments: bool = True) -> Decision:
+    """Whether a notification deserves a look by the mind; the first rule that applies decides.
+
+    Without `skip_acknowledgments`, thanks and the like are looked at too (a bare emoji never is).
+    """
+    if notification.author.did == owner_did:
+        return Decision(should=True, reason="owner interaction")
+    # NOTE(self): a mention always carries a handle; what is said beside it decides.
+    said = without_handles(notification.text) or notification.text.strip()
+    if silent := _why_silent(notification.reason, said, skip_acknowledgments=skip_acknowledgments):
+        return Decision(should=False, reason=silent)
+    return Decision(should=True, reason=_why_respond(notification.reason, said))
+
+
+def prioritize_notifications(
+    notifications: Iterable[Notification], owner_did: str, agent_did: str, relationships: Acquaintances
+) -> list[Prioritized]:
+    """Notifications not yet met, those that matter most first."""
+    ranked = []
+    for notification in notifications:
+        known = relationships.get(notification.author.handle)
+        if known is None or not known.has_answered(notification.uri):
+            ranked.append(_prioritize(notification, owner_did, agent_did, known))
+    return sorted(ranked, key=lambda item: -item.priority)
+
+
+def triage(
+    waiting: Iterable[Pending],
+    owner_did: str,
+    relationships: Acquaintances,
+    agent_did: str = "",
+    turns: Mapping[str, int] | None = None,
+) -> list[Pending]:
+    """One item per person and thread: their newest post there; their older ones become `earlier`.
+
+    Everybody who waits in a thread is met, each after reading what was answered before. Threads of the owner come
+    first. The others take turns: nobody's second item comes before somebody else's first, counting from the `turns`
+    that each did had of late. Among equals come those who come often, then by priority, then the oldest.
+    """
+    threads: dict[tuple[str, str], list[Pending]] = {}
+    for item in sorted(waiting, key=_age):
+        threads.setdefault((item.notification.root.uri, item.notification.author.did), []).append(item)
+
+    had = Counter(turns or {})
+
+    def urgency(item: Pending) -> tuple[bool, int, str]:
+        ranked = [
+            _prioritize(one, owner_did, agent_did, relationships.get(one.author.handle))
+            for one in (item.notification, *item.earlier)
+        ]
+        recurring = any(one.relationship is not None and one.relationship.is_recurring for one in ranked)
+        return not recurring, -max(one.priority for one in ranked), _age(item)
+
+    rounds: list[tuple[bool, int, Pending]] = []
+    for item in sorted(map(_one_of, threads.values()), key=urgency):
+        did = item.notification.author.did
+        by_owner = did == owner_did
+        rounds.append((not by_owner, 0 if by_owner else had[did], item))
+        had[did] += 1
+    return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:2])]
+
+
+def _why_silent(reason: str, text: str, *, skip_acknowledgments: bool) -> str:
+    short = len(text) < _SHORT_CHARS and "?" not in text
+    rules = (
+        (reason in {"like", "follow"}, "acknowledgment only"),
+        (reason == "repost", "repost without comment"),
+        (not text, "no text content"),
+        (short and is_emoji_only(text), "emoji reaction"),
+        (skip_acknowledgments and short and _SMALL_WORDS.fullmatch(text), "low-value acknowledgment"),
+        (skip_acknowledgments and is_low_value_closing(text), "closing or acknowledgment message"),
+    )
+    return next((why for applies, why in rules if applies), "")
+
+
+def _why_respond(reason: str, text: str) -> str:
+    if "?" in text:
+        return "question asked"
+    if reason in {"mention", "reply"}:
+        return "direct engagement"
+    if reason == "quote" and len(text) > _QUOTE_CHARS:
+        return "substantive quote"
+    return "substantive content" if len(text) > _SUBSTANTIVE_CHARS else "borderline - use judgment"
+
+
+def _prioritize(notification: Notification, owner_did: str, agent_did: str, known: Relationship | None) -> Prioritized:
+    ours = f"at://{agent_did}/"
+    parent_uri = notification.reply.parent.uri if notification.reply else ""
+    to_own = ours in notification.uri or parent_uri.startswith(ours)
+    speaks = notification.reason in {"reply", "mention", "quote"}
+    marks: Sequence[tuple[bool, int, str]] = (
+        (to_own and speaks, 50, "response to own content"),
+        (notification.reason in {"reply", "mention"}, 30, notification.reason),
+        (notification.reason == "quote", 25, "quote"),
+        (notification.author.did == owner_did, 50, "owner"),
+        (known is not None and known.sentiment == "positive", 15, "positive relationship"),
+        (known is not None and known.is_recurring, 10, "recurring engager"),
+        (known is not None and not known.responded, 20, "never responded to"),
+        (known is None, 5, "new person"),
+        (not notification.is_read, 10, "unread"),
+    )
+    counted = [(points, label) for applies, points, label in marks if applies]
+    return Prioritized(
+        notification=notification,
+        priority=_BASE + sum(points for points, _ in counted),
+        reason=", ".join(label for _, label in counted),
+        relationship=known,
+        is_response_to_own_content=to_own,
+    )
+
+
+def _one_of(posts: Sequence[Pending]) -> Pending:
+    return replace(posts[-1], earlier=tuple(item.notification for item in posts[:-1]))
+
+
+def _age(item: Pending) -> str:
+    return item.notification.indexed_at

@@ -1,0 +1,208 @@
+"""From a wish to an intent: the checks that every public act of this life passes before the outbox sees it.
+
+Each accepted reply is recorded with its conversation at once: its address is known before it is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import StrongRef
+from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
+from common.result import Err
+from common.text.closings import is_low_value_closing, only_acknowledges
+from common.text.graphemes import grapheme_len, leading_sentences
+from common.text.untrusted import clean
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.types import Published
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import ALIVE, Draft
+from modules.services.peers.accounts import Relationships
+
+SELF_CHECK = "Self-check: converting low-value reply to like"
+MANNERS = "A like instead of a reply"
+
+
+class Publisher:
+    """Turns wishes into intents. Blocked and held acts come back with a reason, never as an exception.
+
+    Of each act, `by_owner` says that the owner asked for it in a turn that held nobody else's words, and `hold` why it
+    must wait for the owner's yes ("" if it need not).
+    """
+
+    def __init__(
+        self,
+        *,
+        atproto: Atproto,
+        outbox: Outbox,
+        conversations: Conversations,
+        relationships: Relationships,
+        journal: Journal,
+        etiquette: Etiquette,
+    ) -> None:
+        self._atproto = atproto
+        self._outbox = outbox
+        self._conversations = conversations
+        self._relationships = relationships
+        self._journal = journal
+        self._etiquette = etiquette
+
+    async def post(
+        self, text: str, *, cause_id: str, urgent: bool = False, by_owner: bool = False, hold: str = ""
+    ) -> Published:
+        """A post of our own."""
+        text = clean(text)
+        if problem := text_problem(text):
+            return Published("blocked", problem)
+        return await self._submit(
+            Draft("post", "", {"text": text}, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+        )
+
+    async def reply(
+        self,
+        text: str,
+        parent: StrongRef,
+        *,
+        root: StrongRef | None,
+        cause_id: str | None,
+        urgent: bool = False,
+        by_owner: bool = False,
+        hold: str = "",
+    ) -> Published:
+        """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop."""
+        text = clean(text)
+        if problem := text_problem(text):
+            return Published("blocked", problem)
+        if await self._answered(parent.uri):
+            return Published("blocked", "this post already has a reply of yours; never answer a post twice")
+        if root is None:
+            refs = await self._atproto.get_reply_refs(parent.uri, parent.cid)
+            if isinstance(refs, Err):
+                return Published("blocked", f"the thread could not be read: {refs.error}")
+            root = refs.data.root
+        self._conversations.track_conversation(root.uri, cid=root.cid)
+        body = {
+            "text": text,
+            "parent": {"uri": parent.uri, "cid": parent.cid},
+            "root": {"uri": root.uri, "cid": root.cid},
+        }
+        draft = Draft("reply", parent.uri, body, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+        if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
+            why = "we already spoke in this thread and the draft only closes it"
+            return await self._like_instead(SELF_CHECK, draft, parent, root, why)
+        published = await self._submit(draft)
+        if published.status == "accepted":
+            self._conversations.record_our_reply(root.uri, published.uri)
+            self._relationships.mark_interaction_responded(parent.uri, published.uri)
+        return await self._gracefully(draft, parent, root, published) if published.status == "blocked" else published
+
+    async def like(
+        self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
+    ) -> Published:
+        """A like."""
+        body = {"uri": subject.uri, "cid": subject.cid}
+        published = await self._submit(
+            Draft("like", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold)
+        )
+        if published.status == "accepted":
+            self._relationships.mark_interaction_responded(subject.uri, published.uri)
+        return published
+
+    async def repost(
+        self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
+    ) -> Published:
+        """A repost."""
+        body = {"uri": subject.uri, "cid": subject.cid}
+        return await self._submit(Draft("repost", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold))
+
+    async def follow(self, did: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
+        """A follow."""
+        return await self._submit(Draft("follow", did, {"did": did}, cause_id=cause_id, by_owner=by_owner, hold=hold))
+
+    async def delete(self, uri: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
+        """Take back a record of our own (a post, a follow)."""
+        if not uri.startswith(f"at://{self._atproto.did}/"):
+            return Published("blocked", "only a record of your own can be deleted")
+        return await self._submit(Draft("delete", uri, {"uri": uri}, cause_id=cause_id, by_owner=by_owner, hold=hold))
+
+    async def conclude(
+        self,
+        root: StrongRef,
+        reason: str,
+        *,
+        like: StrongRef | None,
+        cause_id: str | None,
+        by_owner: bool = False,
+        hold: str = "",
+    ) -> Published:
+        """Leave a conversation: with a like, if one is given, then silence. Nobody is ghosted."""
+        published = Published("accepted")
+        if like:
+            published = await self.like(like, cause_id=cause_id, by_owner=by_owner, hold=hold)
+        self._conversations.track_conversation(root.uri, cid=root.cid)
+        self._conversations.mark_conversation_concluded(root.uri, reason)
+        return published
+
+    def has_spoken(self, root: StrongRef) -> bool:
+        """Whether we have replied in this thread before."""
+        conversation = self._conversations.get_conversation(root.uri)
+        return conversation is not None and conversation.our_reply_count > 0
+
+    async def _answered(self, uri: str) -> bool:
+        standing = await self._outbox.by_target("reply", uri)
+        if any(intent.state in ALIVE for intent in standing):
+            return True
+        return await self._atproto.has_agent_replied_in_thread(uri)
+
+    async def _gracefully(self, draft: Draft, parent: StrongRef, root: StrongRef, blocked: Published) -> Published:
+        """What a reply becomes that manners forbid: a like, or silence; other words may still be tried."""
+        outlook = await self._etiquette.outlook(draft)
+        if outlook.act == "like":
+            return await self._like_instead(MANNERS, draft, parent, root, outlook.reason)
+        return replace(blocked, ends=outlook.act == "silence")
+
+    async def _like_instead(
+        self, summary: str, draft: Draft, parent: StrongRef, root: StrongRef, why: str
+    ) -> Published:
+        liked = await self.conclude(
+            root, why, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner, hold=draft.hold
+        )
+        await self._journal.record(
+            Entry(
+                "decision",
+                "outbox",
+                summary,
+                line="queue",
+                reason=why,
+                trigger_uri=parent.uri,
+                intent_id=liked.intent_id or None,
+                data={"draft": draft.text[:80], "root": root.uri, "act": "liked"},
+            )
+        )
+        return Published("liked_instead", f"{summary}: {why}", liked.uri, liked.intent_id)
+
+    async def _submit(self, draft: Draft) -> Published:
+        submitted = await self._outbox.submit(draft)
+        intent = submitted.intent
+        if not submitted.accepted:
+            return Published("blocked", submitted.reason, intent_id=intent.id)
+        uri = "" if intent.kind == "delete" else record_uri(self._atproto.did, intent)
+        return Published("held" if submitted.held else "accepted", submitted.reason, uri, intent.id)
+
+
+def text_problem(text: str) -> str:
+    """Why `text` cannot be a post, in words that help to mend it; "" if it can."""
+    if not text.strip():
+        return "the text is empty"
+    length = grapheme_len(text)
+    if length <= PORTABLE_MAX_GRAPHEMES:
+        size = len(text.encode(errors="replace"))
+        return f"the text takes {size} bytes, at most {POST_MAX_BYTES} fit: shorten it" if size > POST_MAX_BYTES else ""
+    fitting = leading_sentences(text, PORTABLE_MAX_GRAPHEMES)
+    advice = f'; only this much of it fits: "{fitting}"' if fitting else ""
+    return f"the text has {length} characters, at most {PORTABLE_MAX_GRAPHEMES} fit: shorten it{advice}"

@@ -1,0 +1,306 @@
+"""One check of the room, in its order: hear, understand, think, weigh, rescue what can be rescued, speak.
+
+Whatever goes wrong with the mind costs nothing but time: what was not answered is looked at again, later each time.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from adapters.space.client import SpaceClient
+from adapters.space.room_addressing import parse_addressed
+from adapters.space.types import HOST
+from common.clock import Clock
+from common.constants import SECOND_MS
+from common.errors import BudgetExceeded, Fatal, SoulError
+from modules.lives.space.config import SpaceConfig, SpaceConfigFile
+from modules.lives.space.decide import Decided, Decider
+from modules.lives.space.first_look import FirstLook
+from modules.lives.space.opener import should_open
+from modules.lives.space.perceive import Perceiver
+from modules.lives.space.presenting import Presenter
+from modules.lives.space.requests import count_attempt, is_open, reopen
+from modules.lives.space.resolve import Resolved, Resolver
+from modules.lives.space.scene import Scene
+from modules.lives.space.speak import Speaker, Spoken, Utterance
+from modules.lives.space.state import Conversation
+from modules.lives.space.survey import Surveyor
+from modules.lives.space.targets import conversation_thread_uri
+from modules.lives.space.telling import Teller
+from modules.lives.space.types import HistoryEntry
+from modules.runtime.scheduler.types import Outcome
+from modules.services.commitments.policy import is_of_room
+from modules.services.commitments.types import QueuedCommitment
+
+_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 300.0
+_MOST_TRIES = 3
+_ASK_FOR_LEAVE_S = 60.0
+_ALL_ARE_IN = timedelta(seconds=15)
+_SPOKE = "spoke"
+_TRACE_CHARS = 4000
+
+
+@dataclass(slots=True)
+class Participation:
+    """Takes part in one room, one check at a time.
+
+    Attributes:
+        client: our place in the room.
+        config: our pace.
+        talk: what we keep in mind of the room.
+        perceiver: hears.
+        surveyor: says how things stand.
+        decider: asks the model.
+        resolver: makes of its decision what may be said.
+        speaker: says it.
+        teller: tells the owner.
+        clock: tells when.
+        silence: why nothing may be said just now, "" if something may. Listening goes on.
+        hurry: lets promises be kept at once.
+        presenter: tells who we are, as soon as something may be said.
+        first_look: decides cheaply where there is nothing to say; None: the whole prompt always decides.
+
+    """
+
+    client: SpaceClient
+    config: SpaceConfigFile
+    talk: Conversation
+    perceiver: Perceiver
+    surveyor: Surveyor
+    decider: Decider
+    resolver: Resolver
+    speaker: Speaker
+    teller: Teller
+    clock: Clock
+    silence: Callable[[], str]
+    hurry: Callable[[], None]
+    presenter: Presenter
+    first_look: FirstLook | None = None
+    _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
+    _tries: int = field(default=0, init=False)
+    _not_before: float = field(default=0.0, init=False)
+    _told: str = field(default="", init=False)
+    _questions: Counter[str] = field(default_factory=Counter, init=False)
+    _listens_until: datetime | None = field(default=None, init=False)
+    _silences: int = field(default=0, init=False)
+    _spent_until: float = field(default=0.0, init=False)
+
+    async def check(self) -> Outcome:
+        """Look once, and say something if there is something to say."""
+        config = self.config.load_space_config()
+        await self._note(self.config.notice)
+        if not self.client.is_active:
+            return Outcome(ran=False, reason="not in a room")
+        if why_not := self.silence():
+            self.perceiver.look()
+            self._waiting.clear()
+            return Outcome(ran=False, reason=why_not)
+        await self.presenter.catch_up()
+        now = self.clock.now()
+        if why_not := self._rests(now):
+            return Outcome(ran=False, reason=why_not)
+        self._hear(self.perceiver.look())
+        self.talk.note_ending()
+        if ended := self.talk.is_ended(now):
+            self._waiting.clear()
+        opens = not ended and self._opens()
+        if not (self._waiting or opens or is_open(self.talk.request)):
+            return Outcome(ran=False, reason="the host has ended the talk" if ended else "nothing new was said")
+        if why_not := self._holds_back(now):
+            return Outcome(ran=False, reason=why_not)
+        return await self._guarded(config, opens=opens)
+
+    def given_up(self, commitment: QueuedCommitment) -> None:
+        """A promise was abandoned: the wish behind it is open again, a few times; the room hears nothing of it."""
+        request = self.talk.request
+        asked = request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content)
+        if asked and is_of_room(commitment, self.client.room_id):
+            self.talk.request = reopen(request)
+            self.talk.last_activity_at = self.clock.now()
+
+    def _hear(self, new: Sequence[HistoryEntry]) -> None:
+        kept = {entry.id for entry in self.talk.history}
+        self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
+
+    def _rests(self, now: datetime) -> str:
+        """Why we do not even listen, "" if we do."""
+        if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
+            return "we have just spoken"
+        return "the mind failed a moment ago" if self.clock.monotonic() < self._not_before else ""
+
+    def _holds_back(self, now: datetime) -> str:
+        """Why we only listen although there is something new, "" if we think about it."""
+        joined, wish = self.talk.joined_at, self.talk.request
+        if is_open(wish):
+            if joined is None or wish.requested_at is None or now - joined >= _ALL_ARE_IN:
+                return ""
+            return "others may still be coming in" if joined - wish.requested_at >= _ALL_ARE_IN else ""
+        if any(entry.is_host for entry in self._waiting):
+            return ""
+        if self.clock.monotonic() < self._spent_until:
+            self._waiting.clear()
+            return "the day's budget allows no talk of our own"
+        if not self._waiting or any(parse_addressed(entry.content, (self.talk.me,)) for entry in self._waiting):
+            return ""
+        listens = self._listens_until is not None and now < self._listens_until
+        return "we had nothing to add a moment ago" if listens else ""
+
+    def _hears_out(self, scene: Scene, config: SpaceConfig) -> None:
+        """We had nothing to say: we hear peers out before we think again, each time longer, until the host speaks."""
+        self._silences = 1 if scene.from_host else self._silences + 1
+        pause_ms = min(config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
+        self._listens_until = self.clock.now() + timedelta(milliseconds=pause_ms)
+
+    def _opens(self) -> bool:
+        return not self._waiting and bool(
+            should_open(
+                self.talk.me,
+                self.client.peers(),
+                self.clock.now(),
+                joined_at=self.talk.joined_at,
+                heard_at=self.talk.heard_at,
+                opened_at=self.talk.opened_at,
+            )
+        )
+
+    async def _guarded(self, config: SpaceConfig, *, opens: bool) -> Outcome:
+        batch = list(self._waiting)
+        try:
+            outcome = await self._check(batch, config, opens=opens)
+        except Fatal:
+            raise
+        except BudgetExceeded as error:
+            await self._spent(error, batch)
+            return Outcome(ran=False, reason=str(error))
+        except Exception as error:
+            self._tries += 1
+            await self._put_off(error, min(_PAUSE_S * 2**self._tries, _LONGEST_PAUSE_S))
+            if self._tries >= _MOST_TRIES:
+                self._answered(batch)
+            return Outcome(ran=False, reason=f"{type(error).__name__}: {error}")
+        self._tries, self._told = 0, ""
+        return outcome
+
+    async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> Outcome:
+        before = self.talk.request.entry_id
+        await self.surveyor.understand()
+        self.surveyor.advance()
+        batch = self._with_request(batch, before)
+        scene = self.surveyor.scene(batch, opens=opens)
+        if scene.follow_up == "hurry":
+            self.surveyor.queue.hasten(scene.thread_uri)
+            self.hurry()
+        if not (batch or opens or scene.is_open):
+            return Outcome(ran=False, reason="nothing is open")
+        if self.first_look and (why_silent := await self.first_look.reason_for_silence(scene)):
+            await self.decider.keep(scene)
+            self._answered(batch)
+            self._hears_out(scene, config)
+            return await self._silent(Resolved(reason=why_silent), scene, asked=True)
+        if opens:
+            self.talk.opened_at = scene.now
+        decided = await self._decided(scene, config) if batch or opens else None
+        if decided is not None and decided.decision is None:
+            self._answered(batch)
+            return Outcome(ran=True, reason="no decision")
+        return await self._carry_out(decided, scene, config)
+
+    def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
+        """A wish that was open when we came in, or that our mind never came to, is thought about all the same."""
+        request = self.talk.request
+        untried = not request.attempts and self.surveyor.owns(request)
+        if not is_open(request) or not (untried or request.entry_id != before):
+            return batch
+        if any(one.id == request.entry_id for one in batch):
+            return batch
+        return [*(entry for entry in self.talk.history if entry.id == request.entry_id), *batch]
+
+    async def _decided(self, scene: Scene, config: SpaceConfig) -> Decided:
+        """Ask the model; what it wishes for its own pace counts at once, whatever becomes of its words."""
+        decided = await self.decider.decide(scene, config)
+        if scene.is_owner:
+            self.talk.request = count_attempt(self.talk.request)
+            self.talk.last_activity_at = self.clock.now()
+        if decided.decision is None:
+            await self.teller.decided("Decision", decided.error, scene, line="warn", data={"act": "undecided"})
+        elif decided.decision.adjust_behavior:
+            after = self.config.update_space_config(decided.decision.adjust_behavior, decided.decision.reason)
+            if after != config:
+                await self.teller.decided("Adjusted behavior", decided.decision.reason, scene, line="refl")
+        return decided
+
+    async def _carry_out(self, decided: Decided | None, scene: Scene, config: SpaceConfig) -> Outcome:
+        self._answered(scene.batch)
+        if decided is not None:
+            await self._hear_meanwhile()
+            scene = self.surveyor.scene(scene.batch, opens=scene.opens, needs_repo=scene.needs_repo)
+        resolved = await self.resolver.resolve(decided, scene)
+        if resolved.asks_for_repo and not scene.needs_repo:
+            return await self._ask_for_repo(scene, config)
+        if resolved.wish is None:
+            if decided is not None and not scene.is_open:
+                self._hears_out(scene, config)
+            return await self._silent(resolved, scene, asked=decided is not None)
+        spoken = await self.speaker.say(resolved.wish, scene, config)
+        self._hear(spoken.heard)
+        if spoken.entry is None:
+            await self._unsaid(resolved.wish, spoken, scene)
+            return Outcome(ran=True, reason=spoken.why_not)
+        return Outcome(ran=True, reason=_SPOKE)
+
+    async def _hear_meanwhile(self) -> None:
+        """What was said while the model thought is weighed too, and stays to be answered."""
+        new = self.perceiver.look()
+        self._hear(new)
+        if any(entry.is_host for entry in new):
+            await self.surveyor.understand()
+        self.surveyor.advance()
+
+    async def _ask_for_repo(self, scene: Scene, config: SpaceConfig) -> Outcome:
+        """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
+        wish = self.talk.request.entry_id
+        asking = self.surveyor.scene(scene.batch, needs_repo=True)
+        outcome = await self._carry_out(await self.decider.decide(asking, config), asking, config)
+        self._questions[wish] += 1
+        if outcome.reason == _SPOKE or self._questions[wish] >= _MOST_TRIES:
+            self.talk.asked_for_repo = wish
+        return outcome
+
+    async def _silent(self, resolved: Resolved, scene: Scene, *, asked: bool) -> Outcome:
+        if asked:
+            summary = "Overtaken" if resolved.overtaken else "Declined"
+            await self.teller.decided(summary, resolved.reason, scene, line="info", data={"act": summary.lower()})
+        return Outcome(ran=True, reason=resolved.reason)
+
+    async def _unsaid(self, wish: Utterance, spoken: Spoken, scene: Scene) -> None:
+        summary = "Overtaken" if spoken.overtaken else "Not said"
+        data = {"act": summary.lower(), "message": wish.message}
+        await self.teller.decided(summary, spoken.why_not, scene, line="info", data=data)
+
+    def _answered(self, batch: Sequence[HistoryEntry]) -> None:
+        done = {entry.id for entry in batch}
+        self._waiting = [entry for entry in self._waiting if entry.id not in done]
+
+    async def _spent(self, error: BudgetExceeded, batch: Sequence[HistoryEntry]) -> None:
+        """No talk of our own until there is a budget again; what the host says and wishes is still tried."""
+        self._answered(batch)
+        self._spent_until = self.clock.monotonic() + (error.retry_after or _LONGEST_PAUSE_S)
+        await self._put_off(error, _ASK_FOR_LEAVE_S)
+
+    async def _put_off(self, error: Exception, seconds: float) -> None:
+        self._not_before = self.clock.monotonic() + seconds
+        known = isinstance(error, SoulError)
+        trace = "" if known else "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
+        reason = str(error) if known else f"{type(error).__name__}: {error}"
+        if reason != self._told:
+            self._told = reason
+            await self.teller.trouble("Check failed", reason, trace=trace)
+
+    async def _note(self, notice: str) -> None:
+        if notice and notice != self._told:
+            self._told = notice
+            await self.teller.trouble("Config", notice)

@@ -1,0 +1,230 @@
+"""Asks the model what to do at a moment in the room, and reads what it said.
+
+The decision is a call of one tool that leaves nothing behind; everything that follows from it is the life's own doing.
+A model that writes its decision as text is understood as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from common.clock import Clock
+from common.provenance import Provenance
+from common.schemas import (
+    SPACE_DECISION_TOOL,
+    Commitment,
+    Dropped,
+    SpaceDecision,
+    parse_space_decision,
+    validate_commitments,
+)
+from common.text.measures import concept_novelty
+from common.text.stems import tokenize_with_stemming
+from common.text.untrusted import one_line
+from modules.lives.space.config import SpaceConfig
+from modules.lives.space.notes import SKILL
+from modules.lives.space.prompting import Prompting
+from modules.lives.space.scene import Scene
+from modules.lives.space.transcript import told
+from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
+from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.agent.tools.policy import sunk
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.loop import Thought
+from modules.services.agent.turn.runner import Thinker
+
+ACTION_SKILL = "space-action"
+LOOP = "space"
+SESSION = "space:room"
+
+_ROUNDS = 2
+_QUERY_CHARS = 500
+_LEAST_COPY = 25
+_LEAST_STEMS, _LEAST_NEW = 3, 0.2
+_REQUEST_CHARS = 4000
+_KEPT_CHARS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceTurn:
+    """The moment that a turn is about; its tool exists only there. `told` is the skill, with its examples."""
+
+    scene: Scene
+    told: str = ""
+
+    def repeats_skill(self, message: str) -> bool:
+        """Whether somebody who should speak only repeats an example."""
+        said = " ".join(message.split())
+        return len(said) >= _LEAST_COPY and said in " ".join(self.told.split())
+
+    def asks_back(self, message: str) -> bool:
+        """Whether it only asks the host's own question, instead of answering it."""
+        asked = next((entry for entry in reversed(self.scene.batch) if entry.is_host), None)
+        if asked is None or not message.rstrip().endswith("?"):
+            return False
+        names = {*self.scene.room.peers, asked.name}
+        stems, theirs = (tokenize_with_stemming(text, names) for text in (message, asked.content))
+        return len(stems) >= _LEAST_STEMS and concept_novelty(stems, [theirs]) < _LEAST_NEW
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the model decided; with `error`, why there is no decision.
+
+    Attributes:
+        decision: as it was made.
+        commitments: those of its commitments that are whole and of a kind that this life may keep.
+        dropped: the others, with the reason.
+        error: "" if there is a decision.
+
+    """
+
+    decision: SpaceDecision | None = None
+    commitments: tuple[Commitment, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    error: str = ""
+
+    @property
+    def message(self) -> str:
+        """What it wants to say; "" if it does not want to speak."""
+        decision = self.decision
+        return (decision.message or "").strip() if decision and decision.should_speak else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Asks.
+
+    Attributes:
+        prompter: says who the SOUL is, and what it knows.
+        prompting: says how things stand in the room.
+        skills: have the words.
+        thinker: the mind.
+        clock: tells when.
+        social_only: whether this life has no GitHub.
+        vouched: whether the owner named the room; else those in it are strangers, and nobody there goes before others.
+
+    """
+
+    prompter: Prompter
+    prompting: Prompting
+    skills: Skills
+    thinker: Thinker
+    clock: Clock
+    social_only: bool
+    vouched: Callable[[], bool] = lambda: True
+
+    async def decide(self, scene: Scene, config: SpaceConfig) -> Decided:
+        """What to do now. Raises what `Thinker.think` raises."""
+        turn = self._turn(SKILL, scene, _importance(scene))
+        system = await self._system(SKILL, scene, turn)
+        room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
+        text = self.prompting.user_message(scene, config, room_tokens=room)
+        session_id = await self._kept(scene, turn)
+        return self._read(await self._think(turn, system, text, SKILL, session_id))
+
+    async def keep(self, scene: Scene) -> None:
+        """Keep what was said for memory, where nothing is decided about it."""
+        await self._kept(scene, self._turn(SKILL, scene, _importance(scene)))
+
+    async def act(self, scene: Scene, problem: str) -> Decided:
+        """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
+        turn = self._turn(ACTION_SKILL, scene, "commitment")
+        system = await self._system(ACTION_SKILL, scene, turn, bare=True)
+        text = self.skills.render(
+            ACTION_SKILL,
+            "User Message Template",
+            request=self.prompting.framed_post(scene, scene.request.content[:_REQUEST_CHARS]),
+            repo=scene.repo or "-",
+            problem=one_line(problem, _QUERY_CHARS),
+        )
+        return self._read(await self._think(turn, system, text, ACTION_SKILL))
+
+    def _turn(self, skill: str, scene: Scene, importance: Importance) -> Turn:
+        vouched = self.vouched()
+        return Turn(
+            loop=LOOP,
+            provenance=Provenance.PEER if vouched else Provenance.STRANGER,
+            cause_id=scene.thread_uri,
+            subject=SpaceTurn(scene, self.skills.section(skill, SYSTEM_SECTION)),
+            importance=importance if vouched else "own",
+        )
+
+    async def _system(self, skill: str, scene: Scene, turn: Turn, *, bare: bool = False) -> TurnPrompt:
+        about = scene.batch[-1].content if scene.batch else scene.request.content
+        return await self.prompter.prompt(
+            skill=skill,
+            variables={"agent_name": scene.me},
+            audience="space",
+            session_key=SESSION,
+            query=about[:_QUERY_CHARS],
+            now=self.clock.now(),
+            least=turn.provenance,
+            bare=bare,
+        )
+
+    async def _kept(self, scene: Scene, turn: Turn) -> str:
+        """Keep what was said, so that the SOUL can remember the talk when it is over; the id of its session."""
+        said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in scene.batch)
+        if not said:
+            return ""
+        return await self.thinker.sessions.add_once(SESSION, Message("user", said), turn.provenance)
+
+    async def _think(self, turn: Turn, system: TurnPrompt, text: str, purpose: str, session_id: str = "") -> Thought:
+        return await self.thinker.think(
+            turn=turn,
+            system=system,
+            messages=(Message("user", text),),
+            purpose=purpose,
+            tool_choice="required",
+            only=(SPACE_DECISION_TOOL,),
+            max_rounds=_ROUNDS,
+            session_id=session_id,
+        )
+
+    def _read(self, thought: Thought) -> Decided:
+        raw, error = _raw(thought)
+        if error:
+            return Decided(error=error)
+        parsed = parse_space_decision(raw)
+        if parsed.data is None:
+            return Decided(error=parsed.error)
+        checked = validate_commitments(parsed.data.commitments or [], social_only=self.social_only)
+        return Decided(parsed.data, checked.valid, checked.dropped)
+
+
+def _importance(scene: Scene) -> Importance:
+    """A wish that is ours to meet or to tell of comes before all talk, and words of the host before those of peers."""
+    if (scene.is_open and scene.is_owner) or scene.is_settled:
+        return "commitment"
+    return "mention" if scene.from_host or scene.is_open else "own"
+
+
+def _raw(thought: Thought) -> tuple[Any, str]:
+    """The decision as it came, or why there is none; a call that was refused says more than the words around it."""
+    for call, result in reversed(thought.calls):
+        if result.ends_turn:
+            return result.data["decision"], ""
+        if not call.malformed and result.content.startswith("BLOCKED"):
+            return None, result.content
+    found = read_json(thought.text)
+    if found is not None:
+        return found, ""
+    refused = next((result.content for _, result in reversed(thought.calls)), "")
+    return None, refused or f"the model decided nothing that can be read ({thought.stopped})"
+
+
+def read_json(text: str) -> Mapping[str, Any] | None:
+    """The object from the first brace of `text` to its last; None if that is none."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return None
+    try:
+        found = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,63 @@
+"""What of a talk is kept in memory: every few messages, its latest words, so that a later thought can return to them.
+
+They are words of others in part, so they rest on others' trust and weigh little. Memory that cannot be reached costs
+an experience, never the talk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.clock import Clock, local
+from common.errors import PolicyBlocked, Transient
+from common.provenance import Provenance
+from modules.lives.space.decide import SESSION
+from modules.lives.space.telling import LOOP
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted
+from modules.services.agent.memory.types import MemoryStore, NewMemory
+
+_SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A promise kept"}
+_IMPORTANCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Experiences:
+    """Keeps them in `store`.
+
+    Attributes:
+        store: of memories.
+        journal: hears what could not be kept.
+        clock: tells when.
+        timezone: the SOUL's own; "" for the machine's.
+        vouched: whether the owner named the room; else its words are strangers'.
+
+    """
+
+    store: MemoryStore
+    journal: Journal
+    clock: Clock
+    timezone: str = ""
+    vouched: Callable[[], bool] = lambda: True
+
+    async def keep(self, kind: str, what: str) -> None:
+        """Remember it, or say why not."""
+        now = self.clock.now()
+        try:
+            whose = Provenance.PEER if self.vouched() else Provenance.STRANGER
+            await self.store.save(experience_of(kind, what, now, self.timezone, whose), now)
+        except (PolicyBlocked, Transient) as error:
+            summary = "[space] An experience could not be remembered"
+            await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=str(error)))
+
+
+def experience_of(
+    kind: str, what: str, now: datetime, timezone: str = "", whose: Provenance = Provenance.PEER
+) -> NewMemory:
+    """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
+    subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
+    wish = NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE)
+    return admitted(wish, Words(whose, whose, SESSION))

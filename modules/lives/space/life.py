@@ -1,0 +1,154 @@
+"""Puts the rooms of this life together, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from common.redact import Redactor
+from modules.lives.space.act import Participation
+from modules.lives.space.config import SpaceConfigFile
+from modules.lives.space.decide import Decider
+from modules.lives.space.first_look import FirstLook
+from modules.lives.space.loop import ParticipationLoop
+from modules.lives.space.minds import Judging, Understanding
+from modules.lives.space.own_lines import OwnLines
+from modules.lives.space.perceive import Perceiver
+from modules.lives.space.presenting import Presenter
+from modules.lives.space.promise import Promiser
+from modules.lives.space.prompting import Prompting
+from modules.lives.space.resolve import Resolver
+from modules.lives.space.speak import Speaker
+from modules.lives.space.state import Conversation
+from modules.lives.space.survey import Surveyor
+from modules.lives.space.telling import Teller
+from modules.lives.space.weigh import Scales
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.journal import Journal
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn.runner import Thinker
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.voice import Voice
+from modules.services.peers.room_members import PeerRelationships
+
+CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
+
+
+async def no_experience(kind: str, what: str) -> None:
+    """Nobody keeps experiences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the life is given.
+
+    `silence` says why nothing may be said in the room just now, "" if something may; `hurry` lets promises be kept at
+    once; `experience` hears of a kind of experience and what happened; `vouched` says whether the owner named the room;
+    `first_look` decides cheaply where there is nothing to say.
+    """
+
+    home: Home
+    soul: SoulDocument
+    client: SpaceClient
+    queue: CommitmentQueue
+    voice: Voice
+    intents: Understanding
+    judge: Judging
+    prompter: Prompter
+    thinker: Thinker
+    skills: Skills
+    journal: Journal
+    redactor: Redactor
+    clock: Clock
+    rng: random.Random
+    estimate: Callable[[str], int]
+    silence: Callable[[], str]
+    hurry: Callable[[], None] = lambda: None
+    experience: Callable[[str, str], Awaitable[None]] = no_experience
+    timezone: str = ""
+    vouched: Callable[[], bool] = lambda: True
+    first_look: FirstLook | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLife:
+    """The life in the agent space. `notices` are lines for the owner about its files."""
+
+    loop: ParticipationLoop
+    participation: Participation
+    presenter: Presenter
+    config: SpaceConfigFile
+    relationships: PeerRelationships
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.relationships.notice, self.config.notice)))
+
+
+def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
+    """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
+    memory = given.home.memory
+    config = SpaceConfigFile(memory / CONFIG, given.clock)
+    config.ensure()
+    talk, teller = Conversation(given.client.name), Teller(given.journal)
+    relationships = PeerRelationships(memory / RELATIONSHIPS, given.clock)
+
+    def forget() -> None:
+        given.intents.clear()
+        given.judge.clear()
+
+    perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
+    surveyor = Surveyor(given.client, talk, given.intents, given.queue, given.clock, social_only)
+    prompting = Prompting(given.skills, relationships, given.rng, given.estimate, given.timezone)
+    decider = Decider(given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched)
+    scales = Scales(given.judge, OwnLines(given.journal, given.clock))
+    resolver = Resolver(decider, scales, talk, teller, given.voice, social_only, timezone=given.timezone)
+    promiser = Promiser(
+        client=given.client,
+        talk=talk,
+        queue=given.queue,
+        voice=given.voice,
+        relationships=relationships,
+        teller=teller,
+        clock=given.clock,
+        vouched=given.vouched,
+    )
+    speaker = Speaker(
+        client=given.client,
+        talk=talk,
+        perceiver=perceiver,
+        surveyor=surveyor,
+        promiser=promiser,
+        relationships=relationships,
+        teller=teller,
+        redactor=given.redactor,
+        clock=given.clock,
+        rng=given.rng,
+        silence=given.silence,
+        experience=given.experience,
+    )
+    presenter = Presenter(
+        given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.silence
+    )
+    participation = Participation(
+        client=given.client,
+        config=config,
+        talk=talk,
+        perceiver=perceiver,
+        surveyor=surveyor,
+        decider=decider,
+        resolver=resolver,
+        speaker=speaker,
+        teller=teller,
+        clock=given.clock,
+        silence=given.silence,
+        hurry=given.hurry,
+        presenter=presenter,
+        first_look=given.first_look,
+    )
+    loop = ParticipationLoop(participation, given.client, config, given.clock, given.client.name)
+    return SpaceLife(loop, participation, presenter, config, relationships)

@@ -1,0 +1,195 @@
+"""Takes in what the room said and did since the last look: words into the talk, deeds beside it.
+
+The room's record comes back at each join; what in it we did in a former life counts as anybody's deeds. Who came in as
+a member is no host, whatever name or id a careless server let it take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from adapters.space.client import SpaceClient
+from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
+from common.clock import Clock, parse_iso_or_none
+from common.constants import MINUTE_MS
+from modules.lives.space.names import shown
+from modules.lives.space.repo import detect_repo
+from modules.lives.space.requests import is_done_chat, is_open
+from modules.lives.space.state import Conversation, moment
+from modules.lives.space.targets import conversation_thread_uri, same_target
+from modules.lives.space.types import Deed, HistoryEntry
+from modules.services.commitments.policy import claim_target
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.types import LIVE
+from modules.services.peers.room_members import PeerRelationships
+
+_STILL_NEW = timedelta(milliseconds=MINUTE_MS)
+_WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
+_SKEW = timedelta(milliseconds=MINUTE_MS)
+_LOST = "a peer was first"
+_GUESTS_KEPT = 2_000
+_ISSUES_KEPT = 200
+
+
+@dataclass(slots=True)
+class Perceiver:
+    """Looks, and keeps the talk up to date.
+
+    Attributes:
+        client: our place in the room.
+        talk: what we keep in mind of it.
+        relationships: whom we talked with.
+        queue: promises; one whose claim was lost is withdrawn.
+        clock: tells when.
+        on_reset: hears that another conversation begins.
+
+    """
+
+    client: SpaceClient
+    talk: Conversation
+    relationships: PeerRelationships
+    queue: CommitmentQueue
+    clock: Clock
+    on_reset: Callable[[], None] = lambda: None
+    _joins: int = field(default=0, init=False)
+    _guests: dict[str, None] = field(default_factory=dict, init=False)
+
+    def look(self) -> list[HistoryEntry]:
+        """What others said since the last look and is still new, oldest first."""
+        now = self.clock.now()
+        self._enter(now)
+        if self.talk.is_idle(now) and not (self._at_work() or self._unheard(now)):
+            self.talk.reset()
+            self.on_reset()
+        events = self.client.take_events()
+        self._note_guests(events)
+        own = [event for event in events if isinstance(event, Said) and event.name == self.talk.me]
+        heard = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
+        said = sorted(heard, key=lambda one: one.timestamp)
+        new = self.talk.take_in(said, now)
+        deeds = list(deeds_in(events, self.talk.me, self.client.agent_id, now))
+        self.talk.deeds.extend(deeds)
+        self.talk.issues = dict([*self.talk.issues.items(), *_issues(events, self.talk.me)][-_ISSUES_KEPT:])
+        self.talk.repo = detect_repo(self.talk.history) or self.talk.repo or _pinned(self.talk.pinned)
+        if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
+            self.relationships.talked_with(names)
+        for action, target in self.client.lost_claims():
+            self.queue.withdraw_claimed(action, target, _LOST)
+        for deed in deeds:
+            if deed.kind == "success":
+                self._leave_to(deed)
+        return self._still_new(new, now)
+
+    def _leave_to(self, deed: Deed) -> None:
+        """What a peer has made we do not make again, though we had promised it: nobody knew, or our try failed."""
+        for one in self.queue.live():
+            made = parse_iso_or_none(one.created_at)
+            is_that = one.type == deed.action and same_target(claim_target(one), deed.target)
+            if one.source == "space" and is_that and (made is None or made - _SKEW <= deed.at):
+                self.queue.withdraw(one.id, f"{deed.name} has made it")
+
+    def _at_work(self) -> bool:
+        """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""
+        wish = self.talk.request.content
+        thread = conversation_thread_uri(HOST, wish)
+        made = self.queue.in_conversation(thread, self.client.room_id) if wish else ()
+        return any(one.status in LIVE for one in made)
+
+    def _unheard(self, now: datetime) -> bool:
+        """Whether the host's wish is open and nobody came to it, as when no mind answers for a while."""
+        wish = self.talk.request
+        young = wish.requested_at is not None and now - wish.requested_at < _WAITS_FOR_A_MIND
+        return is_open(wish) and not wish.attempts and wish.claimed_until is None and young
+
+    def _enter(self, now: datetime) -> None:
+        """Since the last look we came into a room, perhaps into another one."""
+        if self.client.joins == self._joins:
+            return
+        if self._joins and self.client.fresh_room:
+            self.talk.leave(now)
+            self.on_reset()
+        self._joins = self.client.joins
+        self.talk.me, self.talk.joined_at = self.client.name, now
+
+    def _note_guests(self, events: Iterable[Event]) -> None:
+        """Whose ids came in as members', now or by the room's record."""
+        self._guests |= dict.fromkeys(presence.id for presence in self.client.peers().values())
+        for event in events:
+            if isinstance(event, Joined):
+                self._guests[event.id] = None
+            elif isinstance(event, History):
+                self._guests |= dict.fromkeys(entry.agent_id for entry in event.entries if entry.type == "join")
+        while len(self._guests) > _GUESTS_KEPT:
+            self._guests.pop(next(iter(self._guests)))
+
+    def _unmasked(self, said: Said) -> Said:
+        """A member who passes as the host, as what it is."""
+        if not (said.by_host and said.id and said.id in self._guests):
+            return said
+        return replace(said, name=shown(said.name) if said.name == HOST else said.name, id="", addressed=())
+
+    def _still_new(self, new: Sequence[HistoryEntry], now: datetime) -> list[HistoryEntry]:
+        """Without our own words, and of what was replayed only what nobody had the time to answer."""
+        spoke = max((entry.at for entry in self.talk.own_messages), default=None)
+        return [
+            entry
+            for entry in new
+            if not entry.is_me
+            and (not entry.replayed or (now - entry.at < _STILL_NEW and (spoke is None or entry.at > spoke)))
+        ]
+
+
+def deeds_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Iterator[Deed]:
+    """What was done that counts for a request; ours only where the record tells of a former life."""
+    for event in events:
+        if isinstance(event, History):
+            for entry in event.entries:
+                if entry.agent_id != my_id and not is_host(entry.agent_name, entry.agent_id):
+                    yield from _recorded(entry, now)
+        elif isinstance(event, Claimed | ActionDone | Said) and event.name != me:
+            yield from _done(event, moment(event.timestamp, now))
+
+
+def _done(event: Claimed | ActionDone | Said, at: datetime) -> Iterator[Deed]:
+    match event:
+        case Claimed():
+            yield Deed("claim", event.name, at, event.action, event.target)
+        case ActionDone():
+            yield Deed("success" if event.success else "failure", event.name, at, event.action, event.target)
+        case Said() if not event.by_host and is_done_chat(event.content):
+            yield Deed("done_chat", event.name, at)
+
+
+def _recorded(entry: LogEntry, now: datetime) -> Iterator[Deed]:
+    at = moment(entry.timestamp, now)
+    if entry.type == "chat" and is_done_chat(entry.content):
+        yield Deed("done_chat", entry.agent_name, at)
+    elif entry.type == "claim":
+        action, _, target = entry.content.partition(":")
+        yield Deed("claim", entry.agent_name, at, action, target)
+    elif entry.type == "action_result":
+        result = _object(entry.content)
+        action, target = str(result.get("action", "")), str(result.get("target", ""))
+        yield Deed("success" if result.get("success") is True else "failure", entry.agent_name, at, action, target)
+
+
+def _issues(events: Iterable[Event], me: str) -> Iterator[tuple[str, str]]:
+    """Links to issues that peers made, and who made each."""
+    for event in events:
+        if isinstance(event, ActionDone) and event.success and event.action == "create_issue" and event.name != me:
+            yield event.link, event.name
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _pinned(pinned: Iterable[str]) -> str | None:
+    return next((text.removeprefix("Repo: ") for text in pinned if text.startswith("Repo: ")), None)

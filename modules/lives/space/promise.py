@@ -1,0 +1,181 @@
+"""Makes promises: names what is claimed, has thin ones written in full, and takes them in, each once.
+
+What is promised is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
+disk before anybody can have read the words. A crash in between leaves a claim that ends by itself within a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from common.schemas import Commitment
+from modules.lives.space.asked import answers
+from modules.lives.space.filters import allowed, not_twice, unclaimed
+from modules.lives.space.places import named_by_host, placed
+from modules.lives.space.requests import promised
+from modules.lives.space.scene import Scene
+from modules.lives.space.state import Conversation
+from modules.lives.space.targets import claim_target, named, wanted
+from modules.lives.space.telling import Teller
+from modules.lives.space.transcript import told
+from modules.services.commitments.naming import extract_fulfillment_url
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, NEVER_HEARD, ROOM_ID, UNHEARD
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.texts import done_line
+from modules.services.commitments.types import LIVE, QueuedCommitment, Wanted
+from modules.services.commitments.voice import Voice, as_commitments
+from modules.services.peers.room_members import PeerRelationships
+
+CLAIM_ANSWER_S = 0.3
+BODY_WAIT_S = 30.0
+
+_TOLD_FOR_A_BODY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Promiser:
+    """Promises for one SOUL in one room.
+
+    Attributes:
+        client: our place in the room.
+        talk: what we keep in mind of it.
+        queue: takes promises in.
+        voice: writes the body of a thin promise, and finds promises in words that were said without any.
+        relationships: hears of work on a peer's issue.
+        teller: tells the owner.
+        clock: tells when.
+        vouched: whether the owner named the room that we are in.
+
+    """
+
+    client: SpaceClient
+    talk: Conversation
+    queue: CommitmentQueue
+    voice: Voice
+    relationships: PeerRelationships
+    teller: Teller
+    clock: Clock
+    vouched: Callable[[], bool]
+
+    def already_made(self, commitments: Sequence[Commitment], scene: Scene) -> tuple[tuple[Commitment, ...], str]:
+        """What is left to promise; where all of it was made within a day, the line that tells where it is."""
+        kept = {one: self.queue.kept_already(self._wanted(one, "", scene)) for one in commitments}
+        left = tuple(one for one, done in kept.items() if done is None)
+        made = next((done for done in kept.values() if done), None)
+        if left or made is None:
+            return left, ""
+        return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
+
+    async def claim(self, commitments: Sequence[Commitment], scene: Scene) -> tuple[Commitment, ...]:
+        """Those whose claims hold: the room answers at once when somebody was first."""
+        free = unclaimed(commitments, scene.repo, self.client.claims()).kept
+        if not free:
+            return ()
+        for one in free:
+            await self.client.send_claim(one.type, claim_target(one, scene.repo))
+        await self.clock.sleep(CLAIM_ANSWER_S)
+        return self._not_lost(free, scene.repo)
+
+    async def write_out(self, commitments: Sequence[Commitment], scene: Scene) -> tuple[Commitment, ...]:
+        """With whole bodies, and a name that stays; a model writes those that say too little, if it is quick enough."""
+        talk, bodies = conversation_of(scene), {one: one.description for one in commitments}
+        try:
+            async with asyncio.timeout(BODY_WAIT_S):
+                for one in commitments:
+                    bodies[one] = await self.voice.enrich(one, talk)
+        except TimeoutError:
+            await self.teller.trouble("Body not written", f"the model took longer than {BODY_WAIT_S:g} s")
+        return tuple(
+            one if body == one.description else one.model_copy(update={"title": named(one), "description": body})
+            for one, body in bodies.items()
+        )
+
+    def still_ours(self, commitments: Sequence[Commitment], repo: str | None, now: Scene) -> tuple[Commitment, ...]:
+        """Those that nobody has claimed before us or made meanwhile; `repo` is where they were claimed."""
+        held = self._not_lost(commitments, repo)
+        left = allowed(held, now.request, is_owner=now.is_owner, social_only=now.social_only).kept
+        return not_twice(left, repo, now.deeds, wish=now.request.content, met=now.is_met).kept
+
+    async def promise(
+        self, commitments: Sequence[Commitment], spoken: str, scene: Scene, *, heard: bool
+    ) -> tuple[QueuedCommitment, ...]:
+        """What the queue took, or holds already, of what is promised in the words `spoken`.
+
+        `heard`: the room has heard them; else nothing is done before `settle` or the room's record tells that it has.
+        """
+        taken: list[QueuedCommitment] = []
+        for one in commitments:
+            asked = self._wanted(one, spoken, scene)
+            asked = asked if heard else replace(asked, params={**asked.params, UNHEARD: True})
+            answer = self.queue.enqueue_commitment(asked)
+            if answer.commitment is not None and answer.commitment.status in LIVE:
+                taken.append(answer.commitment)
+                self._note_shared_work(one, scene)
+            else:
+                await self.teller.trouble("Commitment refused", f"{one.type}: {answer.reason}")
+        if taken and scene.is_open:
+            self.talk.request = promised(self.talk.request)
+        return tuple(taken)
+
+    def settle(self, promises: Sequence[QueuedCommitment], *, heard: bool) -> None:
+        """The room has heard the words in which they were made, or never will."""
+        for one in promises:
+            now = self.queue.get(one.id)
+            if now is None or UNHEARD not in now.params:
+                continue
+            if heard:
+                self.queue.mark_heard(one.id)
+            else:
+                self.queue.withdraw(one.id, NEVER_HEARD)
+
+    async def find(self, spoken: str, scene: Scene) -> tuple[QueuedCommitment, ...]:
+        """Promises in words that were said without any; they pass the same filters as those of a decision."""
+        heard = await self.voice.extract_commitments([spoken], context=conversation_of(scene), repo=scene.repo or "")
+        read = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only)
+        for dropped in read.dropped:
+            await self.teller.decided("Commitment dropped", dropped.reason, scene, line="warn")
+        ours = allowed(read.valid, self.talk.request, is_owner=scene.is_owner, social_only=scene.social_only).kept
+        there = placed(ours, scene).kept
+        new = not_twice(there, scene.repo, scene.deeds, wish=scene.request.content, met=scene.is_met).kept
+        found = unclaimed(new, scene.repo, self.client.claims()).kept
+        if not found:
+            return ()
+        promises = await self.promise(found, spoken, scene, heard=True)
+        kinds = ", ".join(one.type for one in promises)
+        await self.teller.decided("Commitments extracted", kinds, scene, line="queue")
+        return promises
+
+    def _not_lost(self, commitments: Sequence[Commitment], repo: str | None) -> tuple[Commitment, ...]:
+        lost = self.client.lost_claims()
+        return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
+
+    def _wanted(self, one: Commitment, spoken: str, scene: Scene) -> Wanted:
+        """The promise as the queue takes it, marked where the host named its repository or wished for it."""
+        asked = wanted(one, scene.repo, thread_uri=scene.thread_uri, spoken=spoken)
+        if room_id := self.client.room_id:
+            asked = replace(asked, params={**asked.params, ROOM_ID: room_id})
+        named = one.is_github and named_by_host(scene, one.repo or "")
+        if named:
+            asked = replace(asked, params={**asked.params, HOST_NAMED: True})
+        by_host = scene.is_open and scene.is_owner and answers(one.type, scene.request.content, by_owner=True)
+        if by_host and (named or not one.is_github):
+            asked = replace(asked, params={**asked.params, HOST_WISH: True})
+        return asked if self.vouched() else replace(asked, params={**asked.params, FOUND_ROOM: True})
+
+    def _note_shared_work(self, commitment: Commitment, scene: Scene) -> None:
+        """A comment on a peer's issue is work together."""
+        if commitment.type != "comment_issue":
+            return
+        end = f"/{commitment.repo or scene.repo or ''}/issues/{commitment.number}".casefold()
+        for link, name in self.talk.issues.items():
+            if link.casefold().endswith(end):
+                self.relationships.issue_co_created(name)
+
+
+def conversation_of(scene: Scene) -> str:
+    """The latest of the talk, as whoever writes a body should know it."""
+    return "\n".join(told(entry) for entry in scene.history[-_TOLD_FOR_A_BODY:])

@@ -1,0 +1,203 @@
+"""Follows a wish of the host from the moment it is heard until it is done, or given up in silence. Pure.
+
+Looking at an open wish makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then the owner
+acts without being asked again (`modules/lives/space/rescue.py`). What peers claim and deliver counts as well as our own
+promises, and the same deeds may be told again without harm. Who only ever claims cannot keep everybody else from
+acting: after ten minutes a claim rests nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+import regex
+
+from common.constants import (
+    SPACE_CLAIM_TTL_MS,
+    SPACE_CRITICAL_CYCLES,
+    SPACE_MAX_REOPENS,
+    SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
+)
+from modules.lives.space.asked import answers
+from modules.lives.space.types import Deed, Escalation, HistoryEntry, HostRequest, OwnWork
+
+FollowUp = Literal["none", "urge", "link", "hurry"]
+"""How a host is answered who asks what became of a request: act now; tell what was made; run what was promised."""
+
+CYCLE = timedelta(seconds=5)
+_CLAIM = timedelta(milliseconds=SPACE_CLAIM_TTL_MS)
+_LONGEST_REST = timedelta(minutes=10)
+_REPLAYED = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
+_DONE = regex.compile(r"\s*Done\s*\p{Pd}\s", regex.IGNORECASE)
+
+
+def is_open(state: HostRequest) -> bool:
+    """Whether something was asked for that nobody has promised or delivered, and that is not given up."""
+    return bool(state.content) and not state.fulfilled and not state.given_up
+
+
+def is_claimed(state: HostRequest, now: datetime) -> bool:
+    """Whether a peer is at it."""
+    return state.claimed_until is not None and now < state.claimed_until
+
+
+def is_done_chat(content: str) -> bool:
+    """Whether these are words by which an agent announces what it made: `Done — …`."""
+    return _DONE.match(content) is not None
+
+
+def is_frozen(*, own_call: bool, typing: Collection[str], owner: str | None) -> bool:
+    """Whether time does not count: our own model thinks, or the owner of the request is typing."""
+    return own_call or (owner is not None and owner in typing)
+
+
+def escalation_level(state: HostRequest, now: datetime | None = None) -> Escalation:
+    """How urgent it is; with `now`, not at all while a peer is at it."""
+    if not is_open(state) or not state.cycles or (now is not None and is_claimed(state, now)):
+        return "none"
+    return "critical" if state.cycles >= SPACE_CRITICAL_CYCLES else "info"
+
+
+def follow_up(state: HostRequest, latest_host: HistoryEntry | None, own: OwnWork) -> FollowUp:
+    """What the host's newest message calls for, if it asks about the request."""
+    if not state.content or latest_host is None or latest_host.intent != "follow_up":
+        return "none"
+    if is_open(state):
+        return "urge"
+    if own.completed:
+        return "link"
+    return "hurry" if own.live else "none"
+
+
+def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors know
+    state: HostRequest,
+    latest_action: HistoryEntry | None,
+    latest_host: HistoryEntry | None,
+    now: datetime,
+    own_commitments: OwnWork,
+    peer_events: Sequence[Deed] = (),
+    *,
+    owner: str | None = None,
+    frozen: bool = False,
+) -> HostRequest:
+    """The state after one more look.
+
+    Args:
+        state: what was known before.
+        latest_action: the host's newest message that asks for something to be done, if any.
+        latest_host: the host's newest message.
+        now: aware UTC, of the same clock as the messages' times.
+        own_commitments: what we promised for this request's conversation.
+        peer_events: what peers did, at least since the last look. For a request that was replayed, all deeds of the
+            record, our own of a former life among them.
+        owner: who is elected to act on it.
+        frozen: time does not count now; see `is_frozen`.
+
+    """
+    state = _asked(state, latest_action, now, peer_events)
+    if not state.content or state.given_up:
+        return state
+    state = _asked_about(state, latest_host, now, own_commitments, peer_events)
+    if state.fulfilled:
+        return state
+    if own_commitments.live or own_commitments.completed:
+        return promised(state)
+    state = _with_deeds(state, peer_events, owner)
+    if state.fulfilled or frozen or is_claimed(state, now):
+        return state
+    if state.last_cycle_at is not None and now - state.last_cycle_at < CYCLE:
+        return state
+    return replace(state, cycles=state.cycles + 1, last_cycle_at=now)
+
+
+def promised(state: HostRequest) -> HostRequest:
+    """Something for it stands in a queue, ours or a peer's, or is done."""
+    return replace(state, fulfilled=True, claimed_until=None)
+
+
+def reopen(state: HostRequest) -> HostRequest:
+    """A promise for it was given up. Opened again, and thought about anew, twice at most; then nobody is urged."""
+    if not state.content or state.given_up:
+        return state
+    if state.reopened >= SPACE_MAX_REOPENS:
+        return replace(state, given_up=True, claimed_until=None)
+    return replace(state, fulfilled=False, attempts=0, reopened=state.reopened + 1, claimed_until=None)
+
+
+def count_attempt(state: HostRequest) -> HostRequest:
+    """A try of our model for it was completed, whatever came of it."""
+    return replace(state, attempts=state.attempts + 1) if is_open(state) else state
+
+
+def count_rejection(state: HostRequest) -> HostRequest:
+    """Our own try for it came to nothing, by a check or by our own choice."""
+    return replace(state, owner_rejections=state.owner_rejections + 1) if is_open(state) else state
+
+
+def count_forced(state: HostRequest) -> HostRequest:
+    """We acted on it without the model."""
+    return replace(state, forced=state.forced + 1)
+
+
+def _asked(state: HostRequest, action: HistoryEntry | None, now: datetime, deeds: Sequence[Deed]) -> HostRequest:
+    """With a new request, or one repeated: that is new if we had given up, and presses if it is still open."""
+    if action is None or action.id == state.entry_id:
+        return state
+    if state.requested_at is not None and action.at < state.requested_at:
+        return state
+    if action.content == state.content and not state.given_up:
+        state = replace(state, entry_id=action.id)
+        return state if state.fulfilled or action.replayed else _pressed(state, now)
+    done = action.replayed and _settled(action, now, deeds)
+    return HostRequest(action.content, action.id, action.at, fulfilled=done)
+
+
+def _settled(action: HistoryEntry, now: datetime, deeds: Sequence[Deed]) -> bool:
+    """Whether a request that was made before we came needs nobody: it is old, or somebody took it."""
+    return now - action.at >= _REPLAYED or any(deed.at > action.at and deed.kind != "failure" for deed in deeds)
+
+
+def _asked_about(
+    state: HostRequest, latest: HistoryEntry | None, now: datetime, own: OwnWork, deeds: Sequence[Deed]
+) -> HostRequest:
+    if latest is None or latest.intent != "follow_up" or latest.replayed:
+        return state
+    if not state.fulfilled:
+        return _pressed(state, now)
+    ours = own.live or own.completed
+    return state if ours or (not own.failed_last and _taken_care_of(state, now, deeds)) else reopen(state)
+
+
+def _taken_care_of(state: HostRequest, now: datetime, deeds: Sequence[Deed]) -> bool:
+    """Whether a peer has done it, or is at it: a claim that nobody followed up is no answer."""
+    since = [deed for deed in deeds if state.requested_at is None or deed.at > state.requested_at]
+    return any(
+        deed.kind in {"success", "done_chat"} or (deed.kind == "claim" and now - deed.at < _CLAIM) for deed in since
+    )
+
+
+def _pressed(state: HostRequest, now: datetime) -> HostRequest:
+    if state.cycles >= SPACE_CRITICAL_CYCLES:
+        return state
+    return replace(state, cycles=SPACE_CRITICAL_CYCLES, last_cycle_at=now)
+
+
+def _with_deeds(state: HostRequest, deeds: Sequence[Deed], owner: str | None) -> HostRequest:
+    """After what peers did since. That it is done counts from whoever was at it: the elected, or who claimed it."""
+    at_it = {owner}
+    for deed in sorted(deeds, key=lambda deed: deed.at):
+        if state.requested_at is None or deed.at <= state.requested_at:
+            continue
+        if deed.kind == "done_chat" and deed.name in at_it:
+            return promised(state)
+        if deed.kind == "done_chat" or not answers(deed.action, state.content, by_owner=deed.name == owner):
+            continue
+        if deed.kind == "success" and deed.name in at_it:
+            return promised(state)
+        at_it |= {deed.name} if deed.kind == "claim" else set()
+        until = min(deed.at + _CLAIM, state.requested_at + _LONGEST_REST) if deed.kind == "claim" else None
+        state = replace(state, claimed_until=until)
+    return state

@@ -1,0 +1,198 @@
+"""Decides what becomes of a request when our own words for it could not be said: keep, try again, act, or ask. Pure.
+
+The owner of a request owes the host something that lasts. A model that talks instead of acting is asked again, and if
+that does not help the thing is made without it; only who has no repository asks for one, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import regex
+
+from common.constants import (
+    GITHUB_BODY_MAX_CHARS,
+    SPACE_FORCED_ACTION_CYCLES,
+    SPACE_FORCED_ACTION_REJECTIONS,
+    SPACE_MAX_FORCED_ACTIONS,
+    SPACE_OWNER_RETRIES,
+)
+from common.schemas import Commitment
+from common.text.graphemes import truncate_graphemes
+from modules.lives.space.asked import issue_number, quoted, requested_type
+from modules.lives.space.filters import social_only_filter
+from modules.lives.space.requests import is_claimed, is_open
+from modules.lives.space.types import HostRequest, Salvaged
+from modules.services.commitments.texts import without_mentions
+
+FORCED_MESSAGE = "Creating that now."
+
+_BODY_MIN_CHARS = 50
+_TITLE_CHARS = 120
+_SPACE = regex.compile(r"\s+")
+_ADDRESSED = regex.compile(r"(?:@[\w.-]*\w[,:]?\s+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class RescueContext:
+    """Where we stand at the end of a check.
+
+    Attributes:
+        is_owner: we were elected to act, or are alone.
+        request: the host's, our try of this check counted already.
+        now: aware UTC.
+        new_messages: somebody spoke since the last check.
+        social_only: nothing on GitHub is ours to make.
+        repo: the one that is talked about, or that of our active workspace.
+        retried: we already tried again in this check.
+        asked_for_repo: we already asked the host for a repository, for this request.
+
+    """
+
+    is_owner: bool
+    request: HostRequest
+    now: datetime
+    new_messages: bool = False
+    social_only: bool = False
+    repo: str | None = None
+    retried: bool = False
+    asked_for_repo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """Whether our model is asked once more, and why not."""
+
+    should_retry: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForceDecision:
+    """Whether the thing is made without our model; or else, whether the host is asked for a repository; and why."""
+
+    should_force: bool
+    reason: str
+    ask_for_repo: bool = False
+
+
+def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
+    """Commitments to keep from a message that may not be said, with the words that go with them; None if none is."""
+    kept = social_only_filter(commitments, social_only=social_only).kept
+    return Salvaged(f"On it — {kept[0].type.replace('_', ' ')} incoming.", kept) if kept else None
+
+
+def should_retry(context: RescueContext) -> RetryDecision:
+    """Whether our model gets another try, once in a check and twice for a request."""
+    why_not = _not_our_turn(context)
+    if not why_not and not context.new_messages:
+        why_not = "nobody has spoken"
+    if not why_not and context.retried:
+        why_not = "already tried again in this check"
+    if not why_not and context.request.owner_rejections > SPACE_OWNER_RETRIES:
+        why_not = f"tried again {SPACE_OWNER_RETRIES} times for this request"
+    return RetryDecision(not why_not, why_not or "the owner owes the host an action")
+
+
+def should_force_action(context: RescueContext) -> ForceDecision:
+    """Whether to act without our model: it had its try, nobody is at it, and the host has waited long enough."""
+    request = context.request
+    why_not = _not_our_turn(context)
+    if not why_not and not request.attempts:
+        why_not = "our model has not tried yet"
+    if not why_not and is_claimed(request, context.now):
+        why_not = "a peer is at it"
+    if not why_not and request.forced >= SPACE_MAX_FORCED_ACTIONS:
+        why_not = f"acted {SPACE_MAX_FORCED_ACTIONS} times already"
+    urgent = request.cycles >= SPACE_FORCED_ACTION_CYCLES or request.owner_rejections >= SPACE_FORCED_ACTION_REJECTIONS
+    if not why_not and not urgent:
+        why_not = "it can wait"
+    if why_not:
+        return ForceDecision(should_force=False, reason=why_not)
+    if not context.repo and requested_type(request.content) != "post_bluesky":
+        return ForceDecision(
+            should_force=False, reason="no repository is known", ask_for_repo=not context.asked_for_repo
+        )
+    reason = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
+    return ForceDecision(should_force=True, reason=reason)
+
+
+def build_forced_commitment(
+    request: str, repo: str | None, transcript: str, body: str | None = None
+) -> Commitment | None:
+    """What is made without our model: an issue, or a comment or post where that is clearly what was asked.
+
+    Args:
+        request: the host's words.
+        repo: `owner/name`; needed for all but a post.
+        transcript: the talk so far, one line for each message; "" if it is not to be told there.
+        body: words that a model wrote for it; those of an issue are used if there are more than 50 characters.
+
+    Returns None where nothing honest can be made: no repository, or a post without words of its own.
+
+    """
+    # NOTE(self): `body` is for who has asked a model before; a forced action asks after, and takes it by `enriched`.
+    kind = requested_type(request)
+    if kind == "post_bluesky":
+        words = (body or "").strip() or quoted(request)
+        return Commitment(type=kind, content=words) if words else None
+    if not repo:
+        return None
+    written = body.strip() if body and _is_body(body) else ""
+    if kind == "comment_issue":
+        return Commitment(
+            type=kind,
+            repo=repo,
+            description=written or quoted(request) or _own_body(request, transcript),
+            issue_number=issue_number(request),
+        )
+    return Commitment(
+        type=kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript)
+    )
+
+
+def enriched(commitment: Commitment, body: str | None) -> Commitment:
+    """With a body that a model wrote, if it is one; else as it was."""
+    return commitment.model_copy(update={"description": body.strip()}) if body and _is_body(body) else commitment
+
+
+def _not_our_turn(context: RescueContext) -> str:
+    if not context.is_owner:
+        return "somebody else owns the request"
+    if not is_open(context.request):
+        return "no request is open"
+    return "social-only: nothing on GitHub is ours to make" if context.social_only else ""
+
+
+def _is_body(body: str) -> bool:
+    return len(body.strip()) > _BODY_MIN_CHARS
+
+
+def _title(request: str) -> str:
+    line = _SPACE.sub(" ", request).strip()
+    bare = _ADDRESSED.sub("", line) if _ADDRESSED.match(line) else line
+    return truncate_graphemes(bare or line, _TITLE_CHARS).strip()
+
+
+def _own_body(request: str, transcript: str) -> str:
+    """The request and the talk as they stand, cut at the front of the talk if they are too long for GitHub."""
+    head = f"## Request\n\n{_cited(request)}\n\nAsked by the host in the agent space."
+    if not transcript:
+        return head[:GITHUB_BODY_MAX_CHARS]
+    head += "\n\n## Conversation\n\n"
+    room = max(GITHUB_BODY_MAX_CHARS - len(head), 0)
+    return (head[:GITHUB_BODY_MAX_CHARS] + _newest_lines(_cited(transcript), room)).rstrip()
+
+
+def _newest_lines(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
+    cut = text[len(text) - room :]
+    return cut.partition("\n")[2]
+
+
+def _cited(text: str) -> str:
+    """As a quotation, in which nobody is notified by their name."""
+    return "\n".join(f"> {line}".rstrip() for line in without_mentions(text.strip()).splitlines())

@@ -1,0 +1,114 @@
+"""How a room stands at the moment of one check: all that a decision about it rests on. Frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
+from modules.lives.space.requests import FollowUp
+from modules.lives.space.saturation import Signal
+from modules.lives.space.types import Counts, Deed, Escalation, HistoryEntry, HostRequest, Mode, OwnWork, Role
+from modules.services.commitments.types import QueuedCommitment
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the room shows just now, the talk itself aside. Peers' own words are as they came: foreign."""
+
+    peers: Mapping[str, Presence] = field(default_factory=dict)
+    typing: tuple[str, ...] = ()
+    claims: tuple[Claimed, ...] = ()
+    identities: Mapping[str, IdentitySummary] = field(default_factory=dict)
+    reflections: Mapping[str, Reflected] = field(default_factory=dict)
+    workspaces: Mapping[str, WorkspaceProgress] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """Our own promises: those still to be kept, and those kept in the last half hour."""
+
+    pending: tuple[QueuedCommitment, ...] = ()
+    fulfilled: tuple[QueuedCommitment, ...] = ()
+    work: OwnWork = field(default_factory=OwnWork)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One moment. `owner` is who acts on the open request, None when nobody can or nothing is asked.
+
+    Attributes:
+        now: aware UTC.
+        me: our own name in the room.
+        batch: what is new since the last check.
+        history: the whole talk, oldest first.
+        room: who is there, and what they do.
+        promised: our own promises.
+        request: the host's wish, and how far it is.
+        is_open: whether that wish still waits for somebody.
+        mode: what the room is about.
+        owner: see above.
+        is_owner: whether that is us.
+        role: our part.
+        counts: messages since the host spoke.
+        saturation: how many are enough.
+        signal: what a model is told of that.
+        escalation: how urgent the wish is.
+        follow_up: what the host's newest message calls for.
+        addressed: whom the host's newest message addresses, if it is new.
+        repo: the repository that the talk is about.
+        pinned: kept from the talk before.
+        points: what was said, in few words.
+        deeds: what peers did.
+        opens: whether we open a conversation now.
+        needs_repo: whether the host is to be asked for a repository.
+        social_only: whether this life has no GitHub.
+        thread_uri: the conversation that our promises here belong to.
+
+    """
+
+    now: datetime
+    me: str
+    batch: tuple[HistoryEntry, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
+    room: Room = field(default_factory=Room)
+    promised: Promised = field(default_factory=Promised)
+    request: HostRequest = field(default_factory=HostRequest)
+    is_open: bool = False
+    mode: Mode = "discussion"
+    owner: str | None = None
+    is_owner: bool = False
+    role: Role = "actor"
+    counts: Counts = field(default_factory=lambda: Counts(0, 0))
+    saturation: int = 0
+    signal: Signal = "none"
+    escalation: Escalation = "none"
+    follow_up: FollowUp = "none"
+    addressed: tuple[str, ...] = ()
+    repo: str | None = None
+    pinned: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    deeds: tuple[Deed, ...] = ()
+    opens: bool = False
+    needs_repo: bool = False
+    social_only: bool = False
+    thread_uri: str = ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the host asks about a wish that we have met or promised: it is not met a second time."""
+        return self.follow_up in {"link", "hurry"}
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the host's wish is promised, done or given up, and the host has wished for nothing since."""
+        latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
+        if latest is None or not self.request.content or self.is_open:
+            return False
+        return latest.id == self.request.entry_id or latest.intent == "follow_up"
+
+    @property
+    def from_host(self) -> bool:
+        """Whether the host said something new."""
+        return any(entry.is_host for entry in self.batch)

@@ -1,0 +1,226 @@
+"""Says something in the room, with what is promised in it.
+
+The order matters: what is promised is claimed first, and lies on the disk before anybody can have read the words; what
+others said, claimed or made while we were about to speak can still stop us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from common.constants import SECOND_MS
+from common.redact import LEAK, Redactor
+from common.result import Err
+from common.schemas import Commitment
+from common.tasks import first_failure
+from common.text.untrusted import clean, one_line
+from modules.lives.space.config import SpaceConfig
+from modules.lives.space.names import shown
+from modules.lives.space.notes import alone_without_github
+from modules.lives.space.own_lines import SPOKE
+from modules.lives.space.perceive import Perceiver
+from modules.lives.space.promise import Promiser
+from modules.lives.space.requests import promised
+from modules.lives.space.scene import Scene
+from modules.lives.space.state import Conversation
+from modules.lives.space.survey import Surveyor
+from modules.lives.space.telling import Teller
+from modules.lives.space.types import HistoryEntry
+from modules.lives.space.validation import validate_space_message
+from modules.lives.space.weigh import context_of
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.peers.room_members import PeerRelationships
+
+DELIVERY_WAIT_S = 75.0
+
+_TAKEN = "a peer is at it already"
+_MADE = "it was made already"
+_EXPERIENCE_MESSAGES = 5
+_EXPERIENCE_CHARS = 2000
+
+Experience = Callable[[str, str], Awaitable[None]]
+"""Told of something worth remembering: its kind, and what happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What is to be said, with what promises, and why. `acts`: it stands whatever others said meanwhile."""
+
+    message: str
+    commitments: tuple[Commitment, ...] = ()
+    reason: str = ""
+    acts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What became of it: the entry if it was said, else why not; `heard` is what others said meanwhile."""
+
+    entry: HistoryEntry | None = None
+    promises: tuple[QueuedCommitment, ...] = ()
+    why_not: str = ""
+    overtaken: bool = False
+    heard: tuple[HistoryEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Speaks for one SOUL in one room.
+
+    Attributes:
+        client: our place in the room.
+        talk: what we keep in mind of it.
+        perceiver: hears what is said meanwhile.
+        surveyor: says how things then stand.
+        promiser: makes the promises.
+        relationships: hears of exchanges worth keeping.
+        teller: tells the owner.
+        redactor: knows what must not be said.
+        clock: tells when.
+        rng: draws delays.
+        silence: why nothing may be said just now, "" if something may.
+        experience: hears of every N-th message with its talk.
+
+    """
+
+    client: SpaceClient
+    talk: Conversation
+    perceiver: Perceiver
+    surveyor: Surveyor
+    promiser: Promiser
+    relationships: PeerRelationships
+    teller: Teller
+    redactor: Redactor
+    clock: Clock
+    rng: random.Random
+    silence: Callable[[], str]
+    experience: Experience
+
+    async def say(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Spoken:
+        """Say it, unless something speaks against it until the last moment."""
+        if why_not := self._barred(wish):
+            return Spoken(why_not=why_not)
+        left, made = self.promiser.already_made(wish.commitments, scene)
+        wish = Utterance(made, reason=_MADE, acts=True) if made else replace(wish, commitments=left)
+        ours = await self.promiser.claim(wish.commitments, scene)
+        if wish.commitments and not ours:
+            return Spoken(why_not=_TAKEN, overtaken=True)
+        wish = await self._written(replace(wish, commitments=ours), scene, config)
+        heard = tuple(self.perceiver.look())
+        self.surveyor.advance()
+        now = self.surveyor.scene(scene.batch, opens=scene.opens)
+        kept = self.promiser.still_ours(wish.commitments, scene.repo, now)
+        if why_not := self._barred(wish):
+            return Spoken(why_not=why_not, heard=heard)
+        if why_not := self._overtaken(wish, kept, heard, now):
+            return Spoken(why_not=why_not, overtaken=True, heard=heard)
+        spoken = await self._spoken(
+            replace(wish, commitments=kept), scene, config, settles=bool(made) and scene.is_open
+        )
+        return replace(spoken, heard=heard)
+
+    async def _written(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Utterance:
+        """As it will be said, after the time that typing takes; what is promised is written out meanwhile."""
+        await self.client.send_typing()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._take_a_breath(config))
+                writing = group.create_task(self.promiser.write_out(wish.commitments, scene))
+        except ExceptionGroup as failures:
+            raise first_failure(failures) from None
+        return replace(wish, message=clean(wish.message), commitments=writing.result())
+
+    async def _spoken(self, wish: Utterance, scene: Scene, config: SpaceConfig, *, settles: bool) -> Spoken:
+        """Said and promised; `settles`: the words alone answer the host's wish."""
+        sent = await self.client.send_chat(wish.message)
+        if isinstance(sent, Err):
+            return Spoken(why_not=sent.error)
+        entry = self.talk.spoke(wish.message, self.clock.now())
+        request = self.talk.request
+        promises = await self.promiser.promise(wish.commitments, wish.message, scene, heard=False)
+        if settles:
+            self.talk.request = promised(self.talk.request)
+        await self._told(wish, promises, scene)
+        if why_not := await self._settle(sent.data, entry, promises, scene):
+            self.talk.request = request
+            return Spoken(promises=promises, why_not=why_not)
+        if not (wish.commitments or wish.acts or scene.is_settled):
+            promises = await self.promiser.find(wish.message, scene)
+        await self._afterwards(entry, scene, config)
+        return Spoken(entry, promises)
+
+    async def _take_a_breath(self, config: SpaceConfig) -> None:
+        delay_ms = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms)
+        await self.clock.sleep(delay_ms / SECOND_MS)
+
+    def _barred(self, wish: Utterance) -> str:
+        if why_not := self.silence():
+            return why_not
+        if not self.client.is_active:
+            return "the room is gone"
+        parts = [wish.message, *(one.model_dump() for one in wish.commitments)]
+        return LEAK if self.redactor.finds_in(parts) else ""
+
+    def _overtaken(self, wish: Utterance, kept: Sequence[Commitment], heard: Sequence[HistoryEntry], now: Scene) -> str:
+        """Why what we wanted to say is out of date, "" if it is not."""
+        if wish.commitments:
+            return "" if kept else _TAKEN
+        if wish.acts or not heard:
+            return ""
+        if any(entry.is_host for entry in heard):
+            return "the host has spoken meanwhile"
+        outcome = validate_space_message(context_of(wish.message, (), now))
+        return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag or outcome.reason}"
+
+    async def _told(self, wish: Utterance, promises: Sequence[QueuedCommitment], scene: Scene) -> None:
+        ids = [one.id for one in promises]
+        said = {"act": SPOKE, "message": wish.message, "commitments": ids}
+        await self.teller.decided("Spoke", wish.reason, scene, data=said)
+        if promises:
+            kinds = ", ".join(one.type for one in promises)
+            await self.teller.decided("Structured commitments", kinds, scene, line="queue", data={"commitments": ids})
+
+    async def _settle(
+        self, chat_id: str, entry: HistoryEntry, promises: Sequence[QueuedCommitment], scene: Scene
+    ) -> str:
+        """Wait until the room has heard it, and why it has not; what it never heard was neither said nor promised.
+
+        Where no echo came the room's record may still show the words, and the promise waits for that.
+        """
+        try:
+            async with asyncio.timeout(DELIVERY_WAIT_S):
+                delivery = await self.client.delivered(chat_id)
+        except TimeoutError:
+            delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
+        if isinstance(delivery, Err):
+            self.talk.take_back(entry)
+            self.promiser.settle(promises, heard=False)
+            await self.teller.trouble("Not heard", delivery.error)
+            return f"not heard: {delivery.error}"
+        if delivery.data:
+            self.promiser.settle(promises, heard=True)
+        if alone_without_github(scene):
+            self.talk.request = replace(self.talk.request, given_up=True)
+        return ""
+
+    async def _afterwards(self, entry: HistoryEntry, scene: Scene, config: SpaceConfig) -> None:
+        pause_ms = self.rng.uniform(config.cooldown_min_ms, config.cooldown_max_ms)
+        self.talk.cooldown_until = self.clock.now() + timedelta(milliseconds=pause_ms)
+        self.talk.spoken += 1
+        if self.talk.spoken % config.reflection_every_n:
+            return
+        last = list(self.talk.history)[-_EXPERIENCE_MESSAGES:]
+        told = " | ".join(
+            f"{shown(one.name, is_host=one.is_host)}: {one_line(one.content, _EXPERIENCE_CHARS)}" for one in last
+        )
+        peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
+        if peer:
+            self.relationships.remember_exchange(peer.name, peer.content)
+        await self.experience("connection_formed", told)
+        await self.teller.happened("space_participation", f"{self.talk.spoken} messages spoken")

@@ -1,0 +1,110 @@
+"""Asks the model for one word about what somebody said in the room.
+
+Such calls are small and many, so they carry nothing of the SOUL: a page of instructions that stays the same, a few
+examples, and the words in question. Those stand cleaned and quoted on one line each: no tool is offered, one label is
+all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
+framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.constants import ECHO_JUDGE_TIMEOUT_S
+from common.errors import Transient
+from common.text.untrusted import one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.skills.skills import Skills
+
+SKILL = "space-judgement"
+_ANSWER_TOKENS = 10
+_MOST_CHARS = 2_000
+_FIELD = re.compile(r"- (\w+): (.+)")
+_ANSWER = "answer"
+_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Asks `gateway` in the words of the skill.
+
+    Attributes:
+        gateway: the model.
+        skills: the words for it.
+        clock: measures the deadline.
+        timeout_s: how long one answer may take, in seconds, attempts and waits included.
+        importance: for whom the calls are made.
+
+    """
+
+    gateway: LLMGateway
+    skills: Skills
+    clock: Clock
+    timeout_s: float = ECHO_JUDGE_TIMEOUT_S
+    importance: Importance = "own"
+
+    async def ask(self, question: str, *, examples: str = "", **foreign: str | Sequence[str]) -> str:
+        """The answer, upper case.
+
+        Args:
+            question: names two sections, `… System Prompt` and `… Message`.
+            examples: a section whose subsections fill the message, one field a line, and tell the answer; a field that
+                stands there several times is a list.
+            foreign: what others wrote, as the message's variables; several texts are numbered.
+
+        Raises:
+            SoulError: as the gateway; `Transient` where it took too long.
+
+        """
+        messages = messages_for(self.skills, question, examples=examples, **foreign)
+        try:
+            async with self.clock.timeout(self.timeout_s):
+                answer = await self.gateway.chat(
+                    messages,
+                    system=self.skills.render(SKILL, f"{question} System Prompt"),
+                    max_tokens=_ANSWER_TOKENS,
+                    temperature=0,
+                    purpose=SKILL,
+                    importance=self.importance,
+                )
+        except TimeoutError as error:
+            raise Transient(f"the model took longer than {self.timeout_s:g} s to answer one word") from error
+        return answer.strip().upper()
+
+
+def messages_for(skills: Skills, question: str, *, examples: str = "", **foreign: str | Sequence[str]) -> list[Message]:
+    """What the model is sent beside the system prompt; arguments as for `Verdicts.ask`."""
+    pages = skills.subsections(SKILL, examples).values() if examples else ()
+    messages = []
+    for example in map(_fields, pages):
+        (answer,) = example.pop(_ANSWER)
+        fields = {name: texts if len(texts) > 1 else texts[0] for name, texts in example.items()}
+        messages += [_asked(skills, question, fields), Message("assistant", answer)]
+    return [*messages, _asked(skills, question, foreign)]
+
+
+def _asked(skills: Skills, question: str, fields: Mapping[str, str | Sequence[str]]) -> Message:
+    words = {name: quoted(text) if isinstance(text, str) else numbered(text) for name, text in fields.items()}
+    return Message("user", skills.render(SKILL, f"{question} Message", **words))
+
+
+def _fields(page: str) -> dict[str, list[str]]:
+    """The fields of an example; one that stands there several times has several texts."""
+    found: dict[str, list[str]] = {}
+    for name, text in _FIELD.findall(page):
+        found.setdefault(name, []).append(text)
+    return found
+
+
+def quoted(text: str) -> str:
+    """Foreign text as a quotation on one line, which nothing in it can end."""
+    return f'"{one_line(text, _MOST_CHARS).translate(_QUOTES)}"'
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """Several quotations, numbered, a line each."""
+    return "\n".join(f"{number}. {quoted(text)}" for number, text in enumerate(texts, 1))

@@ -1,1 +1,0 @@
-"""The one door to the language model."""

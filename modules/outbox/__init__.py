@@ -1,1 +1,0 @@
-"""The one door for public acts: exactly once, or not at all."""

@@ -1,0 +1,1 @@
+"""What keeps one process going."""

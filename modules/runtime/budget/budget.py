@@ -1,0 +1,284 @@
+"""The keeper of the wall: every request to the model is counted at its worst case before it leaves.
+
+Adding up the day, deciding and reserving are one transaction, on the disk before the request goes: whatever runs at
+once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
+answer. What a crash leaves behind stays counted in full. The day is the calendar day of the owner; a clock that is set
+back finds the day as it was left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from common.clock import Clock, iso
+from common.errors import BudgetExceeded, ConfigError
+from modules.runtime.budget import ledger
+from modules.runtime.budget.measure import input_bound, input_floor, output_limit, sent_as
+from modules.runtime.budget.policy import (
+    ROOMS,
+    ROOMS_PERCENT,
+    STRANGERS_PERCENT,
+    Leave,
+    day_of,
+    fraction,
+    has_share_left,
+    is_news,
+    may_ask,
+    room_for_output,
+    seconds_left,
+    settled,
+    step_at,
+    strangers_have_share_left,
+    surely_kept,
+    takes_cheaper,
+    weigh,
+)
+from modules.runtime.budget.prices import Price
+from modules.runtime.budget.report import (
+    amounts_in_words,
+    announcement,
+    reason_to_refuse,
+    report_of,
+    spoken_duration,
+)
+from modules.runtime.budget.types import MICRO, Caps, Report, Spent, Step
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Importance, Usage
+from modules.runtime.llm.wall import Request, Reservation
+
+T = TypeVar("T")
+
+
+class _AlreadyTold(Exception):
+    """Somebody else was quicker: nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where a day is; `news` says that its step has to be told."""
+
+    day: str
+    step: Step
+    spent: Spent
+    news: bool
+
+
+class Budget:
+    """Keeps the day's budget; the gateway knows it as its `Wall`.
+
+    Args:
+        database: holds the ledger.
+        clock: says what day it is.
+        journal: hears of each step, once a day.
+        caps: what a day may take.
+        prices: of the models in use, as far as they are known. Without a cap in dollars they are first asked for at
+            the first request, in a thread: that may take long.
+        model: who thinks.
+        cheap_model: who thinks once the day is well used; "" for the same.
+        timezone: of the owner; "" for the machine's.
+
+    Raises:
+        ConfigError: dollars are capped, and a model in use has no known price.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        journal: Journal,
+        caps: Caps,
+        prices: Mapping[str, Price],
+        model: str,
+        cheap_model: str = "",
+        timezone: str = "",
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._journal = journal
+        self._caps = caps
+        self._prices = prices
+        self._cheap_model = cheap_model
+        self._timezone = timezone
+        if caps.micro_usd is not None:
+            for name in filter(None, (model, cheap_model)):
+                self._price(name)
+
+    async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
+        """Leave for one request, counted at its worst case and on the disk.
+
+        The request may come back with the cheaper model, or with a smaller limit where the wanted one does not fit.
+
+        Raises:
+            BudgetExceeded: not today; `retry_after` is the time until the next day.
+            StorageError: it could not be counted, so it may not go.
+
+        """
+        now, call_id, input_tokens = self._clock.now(), uuid.uuid4().hex, input_bound(request)
+        day = day_of(now, self._timezone)
+        await asyncio.to_thread(len, self._prices)  # looks them up, before the transaction asks for one
+
+        def work(connection: sqlite3.Connection) -> tuple[Reservation | None, _Standing]:
+            spent = self._spent(connection, day)
+            leave, model = self._weigh(spent, request, input_tokens, importance)
+            if not has_share_left(purpose, importance, ledger.spent(connection, day, ROOMS), self._caps):
+                leave = Leave(leave.step, 0)
+            if not strangers_have_share_left(importance, ledger.spent_on(connection, day, "stranger"), self._caps):
+                leave = Leave(leave.step, 0)
+            reservation = None
+            if leave.limit:
+                outgoing = sent_as(request, model=model, limit=leave.limit)
+                micro_usd = self._cost(model, input_tokens, leave.limit)
+                reservation = Reservation(call_id, outgoing, input_tokens, leave.limit, micro_usd, leave.step)
+                ledger.reserve(connection, reservation, day=day, at=iso(now), purpose=purpose, importance=importance)
+            return reservation, self._stand(connection, day, leave.step, spent)
+
+        reservation, standing = await self._database.run(work)
+        await self._tell(standing)
+        if reservation is None:
+            raise self._refusal(standing, importance, purpose)
+        return reservation
+
+    async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
+        """Put what an answered call really took in place of its worst case. Returns millionths of a dollar."""
+        sent, answered = settled(
+            usage,
+            weight=weight,
+            input_tokens=reservation.input_tokens,
+            output_tokens=reservation.output_tokens,
+            input_least=input_floor(reservation.request),
+        )
+        micro_usd = self._cost(str(reservation.request["model"]), sent, answered, surely_kept(usage))
+
+        def work(connection: sqlite3.Connection) -> None:
+            ledger.settle(connection, reservation.id, input_tokens=sent, output_tokens=answered, micro_usd=micro_usd)
+
+        await self._after(work)
+        return micro_usd
+
+    async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
+        """The request cost nothing: it was refused before anything was done for it, or nothing at all came back."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if unanswered:
+                ledger.note_unanswered(connection, reservation.id)
+            ledger.settle(connection, reservation.id, input_tokens=0, output_tokens=0, micro_usd=0)
+
+        await self._after(work)
+
+    async def unanswered(self, reservation: Reservation) -> None:
+        """No whole answer came: it goes on counting in full, as one that may have been billed."""
+        await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
+
+    async def report(self) -> Report:
+        """How today stands."""
+        now = self._clock.now()
+        return await self._database.run(lambda connection: report_of(connection, self._caps, now, self._timezone))
+
+    async def tidy(self) -> int:
+        """Tell of a new day, and forget calls of long ago; returns how many went."""
+        return await self._after(ledger.prune)
+
+    async def _after(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work`, then tell how today stands if that is news."""
+        day = day_of(self._clock.now(), self._timezone)
+
+        def both(connection: sqlite3.Connection) -> tuple[T, _Standing]:
+            result, spent = work(connection), self._spent(connection, day)
+            return result, self._stand(connection, day, step_at(fraction(spent, self._caps)), spent)
+
+        result, standing = await self._database.run(both)
+        await self._tell(standing)
+        return result
+
+    def _weigh(self, spent: Spent, request: Request, input_tokens: int, importance: Importance) -> tuple[Leave, str]:
+        """Whether the request may go, and to which model."""
+        step = step_at(fraction(spent, self._caps))
+        model = self._cheap_model if self._cheap_model and takes_cheaper(step) else str(request["model"])
+        if not may_ask(step, importance):
+            return Leave(step, 0), model
+        room = room_for_output(spent, self._caps, self._price(model), input_tokens)
+        return weigh(step, room=room, wanted=output_limit(request)), model
+
+    def _spent(self, connection: sqlite3.Connection, day: str) -> Spent:
+        if self._caps.micro_usd is not None:
+            ledger.price_unpriced(connection, day, self._cost_at_most)
+        return ledger.spent(connection, day)
+
+    def _price(self, model: str) -> Price | None:
+        price = self._prices.get(model)
+        if price is None and self._caps.micro_usd is not None:
+            raise ConfigError(
+                f"Settings: BUDGET_USD_PER_DAY is set, but nobody knows what {model} costs",
+                remedy=f"Add MODEL_PRICES={model}=in/out to .env, in dollars per million tokens (0/0 if it is free).",
+            )
+        return price
+
+    def _cost(self, model: str, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int | None:
+        price = self._price(model)
+        return price.cost(input_tokens, output_tokens, kept_tokens) if price else None
+
+    def _cost_at_most(self, model: str, input_tokens: int, output_tokens: int) -> int:
+        """Of a call that was made while no price was known: that of the dearest model, if it is not known now."""
+        prices = [self._prices[model]] if model in self._prices else list(self._prices.values())
+        return max(price.cost(input_tokens, output_tokens) for price in prices)
+
+    def _stand(self, connection: sqlite3.Connection, day: str, step: Step, spent: Spent) -> _Standing:
+        """Where the day is, and whether that has to be told; a day that begins as usual is only noted."""
+        today, before = ledger.told(connection, day)
+        news = is_news(step, told_today=today, told_before=before)
+        if today is None and not news:
+            ledger.tell(connection, day, step)
+        return _Standing(day, step, spent, news)
+
+    async def _tell(self, standing: _Standing) -> None:
+        """Journal and show the step, in one transaction with the note that it is told."""
+        if not standing.news:
+            return
+
+        def claim(connection: sqlite3.Connection) -> tuple[None, Entry]:
+            today, before = ledger.told(connection, standing.day)
+            if not is_news(standing.step, told_today=today, told_before=before):
+                raise _AlreadyTold
+            ledger.tell(connection, standing.day, standing.step)
+            return None, self._entry(standing)
+
+        with contextlib.suppress(_AlreadyTold):
+            await self._journal.record_with(claim)
+
+    def _entry(self, standing: _Standing) -> Entry:
+        step, spent = standing.step, standing.spent
+        usd = None if self._caps.micro_usd is None else spent.micro_usd / MICRO
+        return Entry(
+            "life",
+            "budget",
+            announcement(step, cheap_model=self._cheap_model),
+            line="sys" if step == "normal" else "warn",
+            reason=f"{amounts_in_words(spent, self._caps)}; the next day begins in {self._wait_in_words()}",
+            data={"day": standing.day, "step": step, "tokens": spent.tokens, "usd": usd},
+        )
+
+    def _refusal(self, standing: _Standing, importance: Importance, purpose: str) -> BudgetExceeded:
+        used, why = amounts_in_words(standing.spent, self._caps), reason_to_refuse(standing.step, importance)
+        if purpose.startswith(ROOMS) and may_ask(standing.step, importance) and standing.step != "listen":
+            why = f"talk in rooms may use {ROOMS_PERCENT} % of it, wishes first, and has"
+        if importance == "stranger" and may_ask(standing.step, importance):
+            why = f"strangers may use {STRANGERS_PERCENT} % of it, and have"
+        return BudgetExceeded(
+            f"The day's budget does not allow it ({used}): {why}",
+            remedy=f"The next day begins in {self._wait_in_words()}; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY in"
+            " .env set the wall.",
+            retry_after=seconds_left(self._clock.now(), self._timezone),
+        )
+
+    def _wait_in_words(self) -> str:
+        return spoken_duration(seconds_left(self._clock.now(), self._timezone))

@@ -1,0 +1,181 @@
+"""Every request to the model, one row each in `model_calls`; and which step was told on which day.
+
+A row is there before its request leaves. One that is still `reserved` is on its way, was lost with its process, or is
+`unanswered`: no whole answer came, and it may have been billed. It counts in full, like any other. One that is both
+`settled` and `unanswered` counts nothing: no byte of an answer came from a service that bills nobody.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+
+from modules.runtime.budget.types import MICRO, Amount, Calls, Caps, Day, Share, Spent
+from modules.runtime.llm.types import Importance
+from modules.runtime.llm.wall import Reservation
+
+UNKNOWN = -1
+"""In place of a cost, where no price was known."""
+
+KEPT_DAYS = 90
+
+
+def spent(connection: sqlite3.Connection, day: str, purpose: str = "") -> Spent:
+    """All of the day, reserved or settled; with `purpose`, what was for a purpose that begins with it."""
+    row = connection.execute(
+        "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
+        " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls"
+        " WHERE day = ? AND substr(purpose, 1, ?) = ?",
+        (day, len(purpose), purpose),
+    ).fetchone()
+    return Spent(row["tokens"], row["micro_usd"])
+
+
+def spent_on(connection: sqlite3.Connection, day: str, importance: Importance) -> Spent:
+    """All of the day that was of this importance, reserved or settled."""
+    row = connection.execute(
+        "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
+        " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls WHERE day = ? AND importance = ?",
+        (day, importance),
+    ).fetchone()
+    return Spent(row["tokens"], row["micro_usd"])
+
+
+def reserve(
+    connection: sqlite3.Connection,
+    reservation: Reservation,
+    *,
+    day: str,
+    at: str,
+    purpose: str,
+    importance: Importance,
+) -> None:
+    """Count it at its worst case."""
+    connection.execute(
+        "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+        " cost_micro_usd) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
+        (
+            reservation.id,
+            day,
+            at,
+            purpose,
+            importance,
+            str(reservation.request["model"]),
+            reservation.input_tokens,
+            reservation.output_tokens,
+            UNKNOWN if reservation.micro_usd is None else reservation.micro_usd,
+        ),
+    )
+
+
+def settle(
+    connection: sqlite3.Connection, call_id: str, *, input_tokens: int, output_tokens: int, micro_usd: int | None
+) -> None:
+    """Put what it really took in place of the worst case, once."""
+    connection.execute(
+        "UPDATE model_calls SET state = 'settled', input_tokens = ?, output_tokens = ?, cost_micro_usd = ?"
+        " WHERE id = ? AND state = 'reserved'",
+        (input_tokens, output_tokens, UNKNOWN if micro_usd is None else micro_usd, call_id),
+    )
+
+
+def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
+    """No answer came, and it is no longer on its way; it counts in full unless it is settled."""
+    connection.execute("UPDATE model_calls SET unanswered = 1 WHERE id = ? AND state = 'reserved'", (call_id,))
+
+
+def price_unpriced(connection: sqlite3.Connection, day: str, cost: Callable[[str, int, int], int]) -> None:
+    """Give the day's rows without a cost what `cost(model, input, output)` says: a cap on dollars counts them too."""
+    rows = connection.execute(
+        "SELECT id, model, input_tokens, output_tokens FROM model_calls WHERE day = ? AND cost_micro_usd = ?",
+        (day, UNKNOWN),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE model_calls SET cost_micro_usd = ? WHERE id = ?",
+        [(cost(row["model"], row["input_tokens"], row["output_tokens"]), row["id"]) for row in rows],
+    )
+
+
+def told(connection: sqlite3.Connection, day: str) -> tuple[str | None, str | None]:
+    """The furthest step told on this day, and on the last day before it that is known."""
+    today = connection.execute("SELECT told_step FROM budget_days WHERE day = ?", (day,)).fetchone()
+    before = connection.execute(
+        "SELECT told_step FROM budget_days WHERE day < ? ORDER BY day DESC LIMIT 1", (day,)
+    ).fetchone()
+    return (today and today["told_step"], before and before["told_step"])
+
+
+def tell(connection: sqlite3.Connection, day: str, step: str) -> None:
+    """From now on this step is told."""
+    connection.execute("INSERT OR REPLACE INTO budget_days VALUES (?, ?)", (day, step))
+
+
+def prune(connection: sqlite3.Connection) -> int:
+    """Delete all but the last `KEPT_DAYS` days; returns how many calls went.
+
+    Days are counted, not measured from now: a clock that was set years ahead must not wipe out today.
+    """
+    last = (KEPT_DAYS - 1,)
+    connection.execute(
+        "DELETE FROM budget_days WHERE day < (SELECT day FROM budget_days ORDER BY day DESC LIMIT 1 OFFSET ?)", last
+    )
+    return connection.execute(
+        "DELETE FROM model_calls WHERE day < (SELECT DISTINCT day FROM model_calls ORDER BY day DESC LIMIT 1 OFFSET ?)",
+        last,
+    ).rowcount
+
+
+def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[Calls, Amount, Amount | None]:
+    """The day's calls, its tokens, and its dollars unless a price is unknown."""
+    row = connection.execute(
+        "SELECT count(*) AS calls, count(*) FILTER (WHERE unanswered AND state = 'settled') AS calls_unanswered,"
+        " coalesce(min(cost_micro_usd), 0) AS least,"
+        " coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
+        " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE state = 'reserved'), 0) AS tokens_reserved,"
+        " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE unanswered), 0) AS tokens_unanswered,"
+        " coalesce(sum(cost_micro_usd), 0) AS micro,"
+        " coalesce(sum(cost_micro_usd) FILTER (WHERE state = 'reserved'), 0) AS micro_reserved,"
+        " coalesce(sum(cost_micro_usd) FILTER (WHERE unanswered), 0) AS micro_unanswered"
+        " FROM model_calls WHERE day = ?",
+        (day,),
+    ).fetchone()
+    tokens = Amount(
+        row["tokens"] - row["tokens_reserved"], row["tokens_reserved"], caps.tokens, row["tokens_unanswered"]
+    )
+    calls = Calls(row["calls"], row["calls_unanswered"])
+    if row["least"] == UNKNOWN:
+        return calls, tokens, None
+    cap = None if caps.micro_usd is None else caps.micro_usd / MICRO
+    settled, reserved = row["micro"] - row["micro_reserved"], row["micro_reserved"]
+    usd = Amount(settled / MICRO, reserved / MICRO, cap, row["micro_unanswered"] / MICRO)
+    return calls, tokens, usd
+
+
+def shares(connection: sqlite3.Connection, day: str) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
+    """The day by purpose and by model, the largest first."""
+    return (_shares(connection, day, "purpose"), _shares(connection, day, "model"))
+
+
+def days(connection: sqlite3.Connection, limit: int) -> list[Day]:
+    """The last days on which something was asked, newest first."""
+    rows = connection.execute(
+        "SELECT day, count(*) AS calls, sum(input_tokens + output_tokens) AS tokens, sum(cost_micro_usd) AS micro,"
+        " min(cost_micro_usd) AS least, (SELECT told_step FROM budget_days AS told WHERE told.day = model_calls.day)"
+        " AS step FROM model_calls GROUP BY day ORDER BY day DESC LIMIT ?",
+        (limit,),
+    )
+    return [Day(row["day"], row["calls"], row["tokens"], _usd(row), row["step"] or "") for row in rows]
+
+
+def _shares(connection: sqlite3.Connection, day: str, column: str) -> tuple[Share, ...]:
+    rows: Iterable[sqlite3.Row] = connection.execute(
+        f"SELECT {column} AS name, count(*) AS calls, sum(input_tokens + output_tokens) AS tokens,"  # noqa: S608 - ours
+        " sum(cost_micro_usd) AS micro, min(cost_micro_usd) AS least"
+        f" FROM model_calls WHERE day = ? GROUP BY {column} ORDER BY tokens DESC, name",
+        (day,),
+    )
+    return tuple(Share(row["name"], row["calls"], row["tokens"], _usd(row)) for row in rows)
+
+
+def _usd(row: sqlite3.Row) -> float | None:
+    return None if row["least"] == UNKNOWN else row["micro"] / MICRO

@@ -1,0 +1,149 @@
+"""The rules of the day's budget: how far it is used, who may still ask, how long the answer may be. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from fractions import Fraction
+
+from common.clock import local
+from modules.runtime.budget.measure import output_floor
+from modules.runtime.budget.prices import Price
+from modules.runtime.budget.types import Caps, Spent, Step
+from modules.runtime.llm.types import Importance, Usage
+
+LADDER: tuple[tuple[Step, int], ...] = (
+    ("normal", 0),
+    ("cheaper", 70),
+    ("pressing", 85),
+    ("owner_only", 95),
+    ("listen", 100),
+)
+"""Each step with the percentage of the day from which it holds."""
+
+USEFUL_TOKENS = 256
+"""An answer that cannot be as long as this is not worth its question."""
+
+_ALLOWED: dict[Step, frozenset[Importance]] = {
+    "normal": frozenset(("own", "stranger", "commitment", "mention", "owner")),
+    "cheaper": frozenset(("own", "stranger", "commitment", "mention", "owner")),
+    "pressing": frozenset(("stranger", "commitment", "mention", "owner")),
+    "owner_only": frozenset(("owner",)),
+    "listen": frozenset(),
+}
+ROOMS, ROOMS_PERCENT = "space-", 50
+"""Talk in rooms, by the beginning of its purpose, and how much of a day it may use: it never ends by itself."""
+_ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
+"""Where talk for its own sake ends, and where talk with the host does, so that what a host wishes for is still met."""
+
+STRANGERS_PERCENT = 60
+"""How much of a day those may use who are neither owner nor peer, however many write."""
+
+_RANK = {step: rank for rank, (step, _) in enumerate(LADDER)}
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """May this request go? `limit` is how long its answer may be; 0 says no, and `step` why."""
+
+    step: Step
+    limit: int
+
+
+def fraction(spent: Spent, caps: Caps) -> Fraction:
+    """How much of the day is used: the larger of tokens and dollars; all of it if nothing may be used."""
+    parts = [_part(spent.tokens, caps.tokens)]
+    if caps.micro_usd is not None:
+        parts.append(_part(spent.micro_usd, caps.micro_usd))
+    return max(parts)
+
+
+def step_at(used: Fraction) -> Step:
+    """The step that holds when so much of the day is used."""
+    return [step for step, percent in LADDER if used * 100 >= percent][-1]
+
+
+def may_ask(step: Step, importance: Importance) -> bool:
+    """Whether a call of this importance is let through at all."""
+    return importance in _ALLOWED[step]
+
+
+def has_share_left(purpose: str, importance: Importance, on_rooms: Spent, caps: Caps) -> bool:
+    """Whether the day still has something for that; only talk in rooms has a share of its own."""
+    percent = _ROOMS_TALK_PERCENT.get(importance, ROOMS_PERCENT)
+    return not purpose.startswith(ROOMS) or fraction(on_rooms, caps) * 100 < percent
+
+
+def strangers_have_share_left(importance: Importance, on_strangers: Spent, caps: Caps) -> bool:
+    """Whether the day still has something for strangers; the others are not asked."""
+    return importance != "stranger" or fraction(on_strangers, caps) * 100 < STRANGERS_PERCENT
+
+
+def takes_cheaper(step: Step) -> bool:
+    """Whether the cheaper model thinks."""
+    return _RANK[step] >= _RANK["cheaper"]
+
+
+def room_for_output(spent: Spent, caps: Caps, price: Price | None, input_tokens: int) -> int:
+    """How many tokens of output fit into the day beside the input; negative if not even that fits."""
+    room = caps.tokens - spent.tokens - input_tokens
+    if caps.micro_usd is None or price is None:
+        return room
+    affordable = price.output_within(caps.micro_usd - spent.micro_usd, input_tokens)
+    return room if affordable is None else min(room, affordable)
+
+
+def weigh(step: Step, *, room: int, wanted: int) -> Leave:
+    """As long an answer as fits, at most as long as `wanted`; none, and no call, if a useful one does not fit."""
+    limit = min(room, wanted)
+    return Leave(step, limit) if limit >= min(USEFUL_TOKENS, wanted) else Leave("listen", 0)
+
+
+def settled(
+    usage: Usage | None, *, weight: int, input_tokens: int, output_tokens: int, input_least: int = 0
+) -> tuple[int, int]:
+    """What an answered call took, in and out. What the service does not count is taken at its upper bound.
+
+    A prompt of zero tokens, or a written answer of zero, is not counted either. A count above the bound is taken as it
+    is: then the service made more of the request than was sent, or did not keep to the limit. A count below what the
+    bytes that went and came can be at least (`input_least`, and the floor of `weight`) is raised to that; an answer
+    that was within its limit stays within it.
+    """
+    sent = usage.input_tokens if usage else 0
+    answered = usage.output_tokens if usage else 0
+    answered_least = min(output_floor(weight), output_tokens)
+    return max(sent or input_tokens, input_least), max(answered or min(weight, output_tokens), answered_least)
+
+
+def surely_kept(usage: Usage | None) -> int:
+    """Tokens of the input that the service had from an earlier call, as far as the count can be true."""
+    return usage.cached_tokens if usage and 0 < usage.cached_tokens <= usage.input_tokens else 0
+
+
+def is_news(step: Step, *, told_today: str | None, told_before: str | None) -> bool:
+    """Whether the step has to be told: each once a day, upwards only; `normal` after a day that was not."""
+    if told_today is None:
+        return step != "normal" or told_before not in {None, "normal"}
+    return _RANK[step] > _rank_of(told_today)
+
+
+def day_of(moment: datetime, timezone: str) -> str:
+    """The owner's calendar day: `2026-01-05`."""
+    return f"{local(moment, timezone):%Y-%m-%d}"
+
+
+def seconds_left(moment: datetime, timezone: str) -> float:
+    """Until the owner's next day begins, over a change of the clocks as well; at least one second."""
+    here = local(moment, timezone)
+    tomorrow = datetime.combine(here.date() + timedelta(days=1), time.min)
+    # NOTE(self): without a name the zone is the machine's, which only a naive moment knows on another day.
+    begins = tomorrow.replace(tzinfo=here.tzinfo) if timezone else tomorrow.astimezone()
+    return max(1.0, begins.timestamp() - moment.timestamp())
+
+
+def _part(used: int, cap: int) -> Fraction:
+    return Fraction(used, cap) if cap else Fraction(1)
+
+
+def _rank_of(told: str) -> int:
+    return next((rank for step, rank in _RANK.items() if step == told), 0)

@@ -1,0 +1,182 @@
+"""What a model costs: the owner's own word first, then the published prices that are installed with this program.
+
+Nothing is fetched. Where a price depends on the length of the context or on the hour, the dearest holds. What a service
+kept of earlier prompts is cheaper, but nobody can count on it before the answer has said so; and where keeping a prompt
+costs more than reading it, each token that was not kept is taken as kept from now on. So a price is an upper bound, as
+a wall needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from common.errors import ConfigError
+from modules.runtime.llm.dialect import takes_marks
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
+
+_UNBOUNDED = "output_citation_mtok"
+_STORING = Fraction(5, 4)
+"""What those services take for storing that have to be told to, as a multiple of the price of reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens, which is millionths of a dollar per token; `request` is millionths per request.
+
+    `kept` is for a token of input that the service had from an earlier call, `stored` for one that it keeps from now
+    on; None where that makes no difference.
+    """
+
+    input: Fraction
+    output: Fraction
+    request: Fraction = Fraction(0)
+    kept: Fraction | None = None
+    stored: Fraction | None = None
+
+    @property
+    def input_at_most(self) -> Fraction:
+        """For a token of input, whatever the service does with it."""
+        return max(self.input, self.kept or self.input, self.stored or self.input)
+
+    def cost(self, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int:
+        """Millionths of a dollar, rounded up. `kept_tokens` are those of the input that surely were kept."""
+        fresh = self.input_at_most
+        kept = fresh if self.kept is None else self.kept
+        sent = fresh * (input_tokens - kept_tokens) + kept * kept_tokens
+        return math.ceil(self.request + sent + self.output * output_tokens)
+
+    def output_within(self, micro_usd: int, input_tokens: int) -> int | None:
+        """How many tokens of output fit beside the input; negative if not even that fits, None if output is free."""
+        left = micro_usd - self.request - self.input_at_most * input_tokens
+        if left < 0:
+            return -1
+        return math.floor(left / self.output) if self.output else None
+
+
+class PriceList(Mapping[str, Price]):
+    """The prices of those of `models` that have one.
+
+    The owner's own are known at once. The published ones are looked up at the first question, which may then take half
+    a second, for the data is large.
+
+    Args:
+        models: names as the service has them, `provider/model` or bare; empty ones are skipped.
+        overrides: dollars per million tokens in and out, by model; these go first.
+        base_url: the service, which may have prices of its own.
+        now: which prices are in force.
+
+    Raises:
+        ConfigError: a price of `overrides` is no number.
+
+    """
+
+    def __init__(
+        self, models: Iterable[str], overrides: Mapping[str, tuple[float, float]], *, base_url: str, now: datetime
+    ) -> None:
+        self._own = {name: _override(name, overrides) for name in models if name}
+        self._base_url = base_url
+        self._now = now
+
+    @cached_property
+    def _known(self) -> dict[str, Price]:
+        found = {name: own or _published(name, self._base_url, self._now) for name, own in self._own.items()}
+        return {name: price for name, price in found.items() if price is not None}
+
+    def __getitem__(self, model: str) -> Price:
+        return self._known[model]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _override(model: str, overrides: Mapping[str, tuple[float, float]]) -> Price | None:
+    pair = overrides.get(model) or overrides.get(model.rpartition("/")[2])
+    if pair is None:
+        return None
+    if not all(math.isfinite(part) and part >= 0 for part in pair):
+        raise ConfigError(f"Settings: MODEL_PRICES has no number for {model}", remedy="Correct .env.")
+    given, taken = (Fraction(str(part)) for part in pair)
+    return Price(given, taken, stored=given * _STORING if takes_marks(model) else None)
+
+
+def _published(model: str, base_url: str, now: datetime) -> Price | None:
+    # NOTE(self): the data is a large module; who names every price should not wait for it.
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - see above
+
+    provider, slash, bare = model.partition("/")
+    named = (bare, provider, None) if slash else (model, None, None)
+    for ref, provider_id, url in ((model, None, base_url), named):
+        try:
+            _, info = get_snapshot().find_provider_model(ref, None, provider_id, url)
+        except LookupError:
+            continue
+        return _dearest(info, now)
+    return None
+
+
+def _dearest(info: ModelInfo, now: datetime) -> Price | None:
+    """The highest of all prices that hold now, or will without a word: later hours of the day, announced changes."""
+    prices = [_read(listed) for listed in _in_force(info, now)]
+    known = [price for price in prices if price is not None]
+    if not known or len(known) < len(prices):
+        return None
+    return Price(
+        max(price.input for price in known),
+        max(price.output for price in known),
+        max(price.request for price in known),
+        kept=_kept(known),
+        stored=max((price.stored for price in known if price.stored is not None), default=None),
+    )
+
+
+def _kept(prices: list[Price]) -> Fraction | None:
+    """None unless all of them say what a token costs that was kept."""
+    found = [price.kept for price in prices if price.kept is not None]
+    return max(found) if len(found) == len(prices) else None
+
+
+def _in_force(info: ModelInfo, now: datetime) -> list[ModelPrice]:
+    """The list is read from its end, and ends at the first price that holds all day."""
+    from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415 - as the data itself
+
+    if isinstance(info.prices, ModelPrice):
+        return [info.prices]
+    held = []
+    for conditional in reversed(info.prices):
+        held.append(conditional.prices)
+        rule = conditional.constraint
+        if rule is None or (isinstance(rule, StartDateConstraint) and rule.active(now)):
+            break
+    return held
+
+
+def _read(listed: ModelPrice) -> Price | None:
+    """None for what has no price for text, or charges for what no limit bounds."""
+    if listed.input_mtok is None or listed.output_mtok is None or getattr(listed, _UNBOUNDED) is not None:
+        return None
+    return Price(
+        _highest(listed.input_mtok),
+        max(_highest(listed.output_mtok), _highest(listed.output_reasoning_mtok)),
+        _highest(listed.requests_kcount) * 1000,
+        kept=None if listed.cache_read_mtok is None else _highest(listed.cache_read_mtok),
+        stored=None if listed.cache_write_mtok is None else _highest(listed.cache_write_mtok),
+    )
+
+
+def _highest(price: object) -> Fraction:
+    """Of all tiers, if there are tiers; zero if there is no price."""
+    tiers = [tier.price for tier in getattr(price, "tiers", ())]
+    parts = (getattr(price, "base", price), *tiers)
+    return max((Fraction(part) for part in parts if isinstance(part, Decimal)), default=Fraction(0))

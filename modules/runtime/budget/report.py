@@ -1,0 +1,131 @@
+"""How the budget stands, for the owner: as a value, and as lines."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from common.wording import number, purpose
+from modules.runtime.budget import ledger
+from modules.runtime.budget.policy import day_of, fraction, seconds_left, step_at
+from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
+from modules.runtime.llm.types import Importance
+
+_WORDS: dict[Step, str] = {
+    "normal": "all is well",
+    "cheaper": "thinking with the cheaper model, if one is set",
+    "pressing": "thinking only for the owner, mentions and commitments",
+    "owner_only": "thinking only for the owner",
+    "listen": "listening: no model call",
+}
+_MINUTE_S = 60
+_HOUR_MIN = 60
+
+
+def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezone: str) -> Report:
+    """How the day of `now` stands in the ledger."""
+    day = day_of(now, timezone)
+    used = fraction(ledger.spent(connection, day), caps)
+    calls, tokens, usd = ledger.amounts(connection, day, caps)
+    by_purpose, by_model = ledger.shares(connection, day)
+    return Report(
+        day=day,
+        step=step_at(used),
+        fraction=round(float(used), 4),
+        tokens=tokens,
+        usd=usd,
+        calls=calls.all,
+        uncounted=calls.uncounted,
+        by_purpose=by_purpose,
+        by_model=by_model,
+        resets_in_s=seconds_left(now, timezone),
+    )
+
+
+def lines(report: Report) -> list[str]:
+    """The report for a terminal."""
+    return [
+        f"{report.day}: {report.fraction:.0%} of the day's budget used, {_WORDS[report.step]}",
+        f"  tokens   {_amount(report.tokens, number)}",
+        f"  dollars  {_amount(report.usd, _dollars) if report.usd else 'unknown (set MODEL_PRICES)'}",
+        f"  calls    {number(report.calls)}{_uncounted(report)}; {_next_day(report)}",
+        *_shares("for", report.by_purpose, purpose),
+        *_shares("by", report.by_model),
+    ]
+
+
+def day_lines(days: Iterable[Day]) -> list[str]:
+    """One line a day."""
+    shown = ((day, f"  {day.day}  {_calls(day.calls):>11}  {number(day.tokens):>10} tokens") for day in days)
+    return [f"{begins}  {_usd(day.usd):>12}  {day.step}".rstrip() for day, begins in shown]
+
+
+def announcement(step: Step, *, cheap_model: str) -> str:
+    """One line for the moment in which a step is reached."""
+    if step == "normal":
+        return "Budget: a new day, all is well again"
+    if step == "cheaper":
+        who = f"{cheap_model} thinks from here on" if cheap_model else "no AI_GATEWAY_MODEL_CHEAP is set to go on with"
+        return f"Budget: much of the day is used; {who}"
+    return f"Budget: {_WORDS[step]} until the next day begins"
+
+
+def reason_to_refuse(step: Step, importance: Importance) -> str:
+    """Why a call of this importance may not go."""
+    if step == "listen":
+        return "the next call does not fit into what is left"
+    return f"{_WORDS[step]}, and this call is of kind {importance}"
+
+
+def amounts_in_words(spent: Spent, caps: Caps) -> str:
+    """`1,702,113 of 2,000,000 tokens`, with the dollars if they are capped."""
+    words = f"{number(spent.tokens)} of {number(caps.tokens)} tokens"
+    if caps.micro_usd is None:
+        return words
+    return f"{words}, {_dollars(spent.micro_usd / MICRO)} of {_dollars(caps.micro_usd / MICRO)} dollars"
+
+
+def spoken_duration(seconds: float) -> str:
+    """`5 h 12 min`; at least a minute."""
+    minutes = max(1, round(seconds / _MINUTE_S))
+    hours, rest = divmod(minutes, _HOUR_MIN)
+    return f"{hours} h {rest} min" if hours else f"{rest} min"
+
+
+def _next_day(report: Report) -> str:
+    return f"the next day begins in {spoken_duration(report.resets_in_s)}"
+
+
+def _calls(count: int) -> str:
+    return f"{number(count)} {'call' if count == 1 else 'calls'}"
+
+
+def _uncounted(report: Report) -> str:
+    return f", {number(report.uncounted)} of them without an answer and not counted" if report.uncounted else ""
+
+
+def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str) -> list[str]:
+    return [
+        f"  {word:<7}  {said(item.name) or '(unnamed)'}: {_calls(item.calls)},"
+        f" {number(item.tokens)} tokens, {_usd(item.usd)}"
+        for item in shares
+    ]
+
+
+def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
+    cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
+    on_its_way = amount.reserved - amount.unanswered
+    reserved = f", {spoken(on_its_way)} more reserved" if on_its_way else ""
+    unanswered = (
+        f", {spoken(amount.unanswered)} more without an answer, which may have been billed" if amount.unanswered else ""
+    )
+    return f"{spoken(amount.used)}{cap}{reserved}{unanswered}"
+
+
+def _dollars(usd: float) -> str:
+    return f"{usd:.4f}" if 0 < usd < 1 else f"{usd:.2f}"
+
+
+def _usd(usd: float | None) -> str:
+    return "price unknown" if usd is None else f"{_dollars(usd)} USD"

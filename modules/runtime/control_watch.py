@@ -1,0 +1,113 @@
+"""Watches over the signs that the SOUL must not act in public: reads the owner's repo, and tells each change once.
+
+When the repo cannot be read, the last known answer holds; it is kept across restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from adapters.atproto.public import PublicRepos
+from adapters.atproto.types import Record
+from common.clock import Clock
+from common.result import Err
+from modules.runtime.control import Control, Standing
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.types import Outcome
+
+COLLECTION = "town.soul.control.pause"
+EVERY_SOUL = "all"
+
+_LOOK_MS = 5_000.0
+_READ_S = 60.0
+
+
+@dataclass(slots=True)
+class ControlLoop:
+    """Looks at the files every few seconds, and once a minute at the owner's repo; uses no model.
+
+    A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
+    SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
+    acting, once we are logged in. `looked` is set after the first look since then, whatever came of it.
+    """
+
+    control: Control
+    repos: PublicRepos
+    journal: Journal
+    clock: Clock
+    owner_did: str
+    own_did: Callable[[], str]
+    when_free: Callable[[], Awaitable[None]]
+    speed: float = 1.0
+    name: str = "control"
+    jitter: float = 0.0
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = True
+    looked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _told: Standing = field(default_factory=Standing, init=False)
+    _read_at: float | None = field(default=None, init=False)
+    _unreadable: bool = field(default=False, init=False)
+
+    @property
+    def interval_ms(self) -> float:
+        return _LOOK_MS / self.speed
+
+    async def run(self) -> Outcome:
+        logged_in = bool(self.own_did())
+        try:
+            return await self._look()
+        finally:
+            if logged_in:
+                self.looked.set()
+
+    async def _look(self) -> Outcome:
+        await self.tell()
+        if self._read_at is None or self.clock.monotonic() - self._read_at >= _READ_S / self.speed:
+            await self._read()
+        standing = await self.tell()
+        if standing.may_act and self.own_did():
+            await self.when_free()
+        return Outcome(ran=True, reason=str(standing))
+
+    async def tell(self) -> Standing:
+        """Journal and show how things stand, if that changed since it was last told."""
+        standing = self.control.standing()
+        before, self._told = self._told, standing
+        if standing != before:
+            await self.journal.record(_news(standing))
+        return standing
+
+    async def _read(self) -> None:
+        if not (own_did := self.own_did()):
+            return
+        self._read_at = self.clock.monotonic()
+        records = await self.repos.list_records(self.owner_did, COLLECTION)
+        if isinstance(records, Err):
+            if not self._unreadable:
+                summary = "The owner's repo cannot be read; what was last known there holds"
+                await self.journal.record(Entry("error", self.name, summary, line="warn", reason=records.error))
+            self._unreadable = True
+            return
+        self._unreadable = False
+        wanted = [record for record in records.data if record.uri.rpartition("/")[2] in {own_did, EVERY_SOUL}]
+        self.control.heed_record(_reason(wanted[0]) if wanted else None)
+
+
+def _reason(record: Record) -> str:
+    reason = record.value.get("reason")
+    return reason if isinstance(reason, str) else ""
+
+
+def _news(standing: Standing) -> Entry:
+    reason = str(standing)
+    if standing.safe_mode:
+        summary = "SAFE MODE: I only listen, and nothing public leaves, until /resume, `soul resume` or a calm start"
+        return Entry("life", "control", summary, line="error", reason=reason, data={"act": "safe_mode"})
+    if standing.paused:
+        summary = "Paused: nothing public leaves"
+        return Entry("life", "control", summary, line="warn", reason=reason, data={"act": "paused"})
+    return Entry("life", "control", "Going on: what waited may leave again", line="done", data={"act": "resumed"})

@@ -1,0 +1,1 @@
+"""One SQLite file for each home: its tables, their migrations, and one writer."""

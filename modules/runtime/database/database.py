@@ -1,0 +1,234 @@
+"""One SQLite file for what must survive a crash in the middle: intents, journal, pending notifications.
+
+One thread owns the connection; everybody else hands it a function that runs inside one transaction. What `run` has
+returned is on the disk (`synchronous=FULL`). A file that is damaged is set aside, never overwritten; a file that a
+newer version wrote is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from common.files import storage_error
+from modules.runtime.database.file import (
+    BUSY_TIMEOUT_S,
+    DAMAGED,
+    NO_TABLES,
+    error_code,
+    explain,
+    has_tables,
+    open_existing,
+    reading,
+    too_new,
+)
+from modules.runtime.database.functions import add_functions
+
+T = TypeVar("T")
+
+_NOTHING_BYTES = 1
+"""SQLite takes a file of one byte, whatever it is, for an empty one."""
+
+
+class _Damaged(sqlite3.DatabaseError):
+    """What a check of the whole file found, where SQLite itself had not stumbled yet."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
+class Database:
+    """The open file. `notice` is a line for the owner when it was damaged or lost and had to be begun afresh."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, writer: ThreadPoolExecutor, notice: str) -> None:
+        self._path = path
+        self._connection = connection
+        self._writer = writer
+        self.notice = notice
+
+    @classmethod
+    async def open(cls, path: Path, migrations: Sequence[str], *, signs: Sequence[str] = ()) -> Database:
+        """Open or create `path` and bring it to the shape of the last of `migrations`.
+
+        Args:
+            path: the file.
+            migrations: one script per step.
+            signs: names of what shows that there was a database here before; a file that is missing, or that holds
+                no tables, is then told as lost.
+
+        Raises:
+            ConfigError: a newer version wrote the file.
+            StorageError: the disk is full or refuses.
+            Transient: another process holds the file.
+
+        """
+        writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="soul-db")
+        try:
+            connection, notice = await asyncio.get_running_loop().run_in_executor(
+                writer, _open_or_set_aside, path, migrations, signs
+            )
+        except BaseException:
+            writer.shutdown(wait=False)
+            raise
+        return cls(path, connection, writer, notice)
+
+    @classmethod
+    async def beside(cls, path: Path) -> Database:
+        """Open the file of a SOUL that may be awake in another process. Nothing is made, migrated or set aside.
+
+        Raises:
+            ConfigError: there is no database yet, or another version wrote it.
+            StorageError: it is damaged or cannot be read.
+            Transient: it is in use for longer than the busy time-out.
+
+        """
+        writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="soul-db")
+        try:
+            connection = await asyncio.get_running_loop().run_in_executor(writer, open_existing, path, "rw")
+        except BaseException:
+            writer.shutdown(wait=False)
+            raise
+        return cls(path, connection, writer, "")
+
+    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `fn` in the writer thread inside one transaction; an exception rolls it back and comes out here.
+
+        A caller that is cancelled while `fn` runs does not stop it: the transaction then commits unseen.
+
+        Raises:
+            StorageError: the disk is full or refuses, or the file turned out to be damaged.
+            Transient: another process holds the file for longer than the busy time-out.
+
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, fn)
+
+    async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `fn` in a thread and on a connection of its own, which only reads one unchanging view.
+
+        For what takes long: no transaction waits for it.
+
+        Raises:
+            StorageError: the file is damaged or cannot be read.
+            Transient: another process holds the file for longer than the busy time-out.
+
+        """
+
+        def look() -> T:
+            with reading(self._path) as connection:
+                return fn(connection)
+
+        return await asyncio.to_thread(look)
+
+    async def close(self) -> None:
+        """Close the file; what was handed in before is finished first."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._connection.close)
+        self._writer.shutdown()
+
+    def _transact(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = fn(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            known = explain(self._path, error)
+            if known is None:
+                raise
+            raise known from error
+        return result
+
+
+def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[str]) -> tuple[sqlite3.Connection, str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        notice = _notice_loss(path, signs)
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    try:
+        return _open(path, migrations, may_be_blank=bool(notice) or not signs), notice
+    except sqlite3.Error as error:
+        if error_code(error) not in DAMAGED:
+            raise explain(path, error) or error from error
+        notice = f"{path.name} is damaged ({error}); {_set_aside(path)}, starting afresh"
+    try:
+        path.touch(mode=0o600)
+        return _open(path, migrations, may_be_blank=True), notice
+    except sqlite3.Error as error:
+        raise explain(path, error) or error from error
+
+
+def _notice_loss(path: Path, signs: Sequence[str]) -> str:
+    """A line for the owner if the file is missing or empty although there was one; what lies beside it is set aside."""
+    if path.exists() and (path.is_dir() or path.stat().st_size > _NOTHING_BYTES):
+        return ""
+    wal = path.with_name(f"{path.name}-wal")
+    told = [*([wal.name] if wal.exists() and wal.stat().st_size else []), *signs]
+    if not told:
+        return ""
+    state = "empty" if path.exists() else "missing"
+    # NOTE(self): SQLite deletes a log that lies beside an empty file.
+    return f"{path.name} is {state}, and {', '.join(told)} tell of an earlier one; {_set_aside(path)}, starting afresh"
+
+
+def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlite3.Connection:
+    """The migrated file. Raises `_Damaged` if it holds no tables where it must, or bears a version without them."""
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA foreign_keys = ON")
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise _Damaged(found)  # noqa: TRY301 - closes the connection on the same path as what SQLite raises
+        _migrate(path, connection, migrations, may_be_blank=may_be_blank)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str], *, may_be_blank: bool) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(migrations):
+        raise too_new(path, version, len(migrations))
+    blank = not has_tables(connection)
+    if blank and (version or not may_be_blank):
+        raise _Damaged(NO_TABLES)
+    add_functions(connection)
+    if blank:
+        # NOTE(self): in one piece, so that a kill in between leaves a file that is seen to be blank again.
+        _step(connection, ";\n".join(migrations), len(migrations))
+        return
+    for number in range(version, len(migrations)):
+        _step(connection, migrations[number], number + 1)
+
+
+def _step(connection: sqlite3.Connection, script: str, version: int) -> None:
+    connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {version};\nCOMMIT;")
+
+
+def _set_aside(path: Path) -> str:
+    """Rename what lies there; in words, what became of it."""
+    aside = f"{path.name}.corrupt-{time.time_ns()}"
+    kept = False
+    try:
+        for suffix in ("", "-wal", "-shm"):
+            part = path.with_name(path.name + suffix)
+            if part.exists():
+                part.replace(path.with_name(aside + suffix))
+                kept = True
+    except OSError as refused:
+        raise storage_error(path, refused) from refused
+    return f"kept as {aside}" if kept else "nothing of it is left"

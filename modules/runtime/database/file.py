@@ -1,0 +1,150 @@
+"""The SOUL's database for whoever looks at it from outside, without a thread of its own; what SQLite's errors mean."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from common.errors import ConfigError, SoulError, StorageError, Transient
+from modules.runtime.database.schema import MIGRATIONS
+
+BUSY_TIMEOUT_S = 5.0
+NO_TABLES = "it holds no tables"
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+_ROOM_BYTES = 256 * 1024
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_UNWRITABLE = {
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+    sqlite3.SQLITE_READONLY: "the file is read-only",
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+}
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """One unchanging view of the SOUL's database, for a command that only looks, whether the SOUL runs or not.
+
+    Raises:
+        ConfigError: there is no database yet, or another version wrote it.
+        StorageError: it is damaged or cannot be read.
+        Transient: it is in use for longer than the busy time-out.
+
+    """
+    connection = open_existing(path, "ro")
+    try:
+        connection.execute("BEGIN")
+        yield connection
+    except sqlite3.Error as error:
+        raise explain(path, error) or error from error
+    finally:
+        connection.close()
+
+
+def copy(path: Path, target: Path) -> None:
+    """Write one unchanging view of the SOUL's database to the new file `target`; `path` and all beside it stay as is.
+
+    Raises:
+        ConfigError: there is no database yet, or another version wrote it.
+        StorageError: it is damaged or cannot be read.
+        Transient: it is in use for longer than the busy time-out.
+
+    """
+    # NOTE(self): who only reads leaves files behind that it had to make; who may write removes them at the end.
+    alone = not path.with_name(f"{path.name}-wal").exists()
+    source = open_existing(path, "rw" if alone else "ro")
+    try:
+        into = sqlite3.connect(target)
+        try:
+            source.backup(into)
+        finally:
+            into.close()
+    except sqlite3.Error as error:
+        raise explain(path, error) or error from error
+    finally:
+        source.close()
+
+
+def open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+    """Open a file that this version wrote; the caller closes it. Raises as `reading` does."""
+    if not path.exists():
+        raise ConfigError(f"There is no {path} yet", remedy="It is made when the SOUL first wakes: `soul run`.")
+    try:
+        address = f"{path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA synchronous = FULL")
+            _check_shape(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise explain(path, error) or error from error
+    return connection
+
+
+def _check_shape(path: Path, connection: sqlite3.Connection) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version < len(MIGRATIONS):
+        raise ConfigError(
+            f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
+            remedy="Let the SOUL wake once (`soul run`): that brings it up to date.",
+        )
+    if version > len(MIGRATIONS):
+        raise too_new(path, version, len(MIGRATIONS))
+    if not has_tables(connection):
+        raise _damaged(path, NO_TABLES)
+
+
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether anything was ever made in the file, whatever its size."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def _damaged(path: Path, problem: object) -> StorageError:
+    return StorageError(
+        f"{path} is damaged ({problem})", remedy="Start again: the damaged file is set aside and a new one begun."
+    )
+
+
+def too_new(path: Path, version: int, known: int) -> ConfigError:
+    """What to say of a file whose schema is `version`, where this program knows up to `known`."""
+    return ConfigError(
+        f"{path} was written by a newer version (schema {version}; this one knows {known})",
+        remedy="Install the newer version again, or move the file away to start afresh.",
+    )
+
+
+def error_code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 where it gave none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _is_full(path: Path) -> bool:
+    return shutil.disk_usage(path.parent).free < _ROOM_BYTES
+
+
+def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
+    """What SQLite's error means for the owner; None for a fault of ours."""
+    code = error_code(error)
+    # NOTE(self): a full disk often shows as a plain I/O error, where the shared-memory file could not grow.
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
+        return StorageError(
+            f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
+        )
+    if code in DAMAGED:
+        return _damaged(path, error)
+    if code in _UNWRITABLE:
+        return StorageError(
+            f"Cannot write {path}: {_UNWRITABLE[code]}",
+            remedy=f"Check the disk and the permissions under {path.parent}.",
+        )
+    if code in _BUSY:
+        return Transient(f"{path} is in use by another program")
+    return None

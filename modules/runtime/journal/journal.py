@@ -1,0 +1,155 @@
+"""The journal: every decision and every movement, one row each, so that the owner can ask why.
+
+Rows survive a crash once `record` returned. Secrets are taken out before a row is written or a line is shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from common.clock import Clock, iso
+from common.constants import LOG_MAX_DAYS
+from common.redact import Redactor
+from modules.runtime.console import Console
+from modules.runtime.database.database import Database
+from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
+
+T = TypeVar("T")
+
+MAX_ENTRIES = 200_000
+MAX_BYTES = 64 * 1024 * 1024
+
+_COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
+
+# NOTE(self): an act is told from its trigger on: what was recorded about the post that caused it belongs to it.
+_SIZE = "length(summary) + length(reason) + length(data)"
+_OVERSIZE = f"""
+SELECT max(id) FROM (SELECT id, sum({_SIZE}) OVER (ORDER BY id DESC) AS together FROM journal) WHERE together > ?
+"""  # noqa: S608 - the same
+
+
+class Journal:
+    """Writes entries, shows their lines, and finds them again."""
+
+    def __init__(self, database: Database, console: Console, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._console = console
+        self._clock = clock
+        self._redactor = redactor
+
+    async def record(self, entry: Entry) -> int:
+        """Write `entry`, then show its line. Returns its number. Raises `StorageError`."""
+        clean = self._clean(entry)
+        number = await self._database.run(lambda connection: self._insert(connection, clean))
+        self._show(clean)
+        return number
+
+    async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
+        """Run `fn` and write the entry that it returns beside its result in one transaction, then show the line."""
+
+        def work(connection: sqlite3.Connection) -> tuple[T, Entry]:
+            result, entry = fn(connection)
+            clean = self._clean(entry)
+            self._insert(connection, clean)
+            return result, clean
+
+        result, clean = await self._database.run(work)
+        self._show(clean)
+        return result
+
+    async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:
+        """The last `limit` entries, newest first; only of these `kinds` if given."""
+        wanted = json.dumps(sorted(kinds)) if kinds is not None else None
+
+        def select(connection: sqlite3.Connection) -> list[StoredEntry]:
+            query = (
+                f"SELECT {_COLUMNS} FROM journal"  # noqa: S608 - only our own column names are put in
+                " WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)) ORDER BY id DESC LIMIT :limit"
+            )
+            return [_stored(row) for row in connection.execute(query, {"kinds": wanted, "limit": limit})]
+
+        return await self._database.run(select)
+
+    async def messages(self, loop: str, act: str, since: datetime) -> list[str]:
+        """The `message` of each entry of a loop with that `act` in its data, since then, oldest first."""
+        query = (
+            "SELECT json_extract(data, '$.message') AS message FROM journal WHERE at >= ? AND loop = ?"
+            " AND json_extract(data, '$.act') = ? AND message IS NOT NULL ORDER BY id"
+        )
+        return await self._database.run(
+            lambda connection: [str(row["message"]) for row in connection.execute(query, (iso(since), loop, act))]
+        )
+
+    async def with_act(self, loop: str, act: str, since: datetime, until: datetime) -> list[StoredEntry]:
+        """The entries of a loop with that `act` in their data, from `since` to `until`, oldest first."""
+        query = (
+            f"SELECT {_COLUMNS} FROM journal WHERE at BETWEEN ? AND ? AND loop = ?"  # noqa: S608 - the same
+            " AND json_extract(data, '$.act') = ? ORDER BY at, id"
+        )
+        values = (iso(since), iso(until), loop, act)
+        return await self._database.run(lambda connection: [_stored(row) for row in connection.execute(query, values)])
+
+    async def prune(
+        self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
+    ) -> int:
+        """Delete what is older than `max_days`, and the oldest above `max_entries` or `max_bytes` of payload.
+
+        Returns how many went. A character of the payload counts as a byte: it is JSON in ASCII, words apart.
+        """
+        oldest = iso(self._clock.now() - timedelta(days=max_days))
+
+        def delete(connection: sqlite3.Connection) -> int:
+            newest = "SELECT id FROM journal ORDER BY id DESC LIMIT 1 OFFSET ?"
+            too_many = connection.execute(newest, (max_entries,)).fetchone()
+            gone = connection.execute(
+                "DELETE FROM journal WHERE at < ? OR id <= ?", (oldest, too_many["id"] if too_many else 0)
+            ).rowcount
+            size = connection.execute(f"SELECT sum({_SIZE}) FROM journal").fetchone()[0] or 0  # noqa: S608 - a constant
+            if size > max_bytes:
+                too_much = connection.execute(_OVERSIZE, (max_bytes,)).fetchone()[0]
+                gone += connection.execute("DELETE FROM journal WHERE id <= ?", (too_much,)).rowcount
+            return gone
+
+        return await self._database.run(delete)
+
+    def _insert(self, connection: sqlite3.Connection, clean: Entry) -> int:
+        values = (
+            iso(self._clock.now()),
+            clean.kind,
+            clean.loop,
+            clean.summary,
+            clean.line,
+            clean.reason,
+            clean.trigger_uri,
+            clean.author,
+            clean.intent_id,
+            json.dumps(clean.data, default=str),
+        )
+        marks = ", ".join("?" * len(values))
+        cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
+        return int(cursor.lastrowid or 0)
+
+    def _show(self, clean: Entry) -> None:
+        if clean.line is not None:
+            self._console.line(clean.line, clean.summary, clean.reason)
+
+    def _clean(self, entry: Entry) -> Entry:
+        fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}
+        clean: dict[str, Any] = {name: _encodable(self._redactor.value(value)) for name, value in fields.items()}
+        return Entry(**clean)
+
+
+def _encodable(value: object) -> object:
+    """Half of a surrogate pair, which a model may well send, cannot be stored as UTF-8."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _stored(row: sqlite3.Row) -> StoredEntry:
+    fields = dict(row)
+    number, at = fields.pop("id"), fields.pop("at")
+    return StoredEntry(number, at, Entry(**{**fields, "data": json.loads(fields["data"])}))

@@ -1,0 +1,271 @@
+"""A story in words: step by step in time order, for people. Pure; nothing that was written by others can draw here."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from common.clock import local, parse_iso
+from common.text.untrusted import one_line
+from common.wording import number, part_name
+from common.wording import rule as rule_words
+from modules.runtime.journal.handles import with_handles
+from modules.runtime.journal.stop_reasons import CUT_OFF
+from modules.runtime.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
+
+_WIDTH = 100
+_QUOTED_CHARS = 300
+_CALL_CHARS = 160
+_LATE_S = 600
+_VERBS = {
+    "reply": "replied",
+    "like": "liked",
+    "post": "posted",
+    "repost": "reposted",
+    "follow": "followed",
+    "issue": "opened an issue",
+    "issue_comment": "commented on an issue",
+    "space_chat": "told the room",
+}
+_ENDS = {
+    "held": "waits for your yes",
+    "pending": "has not left yet",
+    "sending": "is on its way",
+    "blocked": "was blocked",
+    "failed": "failed",
+    "expired": "expired",
+}
+_CAME = {"mention": "mentioned it", "reply": "replied to it", "quote": "quoted it"}
+_WORDS_OF = {
+    "stranger": "Other people's words were in it, so it could do only what those may cause",
+    "peer": "A peer's words were in it, so it could do only what those may cause",
+    "self": "Only its own words were in it",
+    "owner": "Only your words and its own were in it",
+}
+_ALIVE = {"done", "held", "pending", "sending"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happened. `at` is ISO-8601 UTC, or "" if that is not known; `details` are lines below it."""
+
+    at: str
+    text: str
+    details: tuple[str, ...] = ()
+
+
+def title(story: Story) -> str:
+    """What the story explains."""
+    act = next((act for act in story.acts if act.id == story.act_id), None)
+    whom = _whom(story)
+    if act is not None:
+        return f"Why {_what(act, whom)}"
+    alive = [act for act in story.acts if act.state in _ALIVE]
+    if alive:
+        return f"Why {_what(min(alive, key=lambda act: act.kind != 'reply'), whom)}"
+    if story.trigger and story.trigger.state == "pending":
+        return f"Why it has not answered {whom} yet"
+    return f"Why it did not answer {whom}"
+
+
+def steps(story: Story, timezone: str = "") -> list[Step]:
+    """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
+    told = [_thinking(thinking) for thinking in story.thinkings]
+    told += [_decided(decided) for decided in story.decisions]
+    for act in story.acts:
+        told += _way(act, story.cause)
+    told = sorted((_by_handle(step, story) for step in told), key=lambda step: step.at)
+    first = min((step.at for step in told), default="")
+    if story.trigger:
+        return [_received(story.trigger, first, timezone), *told]
+    return [Step(first, "You asked for it in the terminal"), *told] if story.cause == "owner" else told
+
+
+def _by_handle(step: Step, story: Story) -> Step:
+    """The same with handles for DIDs, but for addresses and for what is quoted."""
+    kept = ("“", "at://")
+    details = (one if one.startswith(kept) else with_handles(one, story.handles) for one in step.details)
+    return Step(step.at, step.text, tuple(details))
+
+
+def ending(story: Story, timezone: str = "") -> str:
+    """Where it stands now, if it is not over; and how much of it is not known any more."""
+    said = [_standing(act, timezone) for act in story.acts if act.state in {"held", "pending", "sending"}]
+    if story.trigger and story.trigger.state == "pending" and not said:
+        tries = f" (tried {story.trigger.attempts} times)" if story.trigger.attempts else ""
+        said.append(f"It waits to be met{tries}.")
+        said += [
+            f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at, timezone)})." for one in story.holding
+        ]
+    if story.since and any(not act.movements for act in story.acts):
+        said.append(f"The journal reaches back to {story.since[:10]}; what was before is pruned.")
+    return " ".join(said)
+
+
+def lines(story: Story, timezone: str = "") -> list[str]:
+    """The story for a terminal; times are those of `timezone`, or of this machine."""
+    told = [title(story), *(f"  {uri}" for uri in _uris(story))]
+    for day, together in groupby(steps(story, timezone), key=lambda step: _day(step.at, timezone)):
+        told += ["", day] if day else [""]
+        for step in together:
+            time = f"{local(parse_iso(step.at), timezone):%H:%M:%S}" if step.at else ""
+            told += _wrapped(f"{time:<8}  ", step.text)
+            for detail in step.details:
+                told += _wrapped(" " * 12, detail)
+    end = ending(story, timezone)
+    return [*told, "", *_wrapped("", end)] if end else told
+
+
+def _whom(story: Story) -> str:
+    if story.trigger is None:
+        return "you" if story.cause == "owner" else ""
+    return f"@{one_line(story.trigger.author)}" if story.trigger.author else "this post"
+
+
+def _what(act: Act, whom: str) -> str:
+    """The act as a clause: `it replied to @kit`, `its reply to @kit waits for your yes`."""
+    to = {"reply": f" to {whom}", "like": f" the post of {whom}"}.get(act.kind, "") if whom.startswith("@") else ""
+    if act.state == "done":
+        return f"it {_VERBS.get(act.kind, f'did this: {act.kind}')}{to}"
+    return f"its {act.kind}{to.replace(' the post of', ' of the post of')} {_ENDS.get(act.state, act.state)}"
+
+
+def _uris(story: Story) -> Iterator[str]:
+    act = next((act for act in story.acts if act.id == story.act_id), None)
+    if act is None:
+        yield story.asked
+    elif act.uri:
+        yield act.uri
+    else:
+        yield f"act {act.id}"
+
+
+def _received(trigger: Received, first: str, timezone: str) -> Step:
+    who = f"@{one_line(trigger.author)}" if trigger.author else "Somebody"
+    text = f"{who} {_CAME.get(trigger.reason, 'wrote')}"
+    details = [f"“{_short(trigger.text)}”"] if trigger.text else []
+    details.append(trigger.uri)
+    if trigger.at and trigger.received_at and _late(trigger):
+        details.append(f"It was written at {_when(trigger.at, timezone)}, and seen only now.")
+    if trigger.met_with:
+        details.append(f"It was met together with a later post of theirs in the same thread: {trigger.met_with}")
+    return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
+
+
+def _late(trigger: Received) -> bool:
+    return (parse_iso(trigger.received_at) - parse_iso(trigger.at)).total_seconds() > _LATE_S
+
+
+def _thinking(thinking: Thinking) -> Step:
+    details = []
+    if thinking.failed:
+        details.append(f"It came to nothing: {CUT_OFF.get(thinking.failed, thinking.failed)}")
+    if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
+        details.append(words_of)
+    if thinking.prompt:
+        parts = (f"{part_name(part.name)} ({number(part.chars)} characters)" for part in thinking.prompt)
+        details.append(f"It was told: {', '.join(parts)}")
+    if thinking.memories:
+        which = ", ".join(str(one) for one in thinking.memories)
+        details.append(f"It remembered: {which} (`soul memory show ID` tells what)")
+    details += [_call(call) for call in thinking.calls]
+    model = f" with {thinking.model}" if thinking.model else ""
+    return Step(thinking.began, f"It thought it over{model}{_cost(thinking)}", tuple(details))
+
+
+def _cost(thinking: Thinking) -> str:
+    unanswered = thinking.unanswered_tokens
+    if not thinking.rounds and unanswered:
+        return f": no answer came; {number(unanswered)} tokens are counted, which may have been billed"
+    if not thinking.rounds and not thinking.input_tokens:
+        return ""
+    rounds = f"{thinking.rounds} round{'s' if thinking.rounds != 1 else ''}"
+    dollars = "" if thinking.usd is None else f", ${thinking.usd:.{2 if thinking.usd >= 1 else 4}f}"
+    tries = f"; {number(unanswered)} more for tries without an answer, which may have been billed" if unanswered else ""
+    return (
+        f": {rounds}, {number(thinking.input_tokens)} tokens in, {number(thinking.output_tokens)} out{dollars}{tries}"
+    )
+
+
+def _call(call: Call) -> str:
+    said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
+    refused = f", refused: {_short(call.error, _CALL_CHARS)}" if call.error else ""
+    return f"It called {call.tool}{said}{refused}"
+
+
+def _decided(decided: Decided) -> Step:
+    begins = {"decision": "Decided: ", "error": "Trouble: "}.get(decided.kind, "")
+    reason = _short(decided.reason)
+    because = f"Because: {reason}" if decided.kind == "decision" else reason
+    return Step(decided.at, begins + _short(decided.summary), (because,) if reason else ())
+
+
+def _way(act: Act, cause: str) -> Iterator[Step]:
+    """The steps of an act; its words are told once, at the first."""
+    about = [f"“{_short(act.text)}”"] if act.text else [act.target] if act.target not in {"", cause} else []
+    if not act.movements:
+        yield Step(act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)])))
+    for place, movement in enumerate(act.movements):
+        head, _, _ = movement.summary.partition(": ")
+        details = [*(about if place == 0 else []), _short(movement.reason), *_rules(movement.rules)]
+        yield Step(movement.at, _short(head), tuple(filter(None, details)))
+
+
+def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
+    """Each rule that stood in the way with its reason, and in one line those that did not."""
+    for rule in rules:
+        if rule.says != "pass":
+            verb = "blocks it" if rule.says == "block" else "wants your yes"
+            yield f"The rule on {rule_words(rule.rule)} {verb}: {_short(rule.reason)}{_counted(rule)}"
+    passed: dict[str, list[str]] = {}
+    for rule in rules:
+        if rule.says == "pass":
+            passed.setdefault(_short(rule.reason) or _counted(rule).strip(" ()"), []).append(rule_words(rule.rule))
+    if passed:
+        groups = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in passed.items())
+        yield f"Rules that let it pass: {'; '.join(groups)}"
+
+
+def _counted(rule: RuleSaid) -> str:
+    if rule.value is None:
+        return ""
+    if rule.rule == "approval":
+        return f" (SOUL_APPROVAL={_number(rule.value)})"
+    return f" ({_number(rule.value)})" if rule.limit is None else f" ({_number(rule.value)} of {_number(rule.limit)})"
+
+
+def _number(value: str | float) -> str:
+    if isinstance(value, str):
+        return _short(value)
+    return number(value) if float(value).is_integer() else f"{value:,.2f}"
+
+
+def _short(text: str, length: int = _QUOTED_CHARS) -> str:
+    """What others may have written, on one line and not too long."""
+    line = one_line(text, length + 1)
+    return line if len(line) <= length else f"{line[:length].rstrip()}…"
+
+
+def _standing(act: Act, timezone: str) -> str:
+    waits = "for your yes," if act.state == "held" else "for its turn,"
+    return f"The {act.kind} waits {waits} until {_when(act.expires_at, timezone)} at most."
+
+
+def _when(at: str, timezone: str) -> str:
+    return f"{local(parse_iso(at), timezone):%Y-%m-%d %H:%M}"
+
+
+def _day(at: str, timezone: str) -> str:
+    if not at:
+        return ""
+    moment = local(parse_iso(at), timezone)
+    return f"{moment:%A} {moment.day} {moment:%B %Y} ({moment:%Z})"
+
+
+def _wrapped(indent: str, text: str) -> list[str]:
+    blank = " " * len(indent)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,48 @@
+"""One entry of the journal: what was decided, about what, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from modules.runtime.console import LineKind
+
+EntryKind = Literal["decision", "model", "act", "life", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What happened, as it happens.
+
+    Attributes:
+        kind: decision (something was weighed), model (a call was made), act (an intent moved), life (start,
+            stop, heartbeat), error.
+        loop: the loop or door that speaks, for example `awareness` or `outbox`.
+        summary: one line for the owner.
+        line: how the terminal shows it; None keeps it out of the terminal.
+        reason: why, in words.
+        trigger_uri: what it is about, if a post.
+        author: handle of the trigger's author.
+        intent_id: the intent that came of it.
+        data: sizes, tokens, verdicts; JSON-like.
+
+    """
+
+    kind: EntryKind
+    loop: str
+    summary: str
+    line: LineKind | None = "info"
+    reason: str = ""
+    trigger_uri: str | None = None
+    author: str | None = None
+    intent_id: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry with its number and time (ISO-8601 UTC)."""
+
+    id: int
+    at: str
+    entry: Entry

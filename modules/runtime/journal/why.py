@@ -1,0 +1,35 @@
+"""Why did it do that, or why not: the story of one post, one act, or one silence, told from the journal.
+
+Reads only, so it can be asked while the SOUL runs and when it does not. Nothing is looked up on the network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from typing import Any
+
+from modules.runtime.database.database import Database
+from modules.runtime.journal.gathering import gather
+from modules.runtime.journal.naming import find
+from modules.runtime.journal.story import Story, Unknown
+from modules.runtime.journal.telling import ending, lines, steps, title
+
+__all__ = ["Story", "Unknown", "as_json", "ending", "lines", "steps", "story_of", "tell", "title"]
+
+
+def story_of(connection: sqlite3.Connection, what: str) -> Story | Unknown:
+    """The story of what `what` names: a link to a post, an `at://` uri (theirs or ours), or an act's id, abridged."""
+    subject = find(connection, what)
+    return subject if isinstance(subject, Unknown) else gather(connection, subject)
+
+
+def as_json(story: Story) -> dict[str, Any]:
+    """The story for programs: the fields of `Story`, with its title."""
+    return {"title": title(story), **dataclasses.asdict(story)}
+
+
+async def tell(database: Database, what: str, timezone: str = "") -> list[str]:
+    """The story for the owner's terminal; one line where there is none."""
+    story = await database.run(lambda connection: story_of(connection, what))
+    return [story.reason] if isinstance(story, Unknown) else lines(story, timezone)

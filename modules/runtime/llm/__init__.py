@@ -1,0 +1,1 @@
+"""The language model: one gateway for every call."""

@@ -1,0 +1,49 @@
+"""What came back, in our own words: calls salvaged from what the model wrote, and whether it was cut short. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments, without_thinking
+from modules.runtime.llm.stream import Answer
+from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
+
+
+def offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolSpec], bool]:
+    """Which tools to send, and whether a call is required.
+
+    A service may ignore the object form of `tool_choice`; a single tool that is required cannot be misread.
+    """
+    if isinstance(choice, NamedTool):
+        offered = [tool for tool in tools if tool.name == choice.name]
+        if not offered:
+            raise ValueError(f"{choice.name} is forced but not among the tools")
+        return offered, True
+    return tools, choice == "required" and bool(tools)
+
+
+def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id: Callable[[], str]) -> ChatResult:
+    """The answer; `new_id` names the calls whose id the service forgot."""
+    text = without_thinking(answer.text).strip()
+    calls: list[ToolCall] = []
+    for raw in answer.calls:
+        arguments, malformed = parse_arguments(raw.arguments)
+        calls.append(ToolCall(raw.id or new_id(), raw.name, arguments, malformed))
+    if not calls and offered:
+        text, found = find_calls(text, offered, required=required)
+        calls = [ToolCall(new_id(), call.name, call.arguments) for call in found]
+    cut = answer.finish == "length"
+    whole = any(not call.malformed for call in calls)
+    return ChatResult(
+        text=text,
+        tool_calls=tuple(calls),
+        stop_reason="tool_use" if whole or (calls and not cut) else "max_tokens" if cut else "end_turn",
+        model=answer.model,
+    )
+
+
+def cut_short(result: ChatResult, offered: Sequence[ToolSpec]) -> bool:
+    """Whether the limit left nothing usable: no text at all, or half of a call."""
+    if result.stop_reason != "max_tokens":
+        return False
+    return not result.text or bool(result.tool_calls) or (bool(offered) and looks_cut(result.text))

@@ -1,0 +1,386 @@
+"""The one door to the language model: deadlines, retries, and calm with what small models do.
+
+Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
+it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
+the process leaves nothing behind but its reservation at the wall, which then counts in full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+import httpx
+
+from common.clock import Clock
+from common.constants import (
+    LLM_CLASSIFIER_MIN_TOKENS,
+    LLM_IDLE_TIMEOUT_S,
+    LLM_MAX_OUTPUT_TOKENS,
+    LLM_MAX_RETRIES,
+    SECOND_MS,
+)
+from common.errors import Transient
+from common.redact import Redactor
+from modules.runtime.console import Console
+from modules.runtime.llm.answers import cut_short, offer, read
+from modules.runtime.llm.cache import CacheMeter, CacheRate
+from modules.runtime.llm.deadline import IdleDeadline, probe_idle_s, probe_of
+from modules.runtime.llm.dialect import CACHE_KEY, Wire, chars_of, has_pictures, pictures_in
+from modules.runtime.llm.lessons import Lessons, Vision
+from modules.runtime.llm.messages import convert_messages, convert_tools
+from modules.runtime.llm.pictures import Hydrate, shown
+from modules.runtime.llm.policy import (
+    Verdict,
+    calculate_backoff,
+    classify_llm_error,
+    is_own_service,
+    retry_after_ms,
+    shortened,
+    timed_out,
+    was_refused,
+)
+from modules.runtime.llm.refusals import refusal
+from modules.runtime.llm.stream import Answer, BrokenStream
+from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
+from modules.runtime.llm.wall import Request, Reservation, Wall
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+CUT_RETRY_FACTOR = 4
+_MICRO = 1_000_000
+_SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to more seconds."
+
+
+class _CallFailed(Exception):
+    """One attempt failed; its cause is the error itself."""
+
+    def __init__(self, verdict: Verdict, hint_ms: float | None, sent: Request) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+        self.hint_ms = hint_ms
+        self.sent = sent
+
+
+@dataclass(slots=True)
+class _Tally:
+    """For whom one conversation turn is, and what it has taken so far."""
+
+    purpose: str
+    importance: Importance
+    attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, reservation: Reservation, micro_usd: int | None, counted: Usage | None = None) -> None:
+        """One attempt: what the service counted, and what it cost, or may have."""
+        self.usage += Usage(
+            counted.input_tokens if counted else 0,
+            counted.output_tokens if counted else 0,
+            None if micro_usd is None else micro_usd / _MICRO,
+            reservation.step,
+            str(reservation.request["model"]),
+            counted.cached_tokens if counted else 0,
+        )
+
+
+class LLMGateway:
+    """Speaks to one OpenAI-compatible service with one model.
+
+    Args:
+        base_url: the service, for example `https://gateway.example/v1`.
+        api_key: its key.
+        model: the model's name there.
+        clock: for waits between attempts and for measuring.
+        rng: for jitter, and for ids that a service forgot.
+        console: hears about retries.
+        wall: what each attempt must pass, and is counted by.
+        redactor: masks the secrets that somebody wrote into what the model is told.
+        on_usage: called once per answered call with the result and its purpose.
+        on_measured: called for each answer whose input the service counted, with the model, the characters that were
+            sent and the tokens that it made of them; pictures spoil that measure, and are not told.
+        cache_key: by what a service that wants it finds the beginning of our prompts again: whose they are.
+        on_outcome: told of each attempt whether the service did its part, and if not, how.
+        hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
+        vision: whether pictures are sent.
+        transport: makes what the requests travel by.
+        idle_timeout_s: how long each attempt waits for the first piece of the answer, and for each further one, in
+            seconds. The whole answer may take as long as it needs, up to an hour.
+        max_retries: attempts after the first, for what is transient.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str,
+        model: str,
+        clock: Clock,
+        rng: Random,
+        console: Console,
+        wall: Wall,
+        redactor: Redactor | None = None,
+        on_usage: Callable[[ChatResult, str], None] | None = None,
+        on_measured: Callable[[str, int, int], None] | None = None,
+        on_outcome: Callable[[bool, str], None] | None = None,
+        cache_key: str = "",
+        hydrate: Hydrate | None = None,
+        vision: Vision = "auto",
+        transport: Callable[[], httpx.AsyncBaseTransport],
+        idle_timeout_s: float = LLM_IDLE_TIMEOUT_S,
+        max_retries: int = LLM_MAX_RETRIES,
+    ) -> None:
+        self.model = model
+        self._base_url = base_url
+        self._is_own = is_own_service(base_url)
+        self._api_key = api_key
+        self._clock = clock
+        self._rng = rng
+        self._console = console
+        self._wall = wall
+        self._redactor = redactor or Redactor()
+        self._on_usage = on_usage
+        self._on_measured = on_measured
+        self._on_outcome = on_outcome
+        self._cache_key = cache_key
+        self._hydrate = hydrate
+        self._transport = transport
+        self._idle_timeout_s = idle_timeout_s
+        self._max_retries = max_retries
+        self._openai: AsyncOpenAI | None = None
+        self._lessons = Lessons(base_url=base_url, vision=vision)
+        self._cache = CacheMeter()
+        self._silent = False  # whether the last request timed out without one piece of an answer
+
+    @property
+    def cache(self) -> CacheRate:
+        """How much of the latest prompts the service had kept."""
+        return self._cache.rate
+
+    def sees(self) -> bool:
+        """Whether pictures are shown to the model, as far as is known."""
+        return self._hydrate is not None and self._lessons.sees(self.model)
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str | Sequence[PromptBlock] = "",
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        purpose: str = "",
+        importance: Importance = "own",
+    ) -> str:
+        """The text of a plain answer; "" when the model has nothing to say. Raises as `chat_with_tools` does."""
+        result = await self.chat_with_tools(
+            messages,
+            system=system,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            purpose=purpose,
+            importance=importance,
+        )
+        return result.text
+
+    async def chat_with_tools(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str | Sequence[PromptBlock] = "",
+        tools: Sequence[ToolSpec] = (),
+        tool_choice: ToolChoice = "auto",
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        purpose: str = "",
+        importance: Importance = "own",
+    ) -> ChatResult:
+        """Ask once, and keep asking while that may help.
+
+        Args:
+            messages: the whole conversation; the service remembers nothing.
+            system: the system prompt; in blocks, what stays the same may be kept by the service.
+            tools: what may be called; none offered, none sent.
+            tool_choice: `required` and `NamedTool` force a call, as far as the model obeys.
+            max_tokens: limit of the answer, raised to the floor that reasoning models need.
+            temperature: left out if None, or if the service refuses it.
+            purpose: one word for the records.
+            importance: for whom; decides who may still speak when the day's budget runs low.
+
+        Raises:
+            BudgetExceeded: the next attempt does not fit into the day's budget, or is not important enough for what
+                is left of it.
+            ModelRefused: the service refuses for good (key, billing, permission).
+            Transient: every attempt failed in a way that may pass.
+            PolicyBlocked: the prompt is too long for the model.
+            SoulError: the service rejects the request, and would again.
+
+        """
+        offered, required = offer(tools, tool_choice)
+        limit = max(max_tokens or LLM_MAX_OUTPUT_TOKENS, LLM_CLASSIFIER_MIN_TOKENS)
+        request: Request = {
+            "model": self.model,
+            "messages": await self._worded(messages, system),
+            "max_tokens": limit,
+            "stream_options": {"include_usage": True},
+        }
+        if offered:
+            request |= {"tools": convert_tools(offered), "tool_choice": "required" if required else "auto"}
+        if temperature is not None:
+            request["temperature"] = temperature
+        if self._cache_key:
+            request[CACHE_KEY] = self._cache_key
+        tally, started = _Tally(purpose, importance), self._clock.monotonic()
+        result = read(await self._ask(request, tally), offered, required=required, new_id=self._new_id)
+        if cut_short(result, offered):
+            larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
+            result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
+        result = _settled(result, tally, self._clock.monotonic() - started)
+        if self._on_usage:
+            self._on_usage(result, purpose)
+        return result
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._openai is not None:
+            await self._openai.close()
+            self._openai = None
+
+    async def _worded(self, messages: Sequence[Message], system: str | Sequence[PromptBlock]) -> list[Wire]:
+        """The conversation for the wire: its words searched for secrets, its pictures put in."""
+        seen, urls = await shown(messages, self._hydrate if self.sees() else None)
+        wire: list[Wire] = self._redactor.value(convert_messages(seen, system))
+        for picture, url in zip(pictures_in(wire), urls, strict=True):
+            picture["url"] = url
+        return wire
+
+    async def _ask(self, request: Request, tally: _Tally) -> Answer:
+        """Attempts, waits and adapted requests, until there is an answer or no hope of one."""
+        failures = 0
+        while True:
+            tally.attempts += 1
+            try:
+                await self._ask_whether_it_answers(request, tally)
+                return await self._attempt(request, tally, self._idle_timeout_s)
+            except _CallFailed as failed:
+                verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
+                if self._on_outcome and verdict.kind in {"transient", "fatal"}:
+                    self._on_outcome(False, verdict.message)  # noqa: FBT003 - ill
+                adapted = self._lessons.learn(request, failed.sent, verdict)
+                if adapted is not None:
+                    if has_pictures(request) and not has_pictures(adapted):
+                        told = f"{failed.sent['model']} did not take a picture and gets its description"
+                        self._console.line("warn", told, verdict.message)
+                    request = adapted
+                    continue
+                if verdict.kind != "transient":
+                    raise refusal(verdict, self.model) from error
+                if failures >= self._max_retries:
+                    self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)
+                    retry_after = None if hint_ms is None else hint_ms / SECOND_MS
+                    raise Transient(
+                        f"The model service is unavailable: {verdict.message}",
+                        remedy=_SLOW_REMEDY if self._silent else "",
+                        retry_after=retry_after,
+                    ) from error
+            wait_s = calculate_backoff(failures, hint_ms, self._rng.random) / SECOND_MS
+            failures += 1
+            self._console.line(
+                "warn",
+                f"model call failed, waiting {wait_s:.0f} s (retry {failures}/{self._max_retries})",
+                verdict.message,
+            )
+            await self._clock.sleep(wait_s)
+
+    async def _ask_whether_it_answers(self, request: Request, tally: _Tally) -> None:
+        """After a time-out: a probe, so that a prompt that may be billed leaves only where it may be answered."""
+        if not self._silent:
+            return
+        try:
+            await self._attempt(probe_of(request), tally, probe_idle_s(self._idle_timeout_s))
+        except _CallFailed:
+            if self._silent:
+                raise
+
+    async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> Answer:
+        """One request and its stream, while pieces keep coming. Every call of the model passes here, and the wall."""
+        client, sdk_error = await self._client()
+        leave = await self._wall.reserve(request, purpose=tally.purpose, importance=tally.importance)
+        sent, answer = self._lessons.apply(leave.request), Answer()
+        try:
+            deadline = IdleDeadline(self._clock, idle_s)
+            async with deadline.waiting():
+                stream = await client.chat.completions.create(**sent, stream=True)
+            async with stream:
+                async for chunk in deadline.pieces(stream):
+                    answer.add(chunk)
+                    self._silent = False
+            if answer.finish is None:
+                raise BrokenStream("the stream ended in the middle of the answer")
+        except (sdk_error, httpx.HTTPError, OSError, json.JSONDecodeError) as error:
+            verdict, hint_ms = self._judge(error)
+            self._silent = not answer.pieces and timed_out(error)
+            unbilled = self._silent and self._is_own
+            if unbilled or was_refused(error, getattr(error, "status_code", None), verdict.message):
+                await self._wall.release(leave, unanswered=unbilled)
+            else:
+                await self._wall.unanswered(leave)
+                tally.add(leave, leave.micro_usd)
+            raise _CallFailed(verdict, hint_ms, sent) from error
+        if self._on_outcome:
+            self._on_outcome(True, "")  # noqa: FBT003 - well
+        tally.add(leave, await self._wall.settle(leave, answer.usage, answer.weight), answer.usage)
+        self._measure(sent, answer.usage)
+        return answer
+
+    def _measure(self, sent: Request, usage: Usage | None) -> None:
+        """Note how much was kept, and how many characters make a token."""
+        if usage is None or not usage.input_tokens:
+            return
+        self._cache.note(usage)
+        if self._on_measured and not has_pictures(sent):
+            self._on_measured(str(sent["model"]), chars_of(sent), usage.input_tokens)
+
+    async def _client(self) -> tuple[AsyncOpenAI, type[Exception]]:
+        # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
+        openai = await asyncio.to_thread(importlib.import_module, "openai")
+        if self._openai is None:
+            http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._idle_timeout_s)
+            self._openai = openai.AsyncOpenAI(
+                base_url=self._base_url,
+                api_key=self._api_key,
+                max_retries=0,
+                timeout=self._idle_timeout_s,
+                http_client=http_client,
+            )
+        return self._openai, openai.OpenAIError
+
+    def _judge(self, error: Exception) -> tuple[Verdict, float | None]:
+        """What the error means, and the wait in milliseconds that the service asks for."""
+        response = getattr(error, "response", None)
+        body = getattr(error, "body", None)
+        said = body.get("message") if isinstance(body, dict) else None
+        verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None))
+        if isinstance(said, str) and said:
+            verdict = Verdict(verdict.kind, shortened(said), verdict.status)
+        return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
+
+    def _new_id(self) -> str:
+        return f"call_{self._rng.getrandbits(64):016x}"
+
+
+def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
+    return ChatResult(
+        text=result.text,
+        tool_calls=result.tool_calls,
+        stop_reason=result.stop_reason,
+        usage=tally.usage,
+        model=result.model or tally.usage.model,
+        attempts=tally.attempts,
+        seconds=seconds,
+    )

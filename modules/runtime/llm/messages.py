@@ -1,0 +1,102 @@
+"""Between our messages and the wire dialect that every OpenAI-compatible service speaks. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from modules.runtime.llm.dialect import system_message
+from modules.runtime.llm.policy import truncate_tool_result
+from modules.runtime.llm.types import Block, Image, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
+
+Wire = dict[str, Any]
+
+FAILURE_WORDS = ("Error:", "Blocked:", "BLOCKED:", "SKIPPED:", "CONVERTED TO LIKE:")
+_DETAIL = "low"
+
+
+def convert_messages(messages: Iterable[Message], system: str | Sequence[PromptBlock] = "") -> list[Wire]:
+    """The whole conversation for the wire: `system` first, tool answers ahead of the words of the same message.
+
+    A picture has its key in place of a URL: its bytes are put there once the words were searched for secrets.
+    """
+    first = system_message(system)
+    wire: list[Wire] = [first] if first else []
+    for message in messages:
+        blocks: Sequence[Block] = (Text(message.content),) if isinstance(message.content, str) else message.content
+        wire.extend(_user(blocks) if message.role == "user" else _assistant(blocks))
+    return wire
+
+
+def convert_tools(tools: Iterable[ToolSpec]) -> list[Wire]:
+    """Tools as functions with JSON Schema parameters."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+        }
+        for tool in tools
+    ]
+
+
+def create_tool_result_message(answers: Iterable[ToolAnswer]) -> Message:
+    """The user turn that carries the answers to a round of tool calls, each cut to size."""
+    return Message(
+        "user",
+        tuple(
+            ToolAnswer(answer.tool_use_id, answer.name, truncate_tool_result(answer.content), answer.is_error)
+            for answer in answers
+        ),
+    )
+
+
+def create_assistant_tool_use_message(text: str, tool_calls: Iterable[ToolCall]) -> Message:
+    """The assistant turn that asked for tools, as the model must see it again."""
+    return Message("assistant", (*((Text(text),) if text else ()), *tool_calls))
+
+
+def _user(blocks: Sequence[Block]) -> list[Wire]:
+    answers = [block for block in blocks if isinstance(block, ToolAnswer) and block.tool_use_id]
+    wire: list[Wire] = [
+        {"role": "tool", "tool_call_id": answer.tool_use_id, "content": _visible(answer)} for answer in answers
+    ]
+    if any(isinstance(block, Image) for block in blocks):
+        return [*wire, {"role": "user", "content": [part for block in blocks for part in _parts(block)]}]
+    text = _joined(blocks)
+    return [*wire, {"role": "user", "content": text}] if text else wire
+
+
+def _parts(block: Block) -> list[Wire]:
+    """Words as a part; a picture as its description and itself."""
+    words = block.text if isinstance(block, Text) else block.alt if isinstance(block, Image) else ""
+    parts: list[Wire] = [{"type": "text", "text": words}] if words else []
+    if isinstance(block, Image):
+        parts.append({"type": "image_url", "image_url": {"url": block.key, "detail": _DETAIL}})
+    return parts
+
+
+def _assistant(blocks: Iterable[Block]) -> list[Wire]:
+    text = _joined(blocks)
+    calls = [
+        {
+            "id": block.id,
+            "type": "function",
+            "function": {"name": block.name, "arguments": json.dumps(block.input, ensure_ascii=False)},
+        }
+        for block in blocks
+        if isinstance(block, ToolCall)
+    ]
+    if not text and not calls:
+        return []
+    return [{"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}]
+
+
+def _joined(blocks: Iterable[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
+
+
+def _visible(answer: ToolAnswer) -> str:
+    if answer.is_error and not answer.content.startswith(FAILURE_WORDS):
+        return f"Error: {answer.content}"
+    return answer.content

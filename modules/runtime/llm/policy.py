@@ -1,0 +1,209 @@
+"""What an error from the model service means, how long to wait, and what to change before asking again.
+
+Pure rules on plain values: nothing here knows the SDK or the network. The HTTP status and the exception's type speak
+first; the words of the message are the last resort, because a message may quote the prompt.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from common.constants import (
+    LLM_BACKOFF_JITTER,
+    LLM_BASE_BACKOFF_MS,
+    LLM_MAX_BACKOFF_MS,
+    LLM_MAX_TOOL_RESULT_CHARS,
+    LLM_RETRY_AFTER_MARGIN_MS,
+)
+from modules.runtime.llm.dialect import CACHE_KEY, MARK, has_marks, without_marks
+
+ErrorKind = Literal[
+    "fatal",  # the service refuses for good: the owner must act
+    "transient",  # worth another try
+    "too_long",  # the prompt does not fit the model
+    "unknown",  # the same request would fail again
+]
+
+_FATAL_STATUS = {401, 402, 403}
+_TRANSIENT_STATUS = {408, 409, 429}
+_FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
+_TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
+_UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
+_TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
+_PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+_TOO_LONG = re.compile(
+    r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens",
+    re.IGNORECASE,
+)
+_FATAL_WORDS = re.compile(
+    r"\b401\b|\b402\b|\b403\b|\bunauthorized\b|\bforbidden\b|\binvalid[_ ]api[_ ]key\b|payment required"
+    r"|\binsufficient[_ ](quota|credits?|funds|balance)\b|\bcheck your (plan and )?billing\b",
+    re.IGNORECASE,
+)
+_TRANSIENT_WORDS = re.compile(
+    r"\b(408|409|429|500|502|503|504|529)\b|rate[_ ]limit|too many requests|overloaded|service unavailable"
+    r"|bad gateway|timed? ?out|etimedout|fetch failed|econnrefused|enotfound|econnreset"
+    r"|connection (error|reset|closed)",
+    re.IGNORECASE,
+)
+_LOADING = re.compile(r"\bmodel\b.{0,80}\bloading\b|\bloading model\b", re.IGNORECASE)
+_NO_PICTURES = re.compile(
+    r"\bimages?\b|image_url|\bpictures?\b|\bvision\b|multi-?modal|\bmodalit|content[ _](?:type|part)"
+    r"|content\b.{0,40}\bstring\b",
+    re.IGNORECASE,
+)
+_WORDS_ONLY = re.compile(r"content\b.{0,40}\bstring\b", re.IGNORECASE)
+_ONE_PICTURE = re.compile(
+    r"could not (?:process|decode|read)|(?:invalid|corrupt\w{0,10}|malformed|empty) (?:base64 )?(?:image|picture|data)"
+    r"|too (?:large|big|small|many)|exceeds?\b|failed to (?:decode|load|process)"
+    r"|\bpolic|\bsafety\b|violat|moderat",
+    re.IGNORECASE,
+)
+_PICTURELESS_STATUS = {400, 404, 415, 422}
+_SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
+_UNSURE_STATUS = {408, 409, 424, 499}
+_UNAVAILABLE_STATUS = 503
+_CLIENT_ERROR = range(400, 500)
+_SERVER_ERROR = range(500, 600)
+_HTTP_ERROR = range(400, 600)
+_WORDS_READ = 200
+_MESSAGE_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an error is; `message` is one line."""
+
+    kind: ErrorKind
+    message: str
+    status: int | None = None
+
+
+def classify_llm_error(error: BaseException | str, status: int | None = None, code: str | None = None) -> Verdict:
+    """Judge a failed call; `code` is the service's own word. A finished, empty answer is no failure."""
+    message = shortened(str(error)) or type(error).__name__
+    if status is None and code is not None and code.isdigit() and int(code) in _HTTP_ERROR:
+        status = int(code)
+    return Verdict(_kind(error, message, status, code), message, status)
+
+
+def _kind(error: BaseException | str, message: str, status: int | None, code: str | None) -> ErrorKind:
+    if code in _FATAL_CODES or status in _FATAL_STATUS:
+        return "fatal"
+    if status in _TRANSIENT_STATUS or status in _SERVER_ERROR:
+        return "transient"
+    if code in _TOO_LONG_CODES or (status is not None and _TOO_LONG.search(message)):
+        return "too_long"
+    return "unknown" if status is not None else _kind_by_words(error, message[:_WORDS_READ])
+
+
+def _kind_by_words(error: BaseException | str, words: str) -> ErrorKind:
+    if _TRANSIENT_TYPES & {cls.__name__ for cls in type(error).__mro__}:
+        return "transient"
+    if _FATAL_WORDS.search(words):
+        return "fatal"
+    return "transient" if _TRANSIENT_WORDS.search(words) else "unknown"
+
+
+def was_refused(error: BaseException, status: int | None, message: str = "") -> bool:
+    """Whether the service certainly did nothing for this request: it said so at once, or was never reached.
+
+    `status` is that of the HTTP response itself, None if there was none; `message` is what it said. A time-out, a
+    conflict, and a failure of what the service relies on leave it open, though they have numbers of the same kind.
+    """
+    if status == _UNAVAILABLE_STATUS:
+        return _LOADING.search(message[:_WORDS_READ]) is not None
+    if status is not None:
+        return status in _CLIENT_ERROR and status not in _UNSURE_STATUS
+    return bool(_UNSENT_TYPES & _type_names(error))
+
+
+def is_own_service(base_url: str) -> bool:
+    """Whether the service stands on this machine or in a private network, where nobody bills a request."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(_PRIVATE_NAMES))
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether nothing came within the deadline."""
+    return bool(_TIMEOUT_TYPES & _type_names(error))
+
+
+def _type_names(error: BaseException) -> set[str]:
+    return {cls.__name__ for cause in (error, error.__cause__) for cls in type(cause).__mro__}
+
+
+def calculate_backoff(
+    attempt: int, retry_after_ms: float | None = None, rng: Callable[[], float] = random.random
+) -> int:
+    """Milliseconds to wait after call number `attempt` (0 is the first); the service's own hint goes first."""
+    if retry_after_ms is not None:
+        return int(min(retry_after_ms + LLM_RETRY_AFTER_MARGIN_MS, LLM_MAX_BACKOFF_MS))
+    grown: float = LLM_BASE_BACKOFF_MS * 2**attempt * (1 + rng() * LLM_BACKOFF_JITTER)
+    return int(min(grown, LLM_MAX_BACKOFF_MS))
+
+
+def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The wait in milliseconds that `retry-after-ms` or `retry-after` (seconds, or a date) asks for."""
+    for name, unit in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
+        value = headers.get(name, "")
+        try:
+            return max(0.0, float(value) * unit)
+        except ValueError:
+            pass
+    try:
+        return max(0.0, (parsedate_to_datetime(headers.get("retry-after", "")) - now).total_seconds() * 1000)
+    except (ValueError, TypeError):
+        return None
+
+
+def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+    """The request without the parameter that the service refused by name; None when there is nothing to change."""
+    if verdict.kind != "unknown":
+        return None
+    if "max_completion_tokens" in verdict.message and "max_tokens" in request:
+        changed = {key: value for key, value in request.items() if key != "max_tokens"}
+        return changed | {"max_completion_tokens": request["max_tokens"]}
+    for parameter in ("temperature", "stream_options", CACHE_KEY):
+        if parameter in request and parameter in verdict.message:
+            return {key: value for key, value in request.items() if key != parameter}
+    if has_marks(request) and (MARK in verdict.message or _WORDS_ONLY.search(verdict.message)):
+        return without_marks(request)
+    return None
+
+
+def refuses_pictures(verdict: Verdict) -> bool:
+    """Whether the service says that it takes no pictures, or not this one."""
+    if _NO_PICTURES.search(verdict.message) is None:
+        return False
+    return verdict.status in _PICTURELESS_STATUS or (verdict.status in _SHY_STATUS and "support" in verdict.message)
+
+
+def refuses_one_picture(verdict: Verdict) -> bool:
+    """Whether it is this picture that is refused, not all."""
+    return _ONE_PICTURE.search(verdict.message) is not None
+
+
+def truncate_tool_result(content: str, limit: int = LLM_MAX_TOOL_RESULT_CHARS) -> str:
+    """`content`, or its first `limit` characters and a notice that says how much there was."""
+    if len(content) <= limit:
+        return content
+    return f"{content[:limit]}\n\n[TRUNCATED: {len(content)} characters in all, the first {limit} shown]"
+
+
+def shortened(text: str) -> str:
+    """`text` without line breaks, short enough to show."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MESSAGE_SHOWN else flat[:_MESSAGE_SHOWN] + "…"

@@ -1,0 +1,148 @@
+"""Finds the tool call in what a model really wrote.
+
+Small models fence their JSON, wrap it in prose, encode it twice, or write the call as text instead of making it. These
+pure rules read such answers; what cannot be read is said to be malformed, so that the model can be told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modules.runtime.llm.types import ToolSpec
+
+_THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
+_OPENING = re.compile(r"(?:<tool_call>|```(?:json|tool_call)?)\s*(?=\{)")
+_CLOSING = re.compile(r"\s*(?:</tool_call>|```)?")
+_CUT_START = re.compile(r"\s*(?:\{|```|<tool_call>)|.*<tool_call>", re.DOTALL)
+_MAX_STARTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A call that was written as text."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+def without_thinking(text: str) -> str:
+    """`text` without the `<think>` part that reasoning models leave in their answer."""
+    return _THINKING.sub("", text)
+
+
+def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
+    """Read the arguments of a call: `(arguments, "")`, or `({}, why not)`. No arguments at all are an empty object."""
+    if not raw.strip():
+        return {}, ""
+    value = _loads(raw)
+    if isinstance(value, str):
+        value = _loads(value)
+    if isinstance(value, dict):
+        return value, ""
+    inside = next((found for _, _, found in _objects(raw) if found is not None), None)
+    return ({}, "the arguments are not one JSON object") if inside is None else (inside, "")
+
+
+def find_calls(text: str, offered: Sequence[ToolSpec], *, required: bool) -> tuple[str, tuple[Found, ...]]:
+    """The calls written in `text`, and what is left of it.
+
+    Without `required` only calls that end the answer count, and they must be marked (`<tool_call>`, a code fence) or be
+    all of it: a model that merely shows JSON, or quotes someone who does, has not called. With `required` a bare object
+    counts anywhere, and for a single offered tool its arguments alone.
+    """
+    found: list[Found] = []
+    kept, position = "", 0
+    for start, end, value in _objects(text):
+        opening = _opening_before(text, start)
+        call = _as_call(value, offered, required=required)
+        bare = opening is None and text.strip() != text[start:end]
+        if call is None or (bare and not required):
+            continue
+        begin = start if opening is None else opening
+        if found and not required and text[position:begin].strip():
+            found, kept, position = [], "", 0
+        closing = _CLOSING.match(text, end)
+        kept += text[position:begin]
+        position = closing.end() if closing else end
+        found.append(call)
+    if not found or (not required and text[position:].strip()):
+        return text, ()
+    return (kept + text[position:]).strip(), tuple(found)
+
+
+def looks_cut(text: str) -> bool:
+    """Whether `text` reads like the first part of a call that never came to its end."""
+    return bool(_CUT_START.match(text)) and all(value is None for _, _, value in _objects(text))
+
+
+def _as_call(value: dict[str, Any] | None, offered: Sequence[ToolSpec], *, required: bool) -> Found | None:
+    if value is None:
+        return None
+    for tool in offered:
+        if value.get("name") == tool.name:
+            arguments = value.get("arguments", value.get("parameters", {}))
+            if isinstance(arguments, str):
+                arguments, _ = parse_arguments(arguments)
+            return Found(tool.name, arguments if isinstance(arguments, dict) else {})
+    if (
+        required
+        and len(offered) == 1
+        and value
+        and value.keys() <= offered[0].input_schema.get("properties", {}).keys()
+    ):
+        return Found(offered[0].name, value)
+    return None
+
+
+def _opening_before(text: str, start: int) -> int | None:
+    return next((match.start() for match in _OPENING.finditer(text, 0, start + 1) if match.end() == start), None)
+
+
+def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+    """The outermost balanced `{…}` in `text`: where each starts and ends, and its value if it is JSON."""
+    position = 0
+    for _ in range(_MAX_STARTS):
+        start = text.find("{", position)
+        if start < 0:
+            return
+        end = _balanced_end(text, start)
+        if end is not None:
+            yield start, end, _as_object(text[start:end])
+        position = end or start + 1
+
+
+def _as_object(raw: str) -> dict[str, Any] | None:
+    value = _loads(raw)
+    if value is None and raw.startswith("{{") and raw.endswith("}}"):
+        # NOTE(self): Qwen copies the doubled braces of its own chat template.
+        value = _loads(raw[1:-1])
+    return value if isinstance(value, dict) else None
+
+
+def _balanced_end(text: str, start: int) -> int | None:
+    depth, in_string, escaped = 0, False, False
+    for index in range(start, len(text)):
+        char = text[index]
+        if escaped:
+            escaped = False
+        elif in_string:
+            escaped = char == "\\"
+            in_string = char != '"'
+        elif char == '"':
+            in_string = True
+        elif char in "{}":
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return index + 1
+    return None
+
+
+def _loads(raw: str) -> Any:  # noqa: ANN401 - any JSON value; None also for what is no JSON
+    try:
+        return json.loads(raw, strict=False)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,137 @@
+"""How the room is built: what a program sees, what it may take, which words reach it. Pure: values in, values out.
+
+Inside there are the machine's programs and libraries, read-only; a /proc with no other process in it; a /dev with the
+harmless devices; a small /tmp in memory, which is also the home; and the work folder at /work, the one place where
+writing lasts. Everything else of the machine does not exist there: no home, no /etc but what programs need to start,
+no /sys, no /run, no network. The user inside has no privileges and cannot get any, nor open rooms of its own.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from common.redact import Redactor
+from modules.runtime.sandbox.types import MIB, Limits
+
+WORK = "/work"
+HOME = "/tmp"  # noqa: S108 - the one inside, which belongs to one run
+UNSAFE_WARNING = "This ran WITHOUT a sandbox (SOUL_UNSAFE_EXEC): it could read and change all that this user can."
+UNBOUND_WARNING = (
+    "This ran as root, and no control group could be made: the kernel did not limit the number of its processes."
+    " Run the SOUL as an ordinary user."
+)
+
+_ETC = Path(__file__).resolve().parent / "etc"
+_PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_SETTINGS = (
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+)
+_SHM_BYTES = 16 * MIB
+_USER = "1000"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
+_BACKSTOP = 2
+
+
+def sandboxed(
+    bwrap: str, command: Sequence[str], work_dir: Path, info_fd: int, block_fd: int, *, network: bool, limits: Limits
+) -> list[str]:
+    """The command line that runs `command` in the room.
+
+    Args:
+        bwrap: where bubblewrap is; 0.8 or newer.
+        command: program and arguments, as the inside knows them.
+        work_dir: the folder that becomes /work.
+        info_fd: where bubblewrap tells the pid of the first process inside.
+        block_fd: the first process goes on once a byte comes from here.
+        network: keeps the machine's network, its own loopback services included.
+        limits: for the sizes of what lives in memory.
+
+    """
+    return [
+        *(bwrap, "--unshare-all", "--unshare-user", "--disable-userns", *(["--share-net"] if network else [])),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+        *("--uid", _USER, "--gid", _USER, "--hostname", "soul"),
+        *_read_only(_PROGRAMS),
+        *_read_only(_SETTINGS),
+        *_read_only(["/etc/resolv.conf"] if network else []),
+        *(part for name in ("passwd", "group", "hosts") for part in ("--ro-bind", str(_ETC / name), f"/etc/{name}")),
+        # NOTE(self): where the SOUL runs as root the user inside is root to the kernel, if without privileges: files
+        # of root that could be written, those of /proc/sys above all, must lie on a mount that cannot.
+        *("--proc", "/proc", "--remount-ro", "/proc"),
+        *("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - inside
+        *("--size", str(limits.tmp_bytes), "--tmpfs", HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
+        *("--bind", str(work_dir), WORK, "--chdir", WORK, "--remount-ro", "/"),
+        *("--info-fd", str(info_fd), "--block-fd", str(block_fd), "--", *gated(command)),
+    ]
+
+
+def gated(command: Sequence[str]) -> list[str]:
+    """The command behind a gate: it starts once a line comes in, and never if whoever would send it is gone."""
+    return ["/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh", *command]
+
+
+def environment(host: Mapping[str, str], given: Mapping[str, str], *, home: str) -> dict[str, str]:
+    """All that the program finds in its environment: of the host's only what is about language and screen."""
+    passed_on = {name: host[name] for name in _PASSED_ON if name in host}
+    ours = {"PATH": _PATH, "HOME": home, "USER": "soul", "LOGNAME": "soul", "SHELL": "/bin/sh"}
+    return {"LANG": "C.UTF-8", **passed_on, **ours, **given}
+
+
+def most_tasks(limits: Limits) -> int:
+    """How many processes and threads the kernel allows: a backstop, the watch ends a run long before."""
+    return _BACKSTOP * limits.processes
+
+
+def rlimits(limits: Limits, *, sandbox: bool) -> dict[int, int]:
+    """What the kernel enforces, by `resource.RLIMIT_*`, for each process.
+
+    The number of processes only in a sandbox, whose user namespace counts its own; outside it would count all that
+    the user runs. Root is not bound by it, but by a control group (`cgroup`).
+    """
+    wanted = {
+        resource.RLIMIT_CPU: limits.cpu_s,
+        resource.RLIMIT_AS: limits.address_space_bytes,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_CORE: 0,
+    }
+    return wanted | ({resource.RLIMIT_NPROC: most_tasks(limits)} if sandbox else {})
+
+
+def refused(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    work_dir: Path,
+    *,
+    redactor: Redactor,
+    private: Iterable[Path],
+) -> str:
+    """Why this must not run, "" if it may. Paths are resolved; `private` never lies within reach."""
+    if not command:
+        return "there is no command"
+    if any("\0" in word for word in (*command, *env, *env.values())) or any("=" in name or not name for name in env):
+        return "the command or its environment cannot be passed on"
+    if any(map(redactor.finds, command)):
+        return "the command holds a secret"
+    if name := next((name for name, value in env.items() if redactor.finds(value) or redactor.finds(name)), ""):
+        return f"the variable {redactor.text(name)} holds a secret"
+    for path in private:
+        if path.is_relative_to(work_dir) or work_dir.is_relative_to(path):
+            return f"{path.name} would lie within reach"
+    return ""
+
+
+def _read_only(paths: Iterable[str]) -> list[str]:
+    return [part for path in paths for part in ("--ro-bind-try", path, path)]

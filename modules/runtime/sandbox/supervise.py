@@ -1,0 +1,251 @@
+"""Starts a program, limits it before its first instruction, reads what it says, and sees to its end.
+
+It all happens in the calling thread, which must be one of its own: the kernel ends the sandbox when the thread that
+started it ends, and so when the SOUL is killed. Nothing of a run outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from common.errors import SoulError
+from modules.runtime.sandbox.cgroup import PidsGroup
+from modules.runtime.sandbox.policy import gated
+from modules.runtime.sandbox.types import Ended, Limits, Ran
+from modules.runtime.sandbox.watch import TICK_S, Watch
+
+_CHUNK = 65_536
+_LAST_WORDS_S = 1.0
+_DEATH_S = 30.0
+_NICE = 10
+_GLANCE_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A run that has begun: `process` is what we started, `root` the first process of the tree, `group` what limits it.
+
+    `exited` and `handle` are the kernel's handles of the two; they stay theirs when their numbers are given away.
+    """
+
+    process: subprocess.Popen[bytes]
+    exited: int
+    root: int
+    handle: int
+    group: PidsGroup | None = None
+
+    def kill(self) -> None:
+        """End all of it. The first process is hastened only while it lives: later its number may be another's."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, 0)
+            _go_first(self.root)
+            signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def start_sandboxed(
+    line: Callable[[int, int], Sequence[str]],
+    env: Mapping[str, str],
+    limits: Mapping[int, int],
+    group: PidsGroup | None,
+) -> Child:
+    """Start bubblewrap, limit the first process inside, then let the command begin.
+
+    It waits twice: the first process inside for its limits, the command at its gate for a line of ours. That comes
+    once the lives of both are bound to ours; when we are killed before, it never comes, and they end by themselves.
+
+    Args:
+        line: the command line, given where bubblewrap tells its pid, and where it waits.
+        env: what both bubblewrap and the command see: the inside can read the environment of its first process.
+        limits: values of `resource.RLIMIT_*`.
+        group: limits the number of processes, where there is one.
+
+    Raises:
+        SoulError: bubblewrap does not work here.
+
+    """
+    told, tell = os.pipe()
+    wait, go = os.pipe()
+    with os.fdopen(told, "rb") as info, os.fdopen(go, "wb", buffering=0) as begin:
+        try:
+            process = _popen(line(tell, wait), env, pass_fds=(tell, wait))
+        finally:
+            os.close(tell)
+            os.close(wait)
+        handles: list[int] = []
+        try:
+            root = int(json.loads(info.read())["child-pid"])
+            _limit(root, limits, group)
+            handles += [os.pidfd_open(process.pid)]
+            handles += [os.pidfd_open(root)]
+            begin.write(b"\n")
+        except (ValueError, LookupError, OSError) as error:
+            for handle in handles:
+                os.close(handle)
+            process.kill()
+            said = process.communicate()[1].decode(errors="replace").strip()
+            raise SoulError(
+                f"bubblewrap does not work here: {said or error}",
+                remedy="It needs version 0.8 and unprivileged user namespaces; `soul doctor` tries it.",
+            ) from None
+    exited, inside = handles
+    while process.poll() is None and not _bound(root):
+        time.sleep(_GLANCE_S)
+    _open_gate(process)
+    return Child(process, exited, root, inside, group)
+
+
+def start_bare(
+    command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int], group: PidsGroup | None
+) -> Child:
+    """Start a command without a sandbox, limited all the same."""
+    process = _popen(gated(command), env, cwd=work_dir)
+    _limit(process.pid, limits, group)
+    exited, handle = os.pidfd_open(process.pid), os.pidfd_open(process.pid)
+    _open_gate(process)
+    return Child(process, exited, process.pid, handle, group)
+
+
+def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> Ran:
+    """Read and watch until the command ends, or is ended by a limit or by `stop`."""
+    began = time.monotonic()
+    process = child.process
+    assert process.stdout  # noqa: S101 - both are pipes
+    assert process.stderr  # noqa: S101
+    heard = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    out, err = heard.values()
+    ended: Ended | None = None
+    try:
+        with selectors.DefaultSelector() as ears:
+            for pipe in (*heard, child.exited):
+                ears.register(pipe, selectors.EVENT_READ)
+            ticked = began
+            while ended is None:
+                if _listen(ears, heard, child.exited, limits.output_bytes):
+                    ended = "exited"
+                elif stop.is_set() or time.monotonic() - began > limits.wall_s:
+                    ended = "timeout"
+                elif time.monotonic() - ticked >= TICK_S:
+                    ended = "processes" if _was_full(child) else watch.over(child.root)
+                    ticked = time.monotonic()
+            if ended == "exited" and _was_full(child):
+                ended = "processes"
+            child.kill()
+            ears.unregister(child.exited)
+            last = time.monotonic() + _LAST_WORDS_S
+            while ears.get_map() and time.monotonic() < last:
+                _listen(ears, heard, child.exited, limits.output_bytes)
+        code = process.wait(_DEATH_S)
+    except subprocess.TimeoutExpired:
+        raise SoulError(f"what ran in the sandbox did not end within {_DEATH_S:g} s of being killed") from None
+    finally:
+        child.kill()
+        _wait_for_death(child.handle)
+        for handle in (child.exited, child.handle):
+            os.close(handle)
+        process.stdout.close()
+        process.stderr.close()
+    return Ran(
+        returncode=code if code >= 0 else 128 - code,
+        stdout=_text(out, limits),
+        stderr=_text(err, limits),
+        ended=ended,
+        seconds=time.monotonic() - began,
+        truncated=max(len(out), len(err)) > limits.output_bytes,
+    )
+
+
+def _was_full(child: Child) -> bool:
+    return child.group is not None and child.group.was_full()
+
+
+def _popen(
+    line: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    cwd: Path = Path("/"),
+    pass_fds: tuple[int, ...] = (),
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - it is what this module is for; no shell reads the line
+        line,
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=pass_fds,
+        start_new_session=True,
+    )
+
+
+def _bound(root: int) -> bool:
+    """Whether the first process inside has made the command's process and sleeps: just before, it binds its life."""
+    try:
+        state = Path(f"/proc/{root}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "S" and bool(Path(f"/proc/{root}/task/{root}/children").read_text())
+    except OSError:
+        return True
+
+
+def _open_gate(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin  # noqa: S101 - a pipe
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(b"\n")
+
+
+def _limit(pid: int, limits: Mapping[int, int], group: PidsGroup | None) -> None:
+    """Limit a process that has not begun. It also stands back for others, and is the first to go for want of memory."""
+    if group is not None:
+        group.add(pid)
+    os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+    Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+    for kind, value in limits.items():
+        _, hard = resource.prlimit(pid, kind)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.prlimit(pid, kind, (most, most))
+
+
+def _go_first(pid: int) -> None:
+    """Let the first process have its turn before all that it made.
+
+    The kernel ends them with it, but only once it runs. Among thousands that multiply it would wait for minutes; where
+    we may not hasten it we are no root, and then the kernel lets no run have thousands.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+
+
+def _listen(ears: selectors.BaseSelector, heard: Mapping[int, bytearray], exited: int, most: int) -> bool:
+    """Hear what there is; whether the command has ended. One byte beyond `most` is kept, as a sign of more."""
+    over = False
+    for key, _ in ears.select(TICK_S):
+        if key.fd == exited:
+            over = True
+        elif said := os.read(key.fd, _CHUNK):
+            heard[key.fd].extend(said[: most + 1 - len(heard[key.fd])])
+        else:
+            ears.unregister(key.fd)
+    return over
+
+
+def _wait_for_death(handle: int) -> None:
+    with selectors.DefaultSelector() as ears:
+        ears.register(handle, selectors.EVENT_READ)
+        ears.select(_DEATH_S)
+
+
+def _text(heard: bytearray, limits: Limits) -> str:
+    return bytes(heard[: limits.output_bytes]).decode(errors="replace")

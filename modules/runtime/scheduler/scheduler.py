@@ -1,0 +1,241 @@
+"""Runs the loops: APScheduler keeps the time, `run_guarded` is the only way in, for timers and forced calls alike.
+
+Nothing here survives a crash, and nothing needs to: what must survive lies with the loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from common.clock import Clock
+from common.constants import CLOCK_JUMP_TOLERANCE_S, CLOCK_WATCH_INTERVAL_MS, MIN_LOOP_INTERVAL_S, STOP_GRACE_S
+from common.errors import Fatal, Transient
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.policy import get_timer_jitter
+from modules.runtime.scheduler.types import Loop, Outcome
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+
+_BUSY_RETRY_S = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """What a loop is doing, for status displays. Times are aware UTC, None when there was or is none."""
+
+    name: str
+    running: bool
+    interval_s: float
+    next_at: datetime | None
+    last_ran_at: datetime | None
+    last_outcome: str
+
+
+class Scheduler:
+    """Keeps the loops of one SOUL going until `stop`; `doomed` raises what must end the process."""
+
+    def __init__(
+        self,
+        loops: Sequence[Loop],
+        *,
+        agent_name: str,
+        clock: Clock,
+        journal: Journal,
+        attention: Attention,
+        social_only: bool = False,
+    ) -> None:
+        self._loops = {loop.name: loop for loop in loops if loop.social_only or not social_only}
+        self._intervals = {
+            name: max(MIN_LOOP_INTERVAL_S, get_timer_jitter(agent_name, name, loop.interval_ms, loop.jitter) / 1000)
+            for name, loop in self._loops.items()
+        }
+        self._clock = clock
+        self._journal = journal
+        self.attention = attention
+        self.on_change: Callable[[], None] = lambda: None
+        self._running: dict[str, asyncio.Task[Outcome]] = {}
+        self._last: dict[str, tuple[datetime, str]] = {}
+        self._stopping = False
+        self._timer: AsyncIOScheduler | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._fatal: asyncio.Future[Fatal] = asyncio.get_running_loop().create_future()
+
+    def describe_intervals(self) -> str:
+        """All jittered intervals on one line: `name: 45.1s, …`."""
+        return ", ".join(f"{name}: {seconds:.1f}s" for name, seconds in self._intervals.items())
+
+    async def start(self) -> None:
+        """Let time drive all loops, and run those that run at start, one after another."""
+        from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415 - only a living SOUL needs it
+
+        if self._stopping:
+            return
+        self._timer = AsyncIOScheduler(timezone="UTC")
+        for name, seconds in self._intervals.items():
+            self._timer.add_job(
+                self._tick,
+                "interval",
+                seconds=seconds,
+                args=[name],
+                id=name,
+                max_instances=1,
+                coalesce=True,
+                misfire_grace_time=None,
+            )
+        self._timer.start()
+        self._watch = asyncio.create_task(self._watch_clock(), name="clock-watch")
+        self.on_change()
+        for name, loop in self._loops.items():
+            if loop.at_start and not self._stopping:
+                await self.run_guarded(name)
+
+    async def run_guarded(self, name: str) -> Outcome:
+        """Run one loop now, unless it runs already, the mind is busy, or the SOUL is stopping."""
+        loop = self._loops.get(name)
+        if loop is None:
+            return Outcome(ran=False, reason=f"there is no loop named {name} in this life")
+        if self._stopping:
+            return Outcome(ran=False, reason="stopping")
+        if name in self._running:
+            return Outcome(ran=False, reason=f"{name} is already running")
+        if loop.needs_idle and (busy := self._busy_with()):
+            return Outcome(ran=False, reason=f"busy with {busy}", next_in_s=_BUSY_RETRY_S)
+        task = asyncio.create_task(self._run(loop), name=f"loop:{name}")
+        self._running[name] = task
+        self.on_change()
+        try:
+            outcome = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+            raise
+        finally:
+            if task.done():
+                self._finished(name)
+            else:
+                task.add_done_callback(lambda _: self._finished(name))
+        self._last[name] = (self._clock.now(), outcome.reason)
+        self.on_change()
+        return outcome
+
+    async def stop(self) -> None:
+        """Let running loops finish for a moment, then cancel them. Within `STOP_GRACE_S` + 1 s."""
+        self._stopping = True
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.remove_all_jobs()  # NOTE(self): shutting it down now would cancel the loops that it started
+        if self._watch is not None:
+            self._watch.cancel()
+        running = list(self._running.values())
+        if running:
+            _, late = await asyncio.wait(running, timeout=STOP_GRACE_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=1)
+        if timer is not None:
+            timer.shutdown(wait=False)
+        self.on_change()
+
+    def doom(self, error: Fatal) -> None:
+        """Something happened that must end this process; the first such error counts."""
+        if not self._fatal.done():
+            self._fatal.set_result(error)
+
+    async def doomed(self) -> None:
+        """Wait until something must end this process, and raise it."""
+        raise await asyncio.shield(self._fatal)
+
+    def states(self) -> list[LoopState]:
+        """One line per loop."""
+        return [self._state(name) for name in self._loops]
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None:
+        """Let a loop run after `seconds` instead of at its next time."""
+        if self._timer is not None and name in self._loops:
+            self._timer.modify_job(name, next_run_time=self._clock.now() + timedelta(seconds=seconds))
+
+    async def _tick(self, name: str) -> None:
+        outcome = await self.run_guarded(name)
+        if outcome.next_in_s is not None and not self._stopping:
+            self.bring_forward(name, outcome.next_in_s)
+            self.on_change()
+
+    async def _run(self, loop: Loop) -> Outcome:
+        try:
+            return await self._run_and_report(loop)
+        except Fatal as error:
+            self.doom(error)
+            return Outcome(ran=False, reason=str(error))
+        except Transient as error:
+            # NOTE(self): even the journal can be briefly out of reach, when another program holds the file.
+            return Outcome(ran=False, reason=str(error), next_in_s=error.retry_after)
+
+    async def _run_and_report(self, loop: Loop) -> Outcome:
+        try:
+            if loop.needs_idle:
+                async with self.attention.take(loop.name):
+                    return await loop.run()
+            return await loop.run()
+        except Fatal:
+            raise
+        except Transient as error:
+            await self._journal.record(Entry("error", loop.name, f"{loop.name}: {error}", line="warn"))
+            return Outcome(ran=False, reason=str(error), next_in_s=error.retry_after)
+        except Exception as error:
+            summary = f"{loop.name} failed: {type(error).__name__}: {error}"
+            await self._journal.record(Entry("error", loop.name, summary, line="error", data={"trace": _trace(error)}))
+            return Outcome(ran=False, reason=summary)
+
+    def _busy_with(self) -> str:
+        """What has the mind, or is just about to take it; "" when it is free."""
+        taking = (name for name in self._running if self._loops[name].needs_idle)
+        return next(taking, "" if self.attention.free else self.attention.mode)
+
+    def _finished(self, name: str) -> None:
+        self._running.pop(name, None)
+        self.on_change()
+
+    def _state(self, name: str) -> LoopState:
+        job = self._timer.get_job(name) if self._timer is not None else None
+        last = self._last.get(name)
+        return LoopState(
+            name=name,
+            running=name in self._running,
+            interval_s=self._intervals[name],
+            next_at=job.next_run_time if job else None,
+            last_ran_at=last[0] if last else None,
+            last_outcome=last[1] if last else "",
+        )
+
+    async def _watch_clock(self) -> None:
+        """A clock set back would leave every timer waiting for the old hour: notice, tell, and set them anew."""
+        wall, mono = self._clock.now(), self._clock.monotonic()
+        while True:
+            await self._clock.sleep(CLOCK_WATCH_INTERVAL_MS / 1000)
+            new_wall, new_mono = self._clock.now(), self._clock.monotonic()
+            jump = (new_wall - wall).total_seconds() - (new_mono - mono)
+            wall, mono = new_wall, new_mono
+            if abs(jump) >= CLOCK_JUMP_TOLERANCE_S:
+                await self.clock_jumped(jump)
+
+    async def clock_jumped(self, seconds: float) -> None:
+        """The wall clock moved by `seconds` on its own: every timer starts anew from now."""
+        summary = f"The clock jumped {seconds:+.0f} s; all timers start anew from now"
+        await self._journal.record(Entry("life", "scheduler", summary, line="warn"))
+        for name, interval in self._intervals.items():
+            self.bring_forward(name, interval)
+
+
+def _trace(error: BaseException) -> str:
+    import traceback  # noqa: PLC0415 - only after a failure
+
+    return "".join(traceback.format_exception(error))[-4000:]

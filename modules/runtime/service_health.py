@@ -1,0 +1,66 @@
+"""Which services fail again and again, and since when. Lives only in memory: a new life looks anew.
+
+Whoever calls a service notes how the call went. A few failures in a row make it degraded, one success makes it well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.clock import Clock, local
+from common.text.untrusted import one_line
+from modules.runtime.console import Console
+
+FAILURES = 3
+
+_ERROR_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A service that fails, and since when."""
+
+    service: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Failures without a success between them."""
+
+    count: int
+    since: datetime
+
+
+class ServiceHealth:
+    """Hears of every call, and tells the owner when a service begins to fail and when it works again."""
+
+    def __init__(self, clock: Clock, *, console: Console, timezone: str = "", after: int = FAILURES) -> None:
+        self._clock = clock
+        self._console = console
+        self._timezone = timezone
+        self._after = after
+        self._failing: dict[str, _Row] = {}
+
+    def note(self, service: str, ok: bool, error: str = "") -> None:  # noqa: FBT001 - every caller has it at hand
+        """One call to `service` went well, or did not: `error` says how."""
+        if ok:
+            row = self._failing.pop(service, None)
+            if row and row.count >= self._after:
+                self._console.line("done", f"{service} works again", f"it had failed since {self._spoken(row.since)}")
+            return
+        before = self._failing.get(service, _Row(0, self._clock.now()))
+        row = _Row(before.count + 1, before.since)
+        self._failing[service] = row
+        if row.count == self._after:
+            detail = f"since {self._spoken(row.since)}; {one_line(error, _ERROR_CHARS)}".removesuffix("; ")
+            self._console.line("warn", f"{service} fails again and again", detail)
+
+    def degraded(self) -> tuple[Degraded, ...]:
+        """The services that fail, the longest first."""
+        rows = sorted(self._failing.items(), key=lambda item: (item[1].since, item[0]))
+        return tuple(Degraded(service, row.since) for service, row in rows if row.count >= self._after)
+
+    def _spoken(self, moment: datetime) -> str:
+        return f"{local(moment, self._timezone):%Y-%m-%d %H:%M}"

@@ -1,1 +1,0 @@
-"""The one door through which SELF.md changes."""

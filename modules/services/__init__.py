@@ -1,0 +1,1 @@
+"""What the lives use to think and to act."""

@@ -1,0 +1,141 @@
+"""Attention: what is due, stuck or waiting right now, as a few lines for the prompt and for `workspace/PROSOCHE.md`.
+
+Nothing due, no lines. The file is a view and is written anew when it would say something else; a crash costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.clock import local
+from common.text.untrusted import one_line
+from modules.services.agent.owner_files import Workspace
+from modules.services.agent.skills.skills import Skills
+
+FILE = "PROSOCHE.md"
+
+_SKILL = "prosoche"
+_SECTION = "Attention"
+_MOST_OF_A_KIND = 10
+_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Something with its hour: a commitment, or a ritual. `private`: only the owner may be told."""
+
+    what: str
+    at: datetime
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A task that does not get on. `private`: only the owner may be told; `asked`: it waits for the owner's yes."""
+
+    what: str
+    why: str
+    private: bool = False
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What deserves attention now: `mentions` is how many posts wait to be met."""
+
+    commitments: tuple[Due, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    mentions: int = 0
+    rituals: tuple[Due, ...] = ()
+
+    def __add__(self, other: Attention) -> Attention:
+        return Attention(
+            self.commitments + other.commitments,
+            self.blocked + other.blocked,
+            self.mentions + other.mentions,
+            self.rituals + other.rituals,
+        )
+
+
+Source = Callable[[], Awaitable[Attention]]
+"""What one life has to say; a rail knows no life."""
+
+
+def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
+    """The lines, the earliest first in each kind; "" when nothing is due.
+
+    Args:
+        attention: what there is.
+        skills: has the words.
+        timezone: of the SOUL's day.
+        public: without what is private, and without the count of posts: a turn about one of them has it at hand.
+
+    """
+
+    def line(kind: str, **values: object) -> str:
+        return skills.render(_SKILL, _SECTION, kind, **values)
+
+    def due(kind: str, things: tuple[Due, ...], form: str) -> list[str]:
+        seen = sorted((item for item in things if not (public and item.private)), key=lambda item: item.at)
+        return [
+            line(kind, what=one_line(item.what, _CHARS), when=local(item.at, timezone).strftime(form))
+            for item in seen[:_MOST_OF_A_KIND]
+        ]
+
+    stuck = [item for item in attention.blocked if not (public and item.private)][:_MOST_OF_A_KIND]
+    lines = [
+        *due("Commitment", attention.commitments, "%Y-%m-%d %H:%M"),
+        *(
+            line("Draft" if item.asked else "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.why, _CHARS))
+            for item in stuck
+        ),
+        *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),
+        *due("Ritual", attention.rituals, "%H:%M"),
+    ]
+    return "\n".join([line("Opening"), *lines]) if lines else ""
+
+
+class Prosoche:
+    """Asks every source, and renders.
+
+    Args:
+        sources: what the lives have to say.
+        skills: has the words.
+        files: the workspace.
+        timezone: of the SOUL's day.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: tuple[Source, ...],
+        skills: Skills,
+        files: Workspace,
+        timezone: str = "",
+    ) -> None:
+        self._sources = sources
+        self._skills = skills
+        self._files = files
+        self._timezone = timezone
+
+    async def text(self, *, public: bool) -> str:
+        """The lines for a turn; without what is private if others may read what comes of it."""
+        return self._rendered(await self._attention(), public=public)
+
+    async def refresh(self) -> None:
+        """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""
+        text = self._rendered(await self._attention(), public=False)
+        if text != (await self._files.read(FILE) or "").strip():
+            await self._files.write(FILE, f"{text}\n" if text else "")
+
+    def _rendered(self, attention: Attention, *, public: bool) -> str:
+        return render_prosoche(attention, self._skills, timezone=self._timezone, public=public)
+
+    async def _attention(self) -> Attention:
+        total = Attention()
+        for source in self._sources:
+            total += await source()
+        return total

@@ -1,0 +1,41 @@
+"""Who the SOUL is: the account it answers by, and what its SELF.md says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from modules.runtime.home import Home, read_self, self_problem
+from modules.services.agent.identity.self_document import SelfExtract, extract_display_name, extract_from_self
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who answers: the account's name and owner, and the time zone of its day."""
+
+    agent_name: str
+    bluesky_username: str
+    owner_handle: str
+    owner_did: str
+    timezone: str = ""
+
+
+class Identity:
+    """Reads SELF.md afresh each time, since it changes."""
+
+    def __init__(self, *, home: Home, agent_name: str) -> None:
+        self._home = home
+        self._agent_name = agent_name
+
+    @property
+    def display_name(self) -> str:
+        return extract_display_name(read_self(self._home), fallback="Agent", agent_name=self._agent_name)
+
+    def text(self) -> str:
+        """SELF.md as it stands; "" when it cannot be read."""
+        return read_self(self._home)
+
+    def extract(self) -> SelfExtract:
+        """What SELF.md says, by its headings."""
+        extract = extract_from_self(read_self(self._home))
+        problem = self_problem(self._home)
+        return replace(extract, warnings=(problem, *extract.warnings)) if problem else extract

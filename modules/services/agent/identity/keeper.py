@@ -1,0 +1,157 @@
+"""The keeper of SELF.md: every change comes through here, leaves the earlier text in the history, and says why.
+
+What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
+that waits for the owner (`.memory/self-held.json`). One change waits at a time: what the owner looked at is what
+their yes is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from common.clock import Clock, iso
+from common.redact import Redactor
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.agent.identity import policy, story
+from modules.services.agent.identity.history import History
+from modules.services.agent.identity.types import Author, Change, Held, Version, Wish
+
+T = TypeVar("T")
+
+
+class SelfKeeper:
+    """Changes SELF.md, keeps what it was, and holds what the owner must see first.
+
+    Attributes:
+        on_changed: called after each change that took effect.
+
+    """
+
+    def __init__(self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor) -> None:
+        self._history = History(home)
+        self._clock = clock
+        self._journal = journal
+        self._redactor = redactor
+        self.on_changed: Callable[[], Awaitable[None]] | None = None
+
+    async def wake(self) -> None:
+        """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.
+
+        A change that waited and cannot be read any more is told.
+        """
+        await self._alone(self._history.held)
+        found = await self._alone(lambda: self._history.notice(self._clock.now()))
+        if found is not None:
+            await self._journal.record(story.found(found))
+
+    async def change(
+        self, content: str, *, reason: str, by: Author, cites: Sequence[str] = (), hold: str = "", section: str = ""
+    ) -> Change:
+        """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
+
+        Args:
+            content: all of the new text, or of the one section.
+            reason: why, in words; needed.
+            by: who wants it. What the owner does is never held.
+            cites: what it grew from.
+            hold: why it must wait for the owner's yes, whatever it says.
+            section: the heading of the one section that changes; "" for the whole.
+
+        Raises:
+            StorageError: the disk is full or refuses; SELF.md is then as it was.
+            Transient: another process has held the history for too long.
+
+        """
+        wish = Wish(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
+
+        def admit() -> Change:
+            return self._admit(replace(wish, content=self._whole(content, section)))
+
+        return await self._tell(wish, await self._alone(admit))
+
+    async def approve(self) -> Change | None:
+        """The owner's yes to the change that waits; None if none does. Raises as `change`."""
+
+        def apply() -> tuple[Wish, Change] | None:
+            held = self._history.held()
+            if held is None:
+                return None
+            wish = Wish(held.content, f"{held.reason} (with the owner's yes)", "owner", held.cites)
+            change = self._admit(wish)
+            if change.status != "refused":
+                self._history.drop_held()
+            return wish, change
+
+        applied = await self._alone(apply)
+        return await self._tell(*applied) if applied else None
+
+    async def reject(self) -> Held | None:
+        """The owner's no: the change that waited is given up; None if none did."""
+
+        def drop() -> Held | None:
+            held = self._history.held()
+            self._history.drop_held()
+            return held
+
+        held = await self._alone(drop)
+        if held is not None:
+            await self._journal.record(story.rejected(held))
+        return held
+
+    async def roll_back(self, version: Version) -> Change:
+        """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
+        content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
+        return await self.change(content, reason=f"back to {version.name}", by="owner")
+
+    def _whole(self, content: str, section: str) -> str:
+        if section.strip() and content.strip():
+            return policy.with_section(self._history.current().decode(errors="replace"), section, content)
+        return content if content.endswith("\n") else content + "\n"
+
+    def _admit(self, wish: Wish) -> Change:
+        old = self._history.current()
+        before = old.decode(errors="replace")
+        if refused := policy.refusal(wish.content, wish.reason, self._redactor):
+            return Change("refused", refused)
+        if wish.content.encode() == old:
+            return Change("unchanged", "it says so already")
+        if wish.by != "owner" and (why := wish.hold or policy.hold_reason(before, wish.content)):
+            return self._hold(wish, why)
+        now = self._clock.now()
+        by_hand = self._history.notice(now)
+        version = self._history.replace(wish.content.encode(), now, by=wish.by, reason=wish.reason, cites=wish.cites)
+        appeared, vanished = policy.sections_moved(before, wish.content)
+        return Change("changed", wish.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+
+    def _hold(self, wish: Wish, why: str) -> Change:
+        waiting = self._history.held()
+        if waiting is not None and waiting.content != wish.content:
+            return Change("refused", f"another change waits for the owner's yes since {waiting.at}")
+        if waiting is None:
+            held = Held(wish.content, wish.reason, wish.cites, iso(self._clock.now()), why)
+            self._history.hold(held)
+        return Change("held", why)
+
+    async def _tell(self, wish: Wish, change: Change) -> Change:
+        if change.status != "unchanged":
+            await self._journal.record(story.told(wish, change))
+        if change.status == "changed" and self.on_changed is not None:
+            await self.on_changed()
+        return change
+
+    async def _alone(self, work: Callable[[], T]) -> T:
+        """Run `work` in a worker thread, alone with the history; tell what it found unreadable."""
+
+        def run() -> T:
+            with self._history.alone():
+                return work()
+
+        done = await asyncio.to_thread(run)
+        if amiss := self._history.amiss:
+            self._history.amiss = ""
+            await self._journal.record(story.unreadable(amiss))
+        return done

@@ -1,0 +1,129 @@
+"""The first talk with the owner: whether it is still to be held, and what came of it. Once in a life.
+
+The mark `commissioned_at` in `soul.db` decides. It is set in one transaction with the profiles and the journal's line;
+only then `BOOTSTRAP.md` is put away. Killed between the two, the next start knows the file by its hash and puts it away
+then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping
+
+from common.clock import Clock, iso
+from common.errors import PolicyBlocked, SoulError, Transient
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.memory.profiles import initialise
+from modules.services.agent.owner_files import Workspace
+
+SKILL = "commissioning"
+TOOL = "complete_commissioning"
+BOOTSTRAP_FILE = "BOOTSTRAP.md"
+BOOTSTRAP_DONE = "BOOTSTRAP.done.md"
+COMMISSIONED_AT = "commissioned_at"
+
+_COMPLETED_HASH = "commissioning_file"
+_IGNORED_HASH = "commissioning_file_ignored"
+_BY = "commissioning"
+_LOOP = "commissioning"
+
+
+class Commissioning:
+    """Knows whether the first talk is due, and ends it. `wake` is called once, at start."""
+
+    def __init__(self, *, database: Database, files: Workspace, journal: Journal, clock: Clock) -> None:
+        self._database = database
+        self._files = files
+        self._journal = journal
+        self._clock = clock
+        self._due = False
+        self._found = ""
+
+    async def wake(self) -> None:
+        """Look whether the talk is due, and finish what a crash cut short. A store out of reach is told: not now."""
+        try:
+            text = await self._files.read(BOOTSTRAP_FILE)
+        except Transient as error:
+            summary = f"Whether there is a {BOOTSTRAP_FILE} cannot be seen now"
+            await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=str(error)))
+            return
+        if text is None:
+            return
+        self._found = found = _hash(text)
+        marks = await self._database.run(_marks)
+        self._due = COMMISSIONED_AT not in marks
+        if self._due:
+            return
+        if marks.get(_COMPLETED_HASH) == found:
+            await self._put_away()
+        elif marks.get(_IGNORED_HASH) != found:
+            summary = f"workspace/{BOOTSTRAP_FILE} is ignored: the first talk was held on {marks[COMMISSIONED_AT][:10]}"
+            entry = Entry("life", _LOOP, summary, line="warn", reason="it happens once in a life")
+
+            def ignore(connection: sqlite3.Connection) -> tuple[None, Entry]:
+                _mark(connection, {_IGNORED_HASH: found})
+                return None, entry
+
+            await self._journal.record_with(ignore)
+
+    def due(self) -> bool:
+        """Whether the next talk with the owner is the first."""
+        return self._due
+
+    def postpone(self) -> None:
+        """Not in this life: the owner wants to talk of something else. The next start asks again."""
+        self._due = False
+
+    async def complete(self, agent: Mapping[str, str], user: Mapping[str, str]) -> None:
+        """End the first talk with what was learned of the SOUL and of its owner.
+
+        Raises:
+            PolicyBlocked: it was held already.
+            StorageError: the disk is full or refuses; nothing is changed then.
+
+        """
+        now = self._clock.now()
+
+        def settle(connection: sqlite3.Connection) -> tuple[None, Entry]:
+            if held(connection):
+                raise PolicyBlocked("The first talk was held already", remedy="Change one field with profile_update.")
+            initialise(connection, agent, user, _BY, now)
+            _mark(connection, {COMMISSIONED_AT: iso(now), _COMPLETED_HASH: self._found})
+            known = {"agent": sorted(agent), "user": sorted(user)}
+            summary = "The first talk is held: we know who we are to each other"
+            return None, Entry("life", _LOOP, summary, line="mem", data=known)
+
+        await self._journal.record_with(settle)
+        self._due = False
+        if self._found:
+            await self._put_away()
+
+    async def _put_away(self) -> None:
+        """The file is no more than a courtesy now: that it cannot be renamed is told, and tried at the next start."""
+        try:
+            await self._files.rename(BOOTSTRAP_FILE, BOOTSTRAP_DONE)
+        except SoulError as error:
+            summary = f"workspace/{BOOTSTRAP_FILE} could not be renamed to {BOOTSTRAP_DONE}"
+            await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=str(error)))
+
+
+def held(connection: sqlite3.Connection) -> bool:
+    """Whether the first talk was held already."""
+    return COMMISSIONED_AT in _marks(connection)
+
+
+def _marks(connection: sqlite3.Connection) -> dict[str, str]:
+    names = (COMMISSIONED_AT, _COMPLETED_HASH, _IGNORED_HASH)
+    rows = connection.execute("SELECT name, value FROM marks WHERE name IN (?, ?, ?)", names)
+    return {str(name): str(value) for name, value in rows}
+
+
+def _mark(connection: sqlite3.Connection, marks: Mapping[str, str]) -> None:
+    connection.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?)", marks.items())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()

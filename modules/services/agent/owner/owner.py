@@ -1,0 +1,204 @@
+"""Talking with the owner in the terminal: each line gets the whole mind and all tools, one line after another.
+
+Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
+(`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`sessions/loop.py`), or when the owner
+says so; what is worth remembering of it is remembered then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+from common.clock import Clock, local, spoken
+from common.errors import BudgetExceeded, Fatal, Transient
+from common.provenance import Provenance
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.stop_reasons import UNFINISHED
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.identity.identity import Me
+from modules.services.agent.onboarding import Commissioning
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.sessions.archived import Outcome
+from modules.services.agent.sessions.archivist import Archivist
+from modules.services.agent.sessions.conversation import conversation, fitting
+from modules.services.agent.sessions.owner_inbox import OwnerInbox, OwnerMessage
+from modules.services.agent.sessions.sessions import Sessions
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.loop import Thought
+from modules.services.agent.turn.runner import Thinker
+
+_SKILL = "owner-communication"
+_FIRST_SKILL = "commissioning"
+_FIRST_TOOLS = ("complete_commissioning",)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAnswer:
+    """What came of one message: the words, or what went wrong so that it will never be answered."""
+
+    message: OwnerMessage
+    text: str = ""
+    failed: Exception | None = None
+
+
+class OwnerTalk:
+    """One conversation with the owner.
+
+    While an answer that was made among others' words is remembered, those words are still in the turn.
+    """
+
+    def __init__(
+        self,
+        *,
+        me: Me,
+        prompter: Prompter,
+        skills: Skills,
+        thinker: Thinker,
+        sessions: Sessions,
+        inbox: OwnerInbox,
+        archivist: Archivist,
+        commissioning: Commissioning,
+        attention: Attention,
+        journal: Journal,
+        clock: Clock,
+        situation: Callable[[], Awaitable[str]],
+    ) -> None:
+        self._me = me
+        self._prompter = prompter
+        self._skills = skills
+        self._thinker = thinker
+        self._sessions = sessions
+        self._inbox = inbox
+        self._archivist = archivist
+        self._commissioning = commissioning
+        self._attention = attention
+        self._journal = journal
+        self._clock = clock
+        self._situation = situation
+
+    async def hear(self, line: str) -> OwnerMessage:
+        """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
+        return await self._inbox.add(line)
+
+    async def waiting(self) -> int:
+        """How many messages have no answer yet."""
+        return await self._inbox.count()
+
+    async def answer(self, line: str) -> str:
+        """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
+        heard = await self.hear(line)
+        while answer := await self.answer_next():
+            if answer.failed:
+                raise answer.failed
+            if answer.message.id == heard.id:
+                return answer.text
+        return ""
+
+    async def answer_next(self) -> OwnerAnswer | None:
+        """Answer the oldest message that waits; None if none does. Waits for whatever has its attention.
+
+        Raises:
+            BudgetExceeded: not today; the message goes on waiting.
+            Fatal: the process must stop; the message goes on waiting.
+            Transient: the model gives no answer now; the message goes on waiting.
+
+        """
+        async with self._attention.take("owner"):
+            message = await self._inbox.oldest()
+            if message is None:
+                return None
+            answer = await self._answer(message)
+        await self._inbox.remove(message)
+        return answer
+
+    async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
+        message = await self._inbox.put_in_session(message)
+        kept = await self._inbox.answer_in_session(message)
+        if kept is not None:
+            return OwnerAnswer(message, kept)
+        first = self._commissioning.due()
+        try:
+            thought = await (
+                self._think(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
+                if first
+                else self._think(message.text, message.session_id, purpose=_SKILL)
+            )
+        except (BudgetExceeded, Fatal, Transient):
+            raise
+        except Exception as error:
+            # NOTE(self): what fails for good, as a prompt that is too long, must not keep later messages waiting.
+            failure = f"{type(error).__name__}: {error}"
+            await self._journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
+            return OwnerAnswer(message, failed=error)
+        if thought.stopped in UNFINISHED and not thought.text.strip():
+            raise Transient(f"There is no answer yet: {UNFINISHED[thought.stopped]}")
+        acts = [call.name for call, result in thought.calls if not result.is_error]
+        await self._journal.record(
+            Entry(
+                "decision",
+                "owner",
+                "Answered the owner",
+                line=None,
+                reason="the owner spoke",
+                data={"act": "answered", "tools": acts, "rounds": thought.rounds},
+            )
+        )
+        return OwnerAnswer(message, thought.text.strip())
+
+    async def open(self) -> str:
+        """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
+        if not self._commissioning.due():
+            return ""
+        async with self._attention.take("owner"):
+            session_id = await self._sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
+            thought = await self._think(self.opening, session_id, purpose=_FIRST_SKILL, only=())
+        return thought.text.strip()
+
+    @property
+    def opening(self) -> str:
+        """What stands for the owner's first line, when it is the SOUL that speaks first: no words of the owner's."""
+        return self._skills.render(_FIRST_SKILL, "Opening")
+
+    async def start_afresh(self) -> Outcome:
+        """End the conversation that goes on, at the owner's word."""
+        async with self._attention.take("owner"):
+            return await self._archivist.reset(OWNER_SESSION)
+
+    async def _think(self, line: str, session_id: str, *, purpose: str, only: Collection[str] | None = None) -> Thought:
+        turn = Turn(
+            loop="owner",
+            provenance=await self._sessions.provenance(session_id),
+            cause_id="owner",
+            importance="owner",
+            origin=Provenance.OWNER,
+        )
+        now = self._clock.now()
+        system = await self._prompter.prompt(
+            skill=purpose,
+            variables={
+                "bluesky_username": self._me.bluesky_username,
+                "owner_handle": self._me.owner_handle,
+                "today": spoken(local(now, self._me.timezone)),
+                "situation": await self._situation(),
+            },
+            audience="owner",
+            session_key=OWNER_SESSION,
+            query=line,
+            now=now,
+            least=turn.provenance,
+        )
+        room = self._thinker.room(system, turn, only)
+        await self._archivist.compact(session_id, room)
+        return await self._thinker.think(
+            turn=turn,
+            system=system,
+            messages=conversation(fitting(await self._sessions.rows(session_id), room)) or [Message("user", line)],
+            purpose=purpose,
+            only=only,
+            session_id=session_id,
+        )

@@ -1,0 +1,13 @@
+"""The files that owner and SOUL share: one face for the folder `workspace/` of a home and for a place in the store.
+
+Each file is written whole or not at all. SOUL.md and SELF.md can be read here and never written: the one is the
+owner's, the other has a door of its own.
+"""
+
+from __future__ import annotations
+
+from modules.services.agent.owner_files.local import LocalWorkspace
+from modules.services.agent.owner_files.stored import StoredWorkspace
+from modules.services.agent.owner_files.types import Workspace
+
+__all__ = ["LocalWorkspace", "StoredWorkspace", "Workspace"]

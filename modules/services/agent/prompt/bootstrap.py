@@ -1,0 +1,148 @@
+"""What goes into a prompt and what has no room: files by priority, within a budget of tokens. Pure.
+
+Same input, same bytes: a provider finds the beginning of a prompt again only if nothing in it has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from common.constants import LLM_MAX_OUTPUT_TOKENS
+from common.errors import PolicyBlocked
+from common.text.tokens import estimate_roughly
+from common.wording import number
+from modules.runtime.llm.types import GROUPS
+from modules.services.agent.prompt.markdown import is_meaningful, split_sections
+from modules.services.agent.prompt.types import BootstrapResult, PromptFile, PromptPart, Truncated
+
+__all__ = ["HEARTBEAT", "assemble", "history_budget", "is_meaningful", "room_beside", "truncate_sections"]
+
+Estimate = Callable[[str], int]
+CutNote = Callable[[int], str]
+
+HEARTBEAT = "HEARTBEAT.md"
+_LEAST_WORTH_CUTTING = 500
+_CONTRIBUTORS_NAMED = 3
+
+
+def assemble(
+    files: Iterable[PromptFile],
+    *,
+    budget: int,
+    estimate: Estimate = estimate_roughly,
+    cut_note: CutNote | None = None,
+) -> BootstrapResult:
+    """Choose what fits.
+
+    Args:
+        files: in any order. Blank ones are passed over, and a HEARTBEAT.md that says nothing.
+        budget: in tokens. Only what is `whole` may pass it, and then nothing else is in.
+        estimate: tokens of a text; characters through four where nobody knows better.
+        cut_note: the sentence for a file that was cut, given how many sections were left out; none without it.
+
+    """
+    wanted = sorted(filter(_says_something, files), key=lambda file: (file.priority, file.name))
+    sizes = [estimate(file.content) for file in wanted]
+    room = budget - sum(size for file, size in zip(wanted, sizes, strict=True) if file.whole)
+    over_budget, full = room < 0, False
+    included: list[PromptFile] = []
+    truncated: list[str] = []
+    dropped: list[str] = []
+    tokens: dict[str, int] = {}
+    for whole_file, whole_size in zip(wanted, sizes, strict=True):
+        file, size = whole_file, whole_size
+        if not file.whole and (full or size > room):
+            cut = None if full else _cut(file, room, estimate, cut_note)
+            full = True
+            if cut is None:
+                dropped.append(file.name)
+                continue
+            file, size = cut, estimate(cut.content)
+            truncated.append(file.name)
+        if not file.whole:
+            room -= size
+        included.append(file)
+        tokens[file.name] = tokens.get(file.name, 0) + size
+    return BootstrapResult(
+        included=tuple(sorted(included, key=lambda file: (GROUPS.index(file.group), file.priority, file.name))),
+        truncated=tuple(truncated),
+        dropped_files=tuple(dropped),
+        tokens=tokens,
+        over_budget=over_budget,
+    )
+
+
+def truncate_sections(markdown: str, max_tokens: int, estimate: Estimate, cut_note: CutNote | None = None) -> Truncated:
+    """Keep what stands before the first `## ` heading and then whole sections from the top, as far as there is room.
+
+    A heading in a code fence divides nothing. The note counts in the room. When not even the beginning fits, the text
+    is empty.
+    """
+    if estimate(markdown) <= max_tokens:
+        return Truncated(markdown, 0)
+    preamble, sections = split_sections(markdown)
+
+    def keeping(count: int) -> str:
+        kept = "".join((preamble, *sections[:count])).rstrip()
+        left_out = len(sections) - count
+        return f"{kept}\n\n{cut_note(left_out)}" if kept and left_out and cut_note else kept
+
+    def fits(count: int) -> bool:
+        return estimate(keeping(count)) <= max_tokens
+
+    low, high = 0, len(sections)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    if not fits(low):
+        return Truncated("", len(sections))
+    return Truncated(keeping(low), len(sections) - low)
+
+
+def history_budget(
+    *, context_tokens: int, bootstrap_tokens: int, tool_tokens: int, max_output_tokens: int, parts: Iterable[PromptPart]
+) -> int:
+    """How many tokens of conversation there is room for.
+
+    Raises:
+        PolicyBlocked: what stands around the conversation is alone too large; the message names the largest of it.
+
+    """
+    history = context_tokens - bootstrap_tokens - tool_tokens - max_output_tokens
+    if history >= 0:
+        return history
+    sizes = [(part.tokens, part.name) for part in parts]
+    sizes += [(tool_tokens, "tool definitions"), (max_output_tokens, "room for the answer")]
+    largest = sorted(sizes, key=lambda item: (-item[0], item[1]))[:_CONTRIBUTORS_NAMED]
+    raise PolicyBlocked(
+        f"The prompt needs {number(-history)} tokens more than the {number(context_tokens)} that the model takes;"
+        " the largest parts: " + ", ".join(f"{name} ({number(tokens)})" for tokens, name in largest if tokens),
+        remedy="Shorten what is named, lower BOOTSTRAP_MAX_TOKENS, or choose a model with a larger context "
+        "(AI_GATEWAY_MODEL, CONTEXT_TOKENS).",
+    )
+
+
+def room_beside(parts: Sequence[PromptPart], *, context_tokens: int, tool_tokens: int) -> int:
+    """The same for a prompt of these parts and an answer of the usual length. Raises what `history_budget` raises."""
+    return history_budget(
+        context_tokens=context_tokens,
+        bootstrap_tokens=sum(part.tokens for part in parts),
+        tool_tokens=tool_tokens,
+        max_output_tokens=LLM_MAX_OUTPUT_TOKENS,
+        parts=parts,
+    )
+
+
+def _says_something(file: PromptFile) -> bool:
+    return is_meaningful(file.content) if file.name == HEARTBEAT else bool(file.content.strip())
+
+
+def _cut(file: PromptFile, room: int, estimate: Estimate, cut_note: CutNote | None) -> PromptFile | None:
+    """As much of `file` as is worth having, or None."""
+    if room < _LEAST_WORTH_CUTTING:
+        return None
+    cut = truncate_sections(file.content, room, estimate, cut_note)
+    note = cut_note(cut.sections_left_out) if cut_note else ""
+    if not is_meaningful(cut.text.removesuffix(note)):
+        return None
+    return PromptFile(file.name, cut.text, file.priority, file.group)

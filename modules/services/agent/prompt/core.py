@@ -1,0 +1,36 @@
+"""The ground rules that ship with the program: read once, at start, and told in every turn as they were then.
+
+Whoever changes the page under a living SOUL changes nothing, and is reported once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from modules.services.agent.skills.skills import FILE, Skills
+
+_SKILL, _SECTION = "core", "Ground Rules"
+
+
+class Core:
+    """`skills/core`, from the folder that `skills` was loaded from."""
+
+    def __init__(self, folder: Path, skills: Skills) -> None:
+        self._path = folder / _SKILL / FILE
+        self._sha256 = self._now()
+        self._told = False
+        self.text = skills.render(_SKILL, _SECTION).strip()
+
+    def check(self) -> str:
+        """What to report: a line the first time the page is not what it was at start, else ""."""
+        if self._told or self._now() == self._sha256:
+            return ""
+        self._told = True
+        return f"{self._path} changed while the SOUL was running; what it said at start still holds"
+
+    def _now(self) -> str:
+        try:
+            return hashlib.sha256(self._path.read_bytes()).hexdigest()
+        except OSError as error:
+            return f"unreadable: {error.strerror}"

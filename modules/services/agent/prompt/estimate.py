@@ -1,0 +1,92 @@
+"""How many tokens a text will be, without a tokenizer: characters through a ratio that each model teaches by its bills.
+
+The ratio in use moves in steps, and only when the bills have drifted a step away from it, so that what is cut for lack
+of room stays cut at the same place from turn to turn. It is kept in a state file; a crash loses less than one step.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from common.state import keep, load_state, save_state
+from common.text.tokens import CHARS_PER_TOKEN
+from modules.runtime.llm.messages import convert_tools
+from modules.runtime.llm.types import ToolSpec
+
+START_RATIO = float(CHARS_PER_TOKEN)
+LEAST_RATIO, MOST_RATIO = 2.5, 6.0
+_WEIGHT = 0.1
+_STEP = 0.05
+_LEAST_TOKENS = 100
+_MODELS_KEPT = 20
+_ROUNDING = 1e-9
+
+
+class Estimator:
+    """Estimates for `model`, and learns for any.
+
+    Args:
+        path: where the ratios are kept.
+        model: whose tokens `estimate` counts; a model that has sent no bill yet is taken at 4 characters a token.
+
+    """
+
+    def __init__(self, path: Path, *, model: str) -> None:
+        self._path = path
+        self._model = model
+        loaded = load_state(path, {}, migrate=keep)
+        self.notice = loaded.notice
+        self._settled = _ratios(loaded.data.get("ratios"))
+        self._average = dict(self._settled)
+
+    @property
+    def ratio(self) -> float:
+        """Characters a token, as estimates take it."""
+        return self._settled.get(self._model, START_RATIO)
+
+    def estimate(self, text: str) -> int:
+        """Tokens of `text`, rounded up; nothing is 0."""
+        return math.ceil(len(text) / self.ratio - _ROUNDING)
+
+    def learn(self, model: str, chars: int, tokens: int) -> None:
+        """A call to `model` sent so many characters and was counted as so many tokens. Raises `StorageError`.
+
+        Small calls are passed over: what services add around a message weighs too much in them.
+        """
+        if tokens < _LEAST_TOKENS or chars <= 0:
+            return
+        average = self._average.get(model, START_RATIO)
+        average += _WEIGHT * (_clamped(chars / tokens) - average)
+        self._average[model] = average
+        if abs(average - self._settled.get(model, START_RATIO)) < _STEP - _ROUNDING:
+            return
+        self._settled.pop(model, None)
+        self._settled[model] = round(average, 4)
+        for oldest in list(self._settled)[:-_MODELS_KEPT]:
+            del self._settled[oldest], self._average[oldest]
+        save_state(self._path, {"ratios": self._settled})
+
+
+def tool_tokens(specs: Iterable[ToolSpec], estimate: Callable[[str], int]) -> int:
+    """Tokens of tool definitions, as they go over the wire."""
+    wire = convert_tools(specs)
+    return estimate(json.dumps(wire, ensure_ascii=False)) if wire else 0
+
+
+def _ratios(found: Any) -> dict[str, float]:  # noqa: ANN401 - whatever the file holds
+    """What of the file is a ratio."""
+    if not isinstance(found, dict):
+        return {}
+    return {
+        model: _clamped(float(ratio))
+        for model, ratio in list(found.items())[-_MODELS_KEPT:]
+        if isinstance(ratio, int | float) and math.isfinite(ratio)
+    }
+
+
+def _clamped(ratio: float) -> float:
+    return min(MOST_RATIO, max(LEAST_RATIO, ratio))

@@ -1,0 +1,270 @@
+"""Builds what a model is told before anything else: one text for each cache group, within the budget, for one audience.
+
+Nothing here survives a crash but what the estimator and the record of changes keep; everything else is read again.
+What had no room, what could not be read, and a page of ours that was changed are told once for each change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from common.provenance import Provenance
+from common.wording import number
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.llm.types import GROUPS, CacheGroup, PromptBlock
+from modules.services.agent.memory.days import day_name
+from modules.services.agent.prompt import rows
+from modules.services.agent.prompt.bootstrap import assemble
+from modules.services.agent.prompt.changes import Changes, Seen
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.placing import RULE
+from modules.services.agent.prompt.rows import ROWS, rows_for
+from modules.services.agent.prompt.sources import Asked, Gathered, Sources, gather
+from modules.services.agent.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt
+from modules.services.agent.prompt.words import Runtime, Words
+from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
+
+_SHA256_SHOWN = 12
+_BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something about prompts that the owner should know: a line, and why."""
+
+    level: Literal["warn", "error"]
+    summary: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPrompt(SystemPrompt):
+    """The system prompt of one turn.
+
+    `provenance` is whose words it brings in, None when they are all our own; `session_key` the conversation it is for.
+    """
+
+    provenance: Provenance | None = None
+    session_key: str = ""
+
+    def has(self, part: str) -> bool:
+        """Whether a part of that name is in it."""
+        return any(one.name == part for one in self.parts)
+
+
+class Prompter:
+    """Builds prompts for every life of one SOUL.
+
+    Args:
+        home: where SELF.md lies; it is read afresh each time.
+        soul: SOUL.md, looked at in each turn.
+        core: the ground rules.
+        skills: the task at hand is a skill's system prompt.
+        sources: everything else.
+        runtime: on what the SOUL runs.
+        budget: the most tokens of a prompt; what is whole may pass it.
+        estimate: tokens of a text.
+        tell: hears what the owner should know.
+        changes: notes what changed; without it nothing is written.
+        timezone: of the SOUL's day; "" for the machine's own.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        home: Home,
+        soul: SoulDocument,
+        core: Core,
+        skills: Skills,
+        sources: Sources,
+        runtime: Runtime,
+        budget: int,
+        estimate: Callable[[str], int],
+        tell: Callable[[Notice], Awaitable[None]],
+        changes: Changes | None = None,
+        timezone: str = "",
+    ) -> None:
+        self._home = home
+        self._soul = soul
+        self._core = core
+        self._skills = skills
+        self._sources = sources
+        self._runtime = runtime
+        self._budget = budget
+        self._estimate = estimate
+        self._tell = tell
+        self._changes = changes
+        self._timezone = timezone
+        self._words = Words(skills)
+        self._squeezed: dict[Audience, dict[str, str]] = {}
+        self._unread: dict[str, str] = {}
+
+    @property
+    def notice(self) -> str:
+        """A line for the owner if what the files were before could not be read; "" if all is well."""
+        return self._changes.notice if self._changes else ""
+
+    @property
+    def squeezed(self) -> tuple[str, ...]:
+        """For the status file: what had no room when last looked, for whom, and what could not be read."""
+        tight = (
+            f"{name} {how} ({audience})" for audience, held in self._squeezed.items() for name, how in held.items()
+        )
+        return (*tight, *(f"{name}: {why}" for name, why in self._unread.items()))
+
+    async def prompt(
+        self,
+        *,
+        skill: str,
+        variables: Mapping[str, str] | None = None,
+        audience: Audience,
+        session_key: str,
+        query: str = "",
+        now: datetime,
+        least: Provenance = Provenance.STRANGER,
+        bare: bool = False,
+    ) -> TurnPrompt:
+        """The system prompt of one turn.
+
+        Args:
+            skill: whose "System Prompt" section is the task; "" for none.
+            variables: what that section takes.
+            audience: who may read what comes of the turn; decides what may be told in it.
+            session_key: the conversation.
+            query: what the turn is about; memories come to mind by it.
+            now: when.
+            least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
+            bare: nothing but who the SOUL is, and the task.
+
+        Raises:
+            IdentityError: SOUL.md is not what it was.
+            StorageError: what changed cannot be written down.
+            SkillError: the skill lacks its section, or a variable.
+
+        """
+        task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
+        asked = Asked(audience, session_key, query, now, self._timezone, least)
+        wanted = rows.BARE if bare else rows_for(audience, commissioning=self._sources.commissioning())
+        found = await gather(self._sources, self._home, self._soul, asked, wanted)
+        found.texts[rows.CORE] = self._core.text
+        if line := await asyncio.to_thread(self._look_back, found, asked):
+            await self._tell(Notice("error", line, "the ground rules are read once, at start"))
+        result = self._assemble([*self._files(found, asked, wanted), _file(rows.TASK, task, name=f"skill {skill}")])
+        await self._note_problems(result, found, audience)
+        return _turn_prompt(result, found, session_key)
+
+    def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
+        rules = len(files) * self._estimate(RULE)
+        return assemble(files, budget=self._budget - rules, estimate=self._estimate, cut_note=self._words.cut)
+
+    def _files(self, found: Gathered, asked: Asked, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
+        for row in wanted:
+            text = found.texts.get(row, "")
+            if row == rows.IDENTITY:
+                yield _file(row, self._identity(text, found))
+            elif row == rows.SKILLS:
+                yield _file(row, self._words.skills(found.skills))
+            elif row == rows.RUNTIME:
+                yield _file(row, self._words.runtime(self._runtime, asked))
+            elif row == rows.EXTRA:
+                yield from (_extra(file) for file in found.extra)
+            elif row == rows.DAYS:
+                today = day_name(asked.today)
+                for day in found.days:
+                    headed = self._words.headed("today" if day.name == today else "yesterday", day.text)
+                    yield _file(row, headed, name=day.name)
+            else:
+                yield _file(row, self._words.headed(row, text))
+
+    def _identity(self, text: str, found: Gathered) -> str:
+        try:
+            return self._words.identity(text, self._runtime.agent_name)
+        except ValueError as error:
+            found.problems[rows.IDENTITY] = str(error)
+            return self._words.identity("", self._runtime.agent_name)
+
+    def _look_back(self, found: Gathered, asked: Asked) -> str:
+        """Note what changed; what to report of the ground rules."""
+        if self._changes is not None:
+            self._changes.note(dict(_seen(found, asked)))
+        return self._core.check()
+
+    async def _note_problems(self, result: BootstrapResult, found: Gathered, audience: Audience) -> None:
+        """Tell what is new of it; forget what is well again."""
+        for name, why in found.problems.items():
+            if self._unread.get(name) != why:
+                self._unread[name] = why
+                await self._tell(Notice("warn", f"{name} is missing from the prompt", why))
+        for name in [name for name in self._unread if name in found.texts and name not in found.problems]:
+            del self._unread[name]
+        known = self._squeezed.get(audience, {})
+        now = dict.fromkeys(result.truncated, "cut") | dict.fromkeys(result.dropped_files, "left out")
+        new = [f"{name} was {how}" for name, how in now.items() if known.get(name) != how]
+        absent = {name: how for name, how in known.items() if name in ROWS and name not in result.tokens}
+        self._squeezed[audience] = absent | now
+        if new:
+            alone = "what must be whole alone passes it" if result.over_budget else "BOOTSTRAP_MAX_TOKENS"
+            reason = f"{number(result.total)} of {number(self._budget)} tokens ({alone}; {audience})"
+            await self._tell(Notice("warn", f"The prompt has no room: {', '.join(new)}", reason))
+
+
+def _file(row: str, text: str, *, name: str = "") -> PromptFile:
+    kind = ROWS[row]
+    return PromptFile(name or row, text.strip(), kind.priority, kind.group, kind.whole)
+
+
+def _extra(file: PromptFile) -> PromptFile:
+    """A caller's file goes behind the SOUL's own, and gives way before them."""
+    kind = ROWS[rows.EXTRA]
+    return replace(file, priority=max(kind.priority, file.priority), group=kind.group, whole=False)
+
+
+def _seen(found: Gathered, asked: Asked) -> Iterator[tuple[str, Seen]]:
+    """The files among what was read. The boundary of a frame is drawn anew for each turn, and is no change."""
+    texts = {name: text for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS}
+    for name, text in (*texts.items(), *((day.name, day.text) for day in found.days)):
+        row = ROWS[name if name in ROWS else rows.DAYS]
+        view = f"{name} (public)" if row.views and asked.public else name
+        unframed = _BOUNDARY.sub("", text) if row.views else text
+        yield view, Seen(unframed.encode(errors="backslashreplace"), row.group)
+
+
+def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> TurnPrompt:
+    included = {file.name for file in result.included}
+    words = [day.provenance for day in found.days if day.name in included]
+    recalled = rows.RECALLED in included
+    words += [found.recalled.provenance] if recalled else []
+    return TurnPrompt(
+        blocks=tuple(_blocks(result)),
+        parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),
+        dropped=result.dropped_files,
+        truncated=result.truncated,
+        memories=found.recalled.ids if recalled else (),
+        provenance=min((word for word in words if word is not None), default=None),
+        session_key=session_key,
+    )
+
+
+def _blocks(result: BootstrapResult) -> Iterator[PromptBlock]:
+    """One text for each group that has any; a rule stands between any two parts, also across groups."""
+    groups: dict[CacheGroup, list[str]] = {group: [] for group in GROUPS}
+    for file in result.included:
+        groups[file.group].append(file.content)
+    first = True
+    for group, texts in groups.items():
+        if texts:
+            text = f"\n\n{RULE}".join(texts)
+            yield PromptBlock(group, text if first else RULE + text)
+            first = False
+
+
+def _part(file: PromptFile, tokens: int) -> PromptPart:
+    digest = hashlib.sha256(file.content.encode(errors="backslashreplace")).hexdigest()[:_SHA256_SHOWN]
+    return PromptPart(file.name, len(file.content), digest, tokens, file.group)

@@ -1,0 +1,82 @@
+"""The parts of a prompt: which go first, how often each changes, and who may be told. A table; nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modules.runtime.llm.types import CacheGroup
+from modules.services.agent.prompt.bootstrap import HEARTBEAT
+from modules.services.agent.prompt.types import Audience
+
+CORE = "skills/core"
+BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"
+USER, AGENTS, GOALS, TOOLS = "USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"
+MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
+PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
+DAYS = "memory/"
+DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kind of part.
+
+    Attributes:
+        priority: lower stays longer, and stands earlier among those of its group.
+        group: how often it changes.
+        owner_only: whether only the owner's own conversations may hold it.
+        whole: never cut and never dropped.
+        tracked: whether a change of it is noted.
+        views: whether its text differs for the owner and for everybody else.
+
+    """
+
+    priority: float
+    group: CacheGroup
+    owner_only: bool = False
+    whole: bool = False
+    tracked: bool = False
+    views: bool = False
+
+
+# NOTE(self): a list of tools and of skills serves where any of them may be asked for, in the owner's conversations;
+# every other turn is offered a handful, and to name there what it lacks misleads a small model and tells strangers.
+ROWS: Mapping[str, Row] = {
+    CORE: Row(0, "static", whole=True, tracked=True),
+    BOOTSTRAP: Row(0.5, "static", owner_only=True, tracked=True),
+    SOUL: Row(1, "static", whole=True, tracked=True),
+    SELF: Row(1.5, "semi-static", whole=True, tracked=True),
+    USER: Row(2, "static", owner_only=True, tracked=True),
+    PROFILE: Row(2.5, "semi-static"),
+    AGENTS: Row(3, "static", tracked=True),
+    IDENTITY: Row(4, "static", tracked=True),
+    GOALS: Row(4.5, "semi-static", tracked=True),
+    TOOLS: Row(5, "semi-static", owner_only=True, tracked=True),
+    MEMORY: Row(6, "semi-static", owner_only=True, tracked=True),
+    DEGRADED: Row(0.1, "dynamic"),
+    TASK: Row(0.2, "dynamic", whole=True),
+    BOOT: Row(6.2, "dynamic"),
+    DAYS: Row(6.5, "dynamic", tracked=True, views=True),
+    PROSOCHE: Row(7, "dynamic", tracked=True, views=True),
+    HEARTBEAT: Row(7.5, "dynamic", tracked=True),
+    CONTEXT: Row(8, "dynamic", owner_only=True, tracked=True),
+    SKILLS: Row(9, "semi-static", owner_only=True),
+    EXTRA: Row(10, "dynamic"),
+    RECALLED: Row(11, "dynamic"),
+    RUNTIME: Row(99, "dynamic", whole=True),
+}
+COMMISSIONING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
+"""All that is told while the owner and the SOUL talk for the first time."""
+
+BARE = (CORE, SOUL, IDENTITY, TASK, RUNTIME)
+"""All that is told for work in which nothing else that the SOUL knows may have a say."""
+
+
+def rows_for(audience: Audience, *, commissioning: bool) -> tuple[str, ...]:
+    """The names of the rows that such a prompt may have."""
+    if commissioning and audience == "owner":
+        return tuple(name for name in ROWS if name in COMMISSIONING)
+    return tuple(
+        name for name, row in ROWS.items() if name != BOOTSTRAP and (audience == "owner" or not row.owner_only)
+    )

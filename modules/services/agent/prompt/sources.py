@@ -1,0 +1,213 @@
+"""Where the parts of a prompt come from: all asked at once, each failing alone.
+
+Nothing is kept here. A source that is briefly out of reach costs the turn its part, and is reported; what must stop
+the SOUL (a full disk, a changed SOUL.md) stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import partial
+from typing import Any, Protocol
+
+from common.clock import local
+from common.errors import Fatal, SoulError
+from common.provenance import Provenance
+from modules.runtime.home import Home, SoulDocument, read_self
+from modules.services.agent.memory.recall import Recalled
+from modules.services.agent.memory.view_sync import DayText
+from modules.services.agent.prompt import rows
+from modules.services.agent.prompt.bootstrap import HEARTBEAT
+from modules.services.agent.prompt.types import Audience, PromptFile
+
+SkillLine = tuple[str, str, str]
+
+
+class Readable(Protocol):
+    """Where the workspace's files lie."""
+
+    async def read(self, name: str) -> str | None:
+        """The text of a file, or None."""
+        ...
+
+
+class Views(Protocol):
+    """A text that says less when others than the owner may read what comes of it."""
+
+    def __call__(self, *, public: bool) -> Awaitable[str]:
+        """The text, "" when there is none."""
+        ...
+
+
+class Days(Protocol):
+    """What was noted yesterday and today."""
+
+    def __call__(self, *, public: bool, least: Provenance) -> Awaitable[Sequence[DayText]]:
+        """The pages, without those that say nothing, and without words less trusted than `least`."""
+        ...
+
+
+class Recall(Protocol):
+    """What comes to mind."""
+
+    def __call__(self, query: str, *, public: bool, least: Provenance) -> Awaitable[Recalled]:
+        """The text, and the memories in it; none that rests on words less trusted than `least`."""
+        ...
+
+
+async def nothing(*_: object, **__: object) -> str:
+    """A source that has no text."""
+    return ""
+
+
+async def none(*_: object, **__: object) -> tuple[Any, ...]:
+    """A source that has no items."""
+    return ()
+
+
+async def nothing_recalled(*_: object, **__: object) -> Recalled:
+    """A memory that is empty."""
+    return Recalled()
+
+
+def never() -> bool:
+    """The owner and the SOUL have met before."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What there is to ask, besides SOUL.md and SELF.md.
+
+    Attributes:
+        workspace: USER.md, AGENTS.md, IDENTITY.md, GOALS.md, HEARTBEAT.md, CONTEXT.md, BOOTSTRAP.md.
+        profile: who the SOUL is; for the owner also who the owner is.
+        memory_md: MEMORY.md.
+        daily: the notes of yesterday and today.
+        recall: what comes to mind for a text.
+        degraded: the services that do not work now.
+        prosoche: what asks for attention.
+        boot_context: what the SOUL reads once after it woke; the session's key decides how much of it.
+        skills_listing: name, description, and when to load each skill.
+        tools_md: TOOLS.md.
+        extra: more files for a session.
+        commissioning: whether the owner and the SOUL are to talk for the first time.
+
+    """
+
+    workspace: Readable
+    profile: Views = nothing
+    memory_md: Callable[[], Awaitable[str]] = nothing
+    daily: Days = none
+    recall: Recall = nothing_recalled
+    degraded: Callable[[], Awaitable[str]] = nothing
+    prosoche: Views = nothing
+    boot_context: Callable[[str], Awaitable[str]] = nothing
+    skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
+    tools_md: Callable[[], Awaitable[str]] = nothing
+    extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
+    commissioning: Callable[[], bool] = never
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """For which turn a prompt is wanted.
+
+    `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least.
+    """
+
+    audience: Audience
+    session_key: str
+    query: str
+    now: datetime
+    timezone: str
+    least: Provenance = Provenance.STRANGER
+
+    @property
+    def public(self) -> bool:
+        """Whether others than the owner may read what comes of it."""
+        return self.audience != "owner"
+
+    @property
+    def today(self) -> date:
+        return local(self.now, self.timezone).date()
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What came back: texts by row, "" for what is not there; a row that could not be read is in `problems` only."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    skills: Sequence[SkillLine] = ()
+    extra: Sequence[PromptFile] = ()
+    days: Sequence[DayText] = ()
+    recalled: Recalled = field(default_factory=Recalled)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+async def gather(sources: Sources, home: Home, soul: SoulDocument, asked: Asked, wanted: Collection[str]) -> Gathered:
+    """Ask all sources of the `wanted` rows at once. Raises `Fatal`, `IdentityError` among it."""
+    found = Gathered()
+    questions = {name: ask for name, ask in _questions(sources, home, soul, asked, found).items() if name in wanted}
+    answers = await asyncio.gather(*(ask() for ask in questions.values()), return_exceptions=True)
+    for name, answer in zip(questions, answers, strict=True):
+        if isinstance(answer, SoulError) and not isinstance(answer, Fatal):
+            found.problems[name] = str(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            found.texts[name] = answer or ""
+    return found
+
+
+def _questions(
+    sources: Sources, home: Home, soul: SoulDocument, asked: Asked, found: Gathered
+) -> Mapping[str, Callable[[], Coroutine[Any, Any, str | None]]]:
+    async def soul_text() -> str:
+        await asyncio.to_thread(soul.check)
+        return soul.text
+
+    async def recalled() -> str:
+        if not asked.query.strip():
+            return ""
+        found.recalled = await sources.recall(asked.query, public=asked.public, least=asked.least)
+        return found.recalled.text
+
+    async def days() -> str:
+        found.days = await sources.daily(public=asked.public, least=asked.least)
+        return ""
+
+    async def skills() -> str:
+        found.skills = await sources.skills_listing()
+        return ""
+
+    async def extra() -> str:
+        ask = sources.extra
+        found.extra = await ask(asked.session_key)
+        return ""
+
+    async def of(answer: Awaitable[str]) -> str:
+        return await answer
+
+    async def read(name: str) -> str | None:
+        return await sources.workspace.read(name)
+
+    files = (rows.BOOTSTRAP, rows.USER, rows.AGENTS, rows.IDENTITY, rows.GOALS, HEARTBEAT, rows.CONTEXT)
+    return {
+        rows.SOUL: soul_text,
+        rows.SELF: lambda: asyncio.to_thread(read_self, home),
+        **{name: partial(read, name) for name in files},
+        rows.PROFILE: lambda: of(sources.profile(public=asked.public)),
+        rows.TOOLS: lambda: of(sources.tools_md()),
+        rows.MEMORY: lambda: of(sources.memory_md()),
+        rows.DEGRADED: lambda: of(sources.degraded()),
+        rows.BOOT: lambda: of(sources.boot_context(asked.session_key)),
+        rows.DAYS: days,
+        rows.PROSOCHE: lambda: of(sources.prosoche(public=asked.public)),
+        rows.SKILLS: skills,
+        rows.EXTRA: extra,
+        rows.RECALLED: recalled,
+    }

@@ -1,0 +1,97 @@
+"""What the owner has said and nobody has answered yet: rows in `soul.db`, oldest first, until each has its answer.
+
+A row is there before anybody thinks about the message, and goes away with its answer. So a crash, a restart or a model
+service that is down loses no words of the owner's.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+
+from common.clock import Clock, iso
+from common.provenance import Provenance
+from common.redact import Redactor
+from modules.runtime.database.database import Database
+from modules.runtime.llm.types import Message, Text
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.sessions import store
+from modules.services.agent.sessions.rows import blocks
+from modules.services.agent.sessions.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerMessage:
+    """One message that waits. `session_id` names the conversation that has it already, "" if none has."""
+
+    id: int
+    text: str
+    received_at: str
+    session_id: str = ""
+
+
+class OwnerInbox:
+    """The owner's messages that wait for an answer. Secrets are taken out before anything is written."""
+
+    def __init__(self, database: Database, sessions: Sessions, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._sessions = sessions
+        self._clock = clock
+        self._redactor = redactor
+
+    async def add(self, text: str) -> OwnerMessage:
+        """Keep a message; it is on the disk when this returns. Raises `StorageError`."""
+        kept, received_at = self._redactor.text(text), iso(self._clock.now())
+
+        def write(connection: sqlite3.Connection) -> int:
+            query = "INSERT INTO owner_messages (text, received_at) VALUES (?, ?) RETURNING id"
+            return int(connection.execute(query, (kept, received_at)).fetchone()[0])
+
+        return OwnerMessage(await self._database.run(write), kept, received_at)
+
+    async def oldest(self) -> OwnerMessage | None:
+        """The message to answer next."""
+
+        def look(connection: sqlite3.Connection) -> OwnerMessage | None:
+            row = connection.execute("SELECT * FROM owner_messages ORDER BY id LIMIT 1").fetchone()
+            return row and OwnerMessage(row["id"], row["text"], row["received_at"], row["session_id"])
+
+        return await self._database.run(look)
+
+    async def count(self) -> int:
+        """How many wait."""
+        return await self._database.run(count)
+
+    async def remove(self, message: OwnerMessage) -> None:
+        """It has its answer, or will never have one."""
+        await self._database.run(
+            lambda connection: connection.execute("DELETE FROM owner_messages WHERE id = ?", (message.id,))
+        )
+
+    async def put_in_session(self, message: OwnerMessage) -> OwnerMessage:
+        """Add the message to the conversation that goes on, once; a second call changes nothing."""
+        earlier = message.session_id
+        if earlier and not await self._database.run(lambda connection: store.is_over(connection, earlier)):
+            return message
+
+        def note(connection: sqlite3.Connection, session_id: str) -> None:
+            connection.execute("UPDATE owner_messages SET session_id = ? WHERE id = ?", (session_id, message.id))
+
+        session = await self._sessions.open(OWNER_SESSION)
+        said = [(Message("user", message.text), Provenance.OWNER)]
+        return replace(message, session_id=await self._sessions.add(session.id, said, note))
+
+    async def answer_in_session(self, message: OwnerMessage) -> str | None:
+        """The answer that was kept before a crash kept it from being shown; None if there is none."""
+        rows = await self._sessions.rows(message.session_id)
+        if not rows or rows[-1].role != "assistant":
+            return None
+        said = blocks(rows[-1].message)
+        if not all(isinstance(block, Text) for block in said):
+            return None
+        return "\n".join(block.text for block in said if isinstance(block, Text))
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """How many messages of the owner wait for an answer."""
+    return int(connection.execute("SELECT count(*) FROM owner_messages").fetchone()[0])

@@ -1,0 +1,90 @@
+"""Which tools a turn may use, which calls are repeats, and how a wrong call is explained to the model. Pure.
+
+Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
+its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
+asks for it. Where the owner asked and others' words came in on the way, an act waits for the owner's yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from common.provenance import Provenance
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import Tool, Turn
+
+REPLY_TOOL = "bluesky_reply"
+MIXED = "your own words and others' are mixed in this turn"
+_SOCIAL = {"social", "self"}
+
+
+def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
+    """Whether `tool` exists in `turn`: it means something there, fits the mode, and the texts are trusted enough."""
+    if tool.subject is not None and not isinstance(turn.subject, tool.subject):
+        return False
+    if social_only and tool.capability not in _SOCIAL:
+        return False
+    trusted = turn.asked_by if tool.effect == "look" else turn.provenance
+    return trusted >= tool.needs or bool(why_held(tool, turn))
+
+
+def why_held(tool: Tool, turn: Turn) -> str:
+    """Why what `tool` does in `turn` must wait for the owner's yes; "" if it need not, or cannot.
+
+    It holds even for what a stranger's turn may do freely: that turn saw nothing private, this one may have.
+    """
+    mixed = turn.asked_by is Provenance.OWNER and turn.provenance < Provenance.OWNER
+    return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
+
+
+def sunk(turn: Turn, words: Provenance | None) -> Turn:
+    """`turn` after `words` came in; None are our own. It never rises."""
+    if words is None or words >= turn.provenance:
+        return turn
+    return replace(turn, provenance=words, origin=turn.asked_by)
+
+
+def replied_uri(call: ToolCall) -> str | None:
+    """The uri of the post that `call` replies to; None if it is no reply."""
+    uri = call.input.get("post_uri")
+    return uri if call.name == REPLY_TOOL and isinstance(uri, str) and uri else None
+
+
+def deduplicate_reply_tool_calls(
+    calls: Iterable[ToolCall], replied_uris: Collection[str]
+) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Split `calls` into `(kept, skipped)`: a post is replied to once in a session, and once in a batch."""
+    seen = set(replied_uris)
+    kept: list[ToolCall] = []
+    skipped: list[ToolCall] = []
+    for call in calls:
+        uri = replied_uri(call)
+        (skipped if uri in seen else kept).append(call)
+        if uri is not None:
+            seen.add(uri)
+    return kept, skipped
+
+
+def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[str, Any]:
+    """What the model sent, without the nulls by which small models say "not given"."""
+    fields = model.model_fields
+    return {
+        name: value
+        for name, value in sent.items()
+        if value is not None or name not in fields or fields[name].is_required()
+    }
+
+
+def explain(tool: Tool, error: ValidationError) -> str:
+    """One line that names each wrong field and says what the tool takes."""
+    problems = "; ".join(
+        f"`{'.'.join(map(str, item['loc'])) or 'input'}`: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors(include_url=False, include_context=False)
+    )
+    fields = tool.input_model.model_fields.items()
+    takes = ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)
+    return f"Error: {tool.name} was not called. {problems}. It takes: {takes or 'nothing'}."

@@ -1,0 +1,95 @@
+"""Tools: what a SOUL can do when the model asks. A tool is an input model and a small handler."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from common.provenance import Provenance
+from modules.runtime.llm.types import Importance
+
+Capability = Literal["social", "github", "code", "self"]
+
+
+Effect = Literal["look", "act"]
+"""What a call leaves behind: a `look` nothing at all, anywhere; an `act` something, here or in the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One stretch of thinking with tools.
+
+    Attributes:
+        loop: who thinks, for example `awareness`.
+        provenance: the least trusted text in the turn so far: computed by code, never by the model. It sinks when a
+            tool brings in somebody's words, and never rises.
+        cause_id: what caused it: a notification's uri, or a name such as `expression`.
+        subject: the life's own value, for its own tools.
+        importance: for whom it is, as the budget sees it.
+        origin: whose wish the turn is; as `provenance` was when it began. Left out, it is taken from there.
+        hold: set by the executor for one call: why what it does must wait for the owner's yes; "" if it need not.
+
+    """
+
+    loop: str
+    provenance: Provenance
+    cause_id: str | None = None
+    subject: object | None = None
+    importance: Importance = "own"
+    origin: Provenance | None = None
+    hold: str = ""
+
+    @property
+    def asked_by(self) -> Provenance:
+        """Whose wish the turn is."""
+        return self.provenance if self.origin is None else self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a handler answers.
+
+    `ends_turn` says that nothing more needs to be asked of the model; `provenance` whose words the content holds, if
+    they are not our own: the turn sinks to it.
+    """
+
+    content: str
+    is_error: bool = False
+    ends_turn: bool = False
+    provenance: Provenance | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A capability with a name.
+
+    Attributes:
+        name: as the model calls it, for example `bluesky_reply`.
+        description: as the model reads it.
+        input_model: validates what the model sent; its JSON Schema is what the model sees.
+        capability: `social` tools are the only ones in a social-only life, besides `self`.
+        needs: the least provenance at which the tool exists. A `look` asks whose wish the turn is; an `act` asks for
+            the least trusted text in it.
+        handler: does it.
+        subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
+        time_limit_s: seconds after which the handler is stopped.
+        effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
+        holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and that has sunk, such an
+            act is let through to wait for the owner's yes; any other that `needs` more is refused.
+
+    """
+
+    name: str
+    description: str
+    input_model: type[BaseModel]
+    capability: Capability
+    needs: Provenance
+    handler: Callable[[Any, Turn], Awaitable[ToolResult]]
+    time_limit_s: float = 60.0
+    subject: type | None = None
+    effect: Effect = "act"
+    holdable: bool = False

@@ -1,0 +1,1 @@
+"""A turn: one call of the model with its tools, until the matter is settled."""

@@ -1,0 +1,197 @@
+"""The tool loop: ask the model, do what it asks for, tell it what came of it, until the matter is settled.
+
+As soon as a tool brings in somebody's words, the turn sinks to their trust, and with it what the next call may do.
+
+It is bounded in rounds, in time, and in patience with repeated mistakes; an answer that still comes in is not cut off.
+Nothing survives a crash here; what the tools did lives in the outbox.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from common.clock import Clock
+from common.constants import MAX_TOOL_ROUNDS, TURN_WALL_CLOCK_S
+from common.errors import Transient
+from common.provenance import Provenance
+from modules.runtime.journal.stop_reasons import Stopped
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.messages import create_assistant_tool_use_message, create_tool_result_message
+from modules.runtime.llm.types import ChatResult, Message, PromptBlock, ToolAnswer, ToolCall, ToolChoice, Usage
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, replied_uri, sunk
+from modules.services.agent.tools.types import ToolResult, Turn
+
+Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
+"""Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What a stretch of thinking came to.
+
+    `text` is the model's last words, without secrets; `usage` the sum over all rounds; `provenance` the least trusted
+    words in it.
+    """
+
+    text: str
+    calls: tuple[tuple[ToolCall, ToolResult], ...]
+    rounds: int
+    usage: Usage
+    stopped: Stopped
+    provenance: Provenance
+
+
+async def think(
+    *,
+    gateway: LLMGateway,
+    executor: Executor,
+    turn: Turn,
+    system: str | Sequence[PromptBlock],
+    messages: Sequence[Message],
+    purpose: str,
+    clock: Clock,
+    keep: Keep | None = None,
+    tool_choice: ToolChoice = "auto",
+    nudge: str = "",
+    max_rounds: int = MAX_TOOL_ROUNDS,
+    wall_clock_s: float = TURN_WALL_CLOCK_S,
+    only: Collection[str] | None = None,
+) -> Thought:
+    """Think with the tools that exist in `turn`.
+
+    Args:
+        gateway: the model.
+        executor: does what the model asks for, one call after the other.
+        turn: whose words shape this thinking, as it begins.
+        system: the system prompt.
+        messages: the conversation so far.
+        purpose: one word for the records.
+        clock: measures the wall clock.
+        keep: hears each round of calls with its answers, and the last words.
+        tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
+        nudge: said once if a required call does not come.
+        max_rounds: how often the model may be asked.
+        wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
+        only: narrows the tools by name.
+
+    Raises:
+        Fatal: from the model or from a tool.
+        Transient: the model is unavailable, and nothing has been done yet.
+        SoulError: the model rejects the request.
+
+    """
+    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, list(messages))
+    deadline = clock.monotonic() + wall_clock_s
+    for _ in range(max_rounds):
+        if clock.monotonic() >= deadline:
+            return session.thought("time")
+        stopped = await session.round()
+        if stopped:
+            return session.thought(stopped)
+    return session.thought("rounds")
+
+
+@dataclass(slots=True)
+class _Session:
+    """What has been said and done so far."""
+
+    gateway: LLMGateway
+    executor: Executor
+    turn: Turn
+    system: str | Sequence[PromptBlock]
+    purpose: str
+    tool_choice: ToolChoice
+    nudge: str
+    only: Collection[str] | None
+    keep: Keep | None
+    conversation: list[Message]
+    text: str = ""
+    calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
+    rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+    replied: set[str] = field(default_factory=set)
+    mistakes: set[tuple[str, str, str]] = field(default_factory=set)
+
+    async def round(self) -> Stopped | None:
+        """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
+        try:
+            result = await self._ask()
+        except Transient:
+            if self.calls:
+                return "interrupted"
+            raise
+        self.rounds += 1
+        self.text = self.executor.redactor.text(result.text) or self.text
+        self.usage += result.usage
+        if not result.tool_calls:
+            return await self._without_calls(result.text)
+        return await self._run(result)
+
+    def thought(self, stopped: Stopped) -> Thought:
+        return Thought(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
+
+    async def _ask(self) -> ChatResult:
+        return await self.gateway.chat_with_tools(
+            self.conversation,
+            system=self.system,
+            tools=self.executor.registry.specs(self.turn, self.only),
+            tool_choice=self.tool_choice,
+            purpose=self.purpose,
+            importance=self.turn.importance,
+        )
+
+    async def _without_calls(self, text: str) -> Stopped | None:
+        said = self.executor.redactor.text(text)
+        if self.tool_choice == "auto":
+            if said.strip():
+                await self._add(Message("assistant", said))
+            return "ended"
+        if not self.nudge:
+            return "no_calls"
+        self.conversation += [Message("assistant", said), Message("user", self.nudge)]
+        self.nudge = ""
+        return None
+
+    async def _add(self, *messages: Message) -> None:
+        """More of the conversation, kept before anything else happens."""
+        self.conversation += messages
+        if self.keep:
+            await self.keep([(message, self.turn.provenance) for message in messages])
+
+    async def _run(self, result: ChatResult) -> Stopped | None:
+        """Run the calls in order; nothing runs after a reason to stop."""
+        _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
+        answers: list[ToolAnswer] = []
+        stopped: Stopped | None = None
+        for call in result.tool_calls:
+            if any(call is repeat for repeat in skipped):
+                outcome = ToolResult("SKIPPED: this post has your reply already.", is_error=True)
+            else:
+                outcome = await self.executor.execute(call, self.turn, self.only)
+            self.turn = sunk(self.turn, outcome.provenance)
+            self.calls.append((call, outcome))
+            answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
+            stopped = self._weigh(call, outcome)
+            if stopped:
+                break
+        redactor = self.executor.redactor
+        asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
+        await self._add(
+            create_assistant_tool_use_message(redactor.text(result.text), asked), create_tool_result_message(answers)
+        )
+        return stopped
+
+    def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
+        if outcome.ends_turn:
+            return "ended"
+        if not outcome.is_error:
+            self.replied.update(uri for uri in [replied_uri(call)] if uri)
+            return None
+        mistake = (call.name, json.dumps(call.input, sort_keys=True), outcome.content)
+        if mistake in self.mistakes:
+            return "repeated_error"
+        self.mistakes.add(mistake)
+        return None

@@ -1,0 +1,163 @@
+"""Thinking, as the lives are given it: with the services of this process in hand, and every turn in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from common.clock import Clock, iso
+from common.constants import MAX_TOOL_ROUNDS
+from common.errors import SoulError
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.stop_reasons import CUT_OFF
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice
+from modules.services.agent.prompt.bootstrap import room_beside
+from modules.services.agent.prompt.estimate import tool_tokens
+from modules.services.agent.prompt.placing import placed
+from modules.services.agent.prompt.prompter import TurnPrompt
+from modules.services.agent.prompt.types import PromptPart, SystemPrompt
+from modules.services.agent.session_keys import is_main
+from modules.services.agent.sessions.rows import blocks
+from modules.services.agent.sessions.sessions import Sessions
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.policy import sunk
+from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.turn.loop import Thought, think
+
+
+@dataclass(frozen=True, slots=True)
+class Thinker:
+    """One mind for all lives.
+
+    Attributes:
+        gateway: the model.
+        executor: the tools.
+        clock: tells when.
+        journal: hears what each turn took.
+        sessions: where conversations are kept.
+        estimate: tokens of a text.
+        context_tokens: how many the model takes in one request.
+        nudge: gives the words for a model that forgot to call a tool.
+        on_told: hears of each prompt that a model has answered.
+
+    """
+
+    gateway: LLMGateway
+    executor: Executor
+    clock: Clock
+    journal: Journal
+    sessions: Sessions
+    estimate: Callable[[str], int]
+    context_tokens: int
+    nudge: Callable[[], str]
+    on_told: Callable[[TurnPrompt], None]
+
+    def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
+        """How many tokens of conversation fit beside the prompt and the tools of `turn`.
+
+        Raises:
+            PolicyBlocked: fewer than none.
+
+        """
+        tools = tool_tokens(self.executor.registry.specs(turn, only), self.estimate)
+        return room_beside(system.parts, context_tokens=self.context_tokens, tool_tokens=tools)
+
+    async def think(
+        self,
+        *,
+        turn: Turn,
+        system: TurnPrompt,
+        messages: Sequence[Message],
+        purpose: str,
+        tool_choice: ToolChoice = "auto",
+        max_rounds: int = MAX_TOOL_ROUNDS,
+        only: Collection[str] | None = None,
+        session_id: str = "",
+    ) -> Thought:
+        """Think, and journal what it took. Other arguments and errors are those of `turn.loop.think`.
+
+        With a `session_id`, all that is said and done is kept in that conversation as it comes; what the turn answers
+        is its caller's to keep, before.
+
+        Raises:
+            PolicyBlocked: also when there is no room for any conversation.
+
+        """
+        turn = sunk(turn, system.provenance)
+        self.room(system, turn, only)
+        stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))
+        given = {
+            "purpose": purpose,
+            "began": iso(self.clock.now()),
+            "provenance": turn.provenance.name.lower(),
+            "importance": turn.importance,
+            "prompt": [asdict(part) for part in (*system.parts, _conversation(messages))],
+            "memories": list(system.memories),
+        }
+        try:
+            thought = await think(
+                gateway=self.gateway,
+                executor=self.executor,
+                clock=self.clock,
+                nudge=self.nudge(),
+                turn=turn,
+                system=stable,
+                messages=shown,
+                purpose=purpose,
+                tool_choice=tool_choice,
+                max_rounds=max_rounds,
+                only=only,
+                keep=partial(self.sessions.add, session_id) if session_id else None,
+            )
+        except SoulError as error:
+            summary = f"Thinking about {purpose} failed"
+            entry = Entry(
+                "model", turn.loop, summary, line=None, reason=str(error), trigger_uri=turn.cause_id, data=given
+            )
+            await self.journal.record(entry)
+            raise
+        self.on_told(system)
+        if session_id:
+            await self.sessions.count(session_id, thought.usage)
+        await self._tell(thought, turn, given)
+        return thought
+
+    async def _tell(self, thought: Thought, turn: Turn, given: dict[str, Any]) -> None:
+        cut_off = CUT_OFF.get(thought.stopped)
+        await self.journal.record(
+            Entry(
+                "model",
+                turn.loop,
+                f"Thinking about {given['purpose']} ended early" if cut_off else f"Thought about {given['purpose']}",
+                line="warn" if cut_off else None,
+                reason=cut_off or thought.stopped,
+                trigger_uri=turn.cause_id,
+                data={
+                    **given,
+                    "sank_to": thought.provenance.name.lower(),
+                    "model": thought.usage.model or self.gateway.model,
+                    "rounds": thought.rounds,
+                    "input_tokens": thought.usage.input_tokens,
+                    "cached_tokens": thought.usage.cached_tokens,
+                    "output_tokens": thought.usage.output_tokens,
+                    "usd": thought.usage.cost_usd,
+                    "step": thought.usage.step,
+                    "calls": [_call(call, result) for call, result in thought.calls],
+                },
+            )
+        )
+
+
+def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+    said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
+    intent_id = result.data.get("intent_id")
+    return said | {"intent_id": intent_id} if intent_id else said
+
+
+def _conversation(messages: Sequence[Message]) -> PromptPart:
+    said = (block for item in messages for block in blocks(item))
+    return PromptPart("conversation", sum(len(block.text) for block in said if isinstance(block, Text)))

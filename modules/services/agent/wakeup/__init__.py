@@ -1,0 +1,1 @@
+"""What a SOUL is told of its life so far when it starts."""

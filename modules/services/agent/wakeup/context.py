@@ -1,0 +1,197 @@
+"""What a SOUL reads when it wakes: who it is, what it was doing, how things are done. Pure: same state, same bytes.
+
+The shape is a file format that other programs may read too. Who I Am and Active Work are bounded by construction and
+always whole; the others give way from the bottom up, and say how much is missing. A section that had to give way is
+the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from common.text.tokens import estimate_roughly
+from common.text.untrusted import one_line
+from modules.services.agent.wakeup.filter import kept
+from modules.services.agent.wakeup.state import BootState, LastSession, Line, Protocol, Task
+
+Estimate = Callable[[str], int]
+Fits = Callable[[str], bool]
+
+WHO_TOKENS = 200
+WORK_TOKENS = 500
+HOW_TOKENS = 300
+LAST_TOKENS = 1000
+
+_NAME_CHARS = 48
+_ROLE_TOKENS = 60
+_TEAM_TOKENS = 60
+_KEY_PROTOCOL_TOKENS = 40
+_KEY_PROTOCOLS = 5
+_ENTRY_CHARS = 2000
+_ENTRIES_PER_CAP = 5
+_HISTORY_ENTRY_TOKENS = 80
+_CUT = " … (shortened)"
+_NOTHING = "- nothing"
+
+
+def render_boot_context(
+    state: BootState, budget: int = 4000, *, estimate: Estimate = estimate_roughly, public: bool = False
+) -> str:
+    """The boot context of `state`, in at most `budget` tokens unless Who I Am and Active Work alone are more.
+
+    Args:
+        state: what is known.
+        budget: tokens in all.
+        estimate: tokens of a text; more text is never fewer tokens.
+        public: only what everybody may be told: Who I Am, Active Work, How We Work.
+
+    """
+    protocols = [protocol for protocol in state.protocols if not (public and protocol.private)]
+    parts = [
+        f"# Memory — {one_line(state.name, _NAME_CHARS)}",
+        _who(state, protocols, estimate),
+        _fitted("Active Work", _work(state, estimate, public=public), _within(WORK_TOKENS, estimate)),
+    ]
+    flexible = [("How We Work", _how(protocols, estimate), HOW_TOKENS)]
+    if not public:
+        flexible += [
+            ("Last Session", _last(state, protocols, estimate), LAST_TOKENS),
+            ("History", _history(state, protocols, estimate), budget),
+        ]
+    for heading, groups, cap in flexible:
+        within = _within(cap, estimate)
+        text = _fitted(heading, groups, _both(within, _after(parts, budget, estimate)))
+        if text:
+            parts.append(text)
+        if text != _fitted(heading, groups, within):
+            break
+    return _joined(parts)
+
+
+def _within(cap: int, estimate: Estimate) -> Fits:
+    return lambda text: estimate(text) <= cap
+
+
+def _after(parts: Sequence[str], budget: int, estimate: Estimate) -> Fits:
+    return lambda text: estimate(_joined([*parts, text])) <= budget
+
+
+def _both(one: Fits, other: Fits) -> Fits:
+    return lambda text: one(text) and other(text)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(parts) + "\n"
+
+
+def _fitted(heading: str, groups: Sequence[Sequence[str]], fits: Fits) -> str:
+    """The section with as many lines as fit, and how many do not; "" if there is no room for any."""
+    every = list(_by_turns(groups))
+    whole = _section(heading, every, 0)
+    if fits(whole):
+        return whole
+    text = ""
+    for count in range(1, len(every)):
+        longer = _section(heading, every[:count], len(every) - count)
+        if not fits(longer):
+            break
+        text = longer
+    return text
+
+
+def _by_turns(groups: Sequence[Sequence[str]]) -> Iterator[tuple[int, str]]:
+    """Each group's first line, then each group's second: a long group cannot push out the others."""
+    for row in zip_longest(*groups):
+        yield from ((group, line) for group, line in enumerate(row) if line is not None)
+
+
+def _section(heading: str, chosen: Sequence[tuple[int, str]], missing: int) -> str:
+    lines = [line for _, line in sorted(chosen, key=lambda pair: pair[0])] or [_NOTHING]
+    return "\n".join([f"## {heading}", *lines, *([f"- ({missing} more left out)"] if missing else [])])
+
+
+def _who(state: BootState, protocols: Sequence[Protocol], estimate: Estimate) -> str:
+    lines = [f"- Name: {one_line(state.name, _NAME_CHARS)}"]
+    if state.role.strip():
+        lines.append(_entry("Role: ", state.role, _ROLE_TOKENS, estimate))
+    team = [f"{mate.name} ({mate.role})" if mate.role else mate.name for mate in state.team]
+    lines += _listing("Team", team, _TEAM_TOKENS, estimate)
+    key = [protocol.subject for protocol in protocols[:_KEY_PROTOCOLS]]
+    lines += _listing("Key protocols", key, _KEY_PROTOCOL_TOKENS, estimate)
+    return _fitted("Who I Am", [lines], _within(WHO_TOKENS, estimate))
+
+
+def _listing(label: str, items: Sequence[str], tokens: int, estimate: Estimate) -> list[str]:
+    """Items on one line, as many as fit whole; the first may be shortened."""
+    if not items:
+        return []
+    plain = [one_line(item, _ENTRY_CHARS) for item in items]
+    line = _entry(f"{label}: ", plain[0], tokens, estimate) + (f"; {len(plain) - 1} more" if plain[1:] else "")
+    for count in range(2, len(plain) + 1):
+        more = f"; {len(plain) - count} more" if count < len(plain) else ""
+        longer = f"- {label}: {'; '.join(plain[:count])}{more}"
+        if estimate(longer) > tokens:
+            break
+        line = longer
+    return [line]
+
+
+def _work(state: BootState, estimate: Estimate, *, public: bool) -> list[list[str]]:
+    work, tokens = state.work, WORK_TOKENS // _ENTRIES_PER_CAP
+
+    def told(label: str, things: Iterable[Line]) -> list[str]:
+        seen = (thing.text for thing in things if not (public and thing.private))
+        return [_entry(label, text, tokens, estimate) for text in seen]
+
+    return [
+        told("Task: ", (_as_line(task) for task in work.tasks)),
+        told("Branch: ", work.branches),
+        told("Blocked: ", work.blockers),
+        told("Next: ", work.next_actions),
+    ]
+
+
+def _as_line(task: Task) -> Line:
+    return Line(f"[{task.status}] {task.what}", task.private)
+
+
+def _how(protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
+    tokens = HOW_TOKENS // _ENTRIES_PER_CAP
+    return [[_entry("", f"{item.subject}: {item.body}", tokens, estimate) for item in protocols]]
+
+
+def _last(state: BootState, protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
+    last, tokens = state.last, LAST_TOKENS // _ENTRIES_PER_CAP
+    labelled = [("Outcome: ", last.outcomes), ("Decided: ", last.decisions), ("Open: ", last.questions)]
+    told = [[_entry(label, text, tokens, estimate) for text in kept(texts, protocols)] for label, texts in labelled]
+    return [_when(last), *told] if any(told) else []
+
+
+def _when(last: LastSession) -> list[str]:
+    return [f"- When: {one_line(last.at)}"] if last.at else []
+
+
+def _history(state: BootState, protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
+    older = [
+        f"{one_line(session.at)}: {session.summary}" for session in state.older if kept([session.summary], protocols)
+    ]
+    labelled = [("", older), ("Milestone: ", kept(state.milestones)), ("", kept(state.relationships))]
+    return [[_entry(label, text, _HISTORY_ENTRY_TOKENS, estimate) for text in texts] for label, texts in labelled]
+
+
+def _entry(label: str, text: str, tokens: int, estimate: Estimate) -> str:
+    """One line of at most `tokens` tokens; what is shortened ends at a word and says so."""
+    plain = one_line(text, _ENTRY_CHARS + 1)
+    whole = f"- {label}{plain}"
+    if len(plain) <= _ENTRY_CHARS and estimate(whole) <= tokens:
+        return whole
+    low, high = 0, min(len(plain), _ENTRY_CHARS)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate(f"- {label}{plain[:middle]}{_CUT}") <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    at_word = plain[:low].rpartition(" ")[0] or plain[:low]
+    return f"- {label}{at_word.rstrip()}{_CUT}"

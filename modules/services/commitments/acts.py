@@ -1,0 +1,170 @@
+"""Which public acts keep a promise. Pure; the acts leave by the outbox, one part of a promise after the other.
+
+Each act has a target that no other has, so the outbox lets none happen twice, whenever and however often it is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.github.types import Repo
+from common.schemas import GITHUB_COMMITMENT_TYPES
+from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
+from common.text.untrusted import clean, one_line
+from modules.services.commitments import texts
+from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, said, title_of
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.types import Draft, Intent, IntentKind
+
+MOST_ISSUES = 5
+MEMO = "memo"
+WAITS_FOR_WORKSPACES = "waits for workspaces: plans are made there"
+WAITS_FOR_GITHUB = "waits for an account on GitHub (AGENT_GITHUB_USERNAME, AGENT_GITHUB_TOKEN)"
+SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
+
+_ABOUT_CHARS = 80
+_POST_CHARS = 300
+_FOUND = "found"
+_HELD_POST = "promised in a room that was only found on the network"
+_HELD_WISH = "promised to somebody on Bluesky, who is not the owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`)."""
+
+    drafts: tuple[Draft, ...] = ()
+    problem: str = ""
+    waits: str = ""
+
+
+def work_of(
+    commitment: QueuedCommitment, *, default_repo: Repo | None = None, github: bool = True, social_only: bool = False
+) -> Work:
+    """The acts of one promise.
+
+    Args:
+        commitment: the promise.
+        default_repo: taken where it names none.
+        github: whether there is an account to write as.
+        social_only: whether this life keeps away from GitHub.
+
+    """
+    if commitment.type in GITHUB_COMMITMENT_TYPES:
+        waits = SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB
+        if waits or commitment.type == "create_plan":
+            return Work(waits=waits or WAITS_FOR_WORKSPACES)
+        repo = resolve_repo(commitment.params, default_repo)
+        if repo is None:
+            return Work(problem=NO_REPO)
+        return _issues(commitment, repo) if commitment.type == "create_issue" else _comment(commitment, repo)
+    return _post(commitment)
+
+
+def announcement_target(commitment: QueuedCommitment) -> str:
+    """The target of the act that tells of it in the room."""
+    return f"{commitment.id}#announced"
+
+
+def promised(commitment: QueuedCommitment) -> dict[str, Any]:
+    """What every act of a promise carries, so that the rules at the door know its reason.
+
+    Whoever is in the same network can open a room and be its host: a promise made there weighs no more than one that a
+    stranger talked us into.
+    """
+    found = commitment.params.get(FOUND_ROOM) is True
+    host_wish = commitment.params.get(HOST_WISH) is True and not found
+    host_named = commitment.params.get(HOST_NAMED) is True and not found
+    source = _FOUND if found else commitment.source
+    return {"promise": commitment.id, "source": source, "host_wish": host_wish, "host_named": host_named}
+
+
+def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str, Any]:
+    """What came of the acts that are done, as the queue keeps it."""
+    match commitment.type:
+        case "create_issue":
+            issues = [
+                {
+                    "number": _number(one.result_cid),
+                    "title": str(one.body.get("title", "")),
+                    "url": one.result_uri or "",
+                }
+                for one in done
+            ]
+            return {"issues": issues, "count": len(issues)}
+        case "post_bluesky":
+            return {"uri": done[0].result_uri, "cid": done[0].result_cid} if done else {}
+        case _:
+            return {"url": done[0].result_uri, "id": _number(done[0].result_cid)} if done else {}
+
+
+def _issues(commitment: QueuedCommitment, repo: Repo) -> Work:
+    params = commitment.params
+    count = _count(params)
+    body = texts.issue_body(commitment, said(params, "description", "content") or commitment.description)
+    labels = [MEMO] if params.get(MEMO) is True else []
+    drafts = []
+    for number in range(1, count + 1):
+        title = texts.numbered_title(texts.without_mentions(title_of(commitment)), number, count)
+        about = f"{repo.full_name}: {title}"
+        shown = {"about": about, "text": f"{about}\n\n{body}"}
+        sent = {"repo": repo.full_name, "title": title, "body": body, "labels": labels}
+        drafts.append(_draft("issue", commitment, number, {**shown, **sent}))
+    return Work(tuple(drafts))
+
+
+def _comment(commitment: QueuedCommitment, repo: Repo) -> Work:
+    params = commitment.params
+    text = said(params, "body", "description", "content") or commitment.description
+    number = issue_number(params, said(params, "title"), commitment.description, text)
+    if number is None:
+        return Work(problem="it names no issue to comment on")
+    body = texts.comment_body(text)
+    place = f"{repo.full_name}#{number}"
+    shown = {"about": f"{place}: {one_line(text, _ABOUT_CHARS)}", "text": f"{place}\n\n{body}"}
+    return Work(
+        (_draft("issue_comment", commitment, 1, {**shown, "repo": repo.full_name, "number": number, "body": body}),)
+    )
+
+
+def _post(commitment: QueuedCommitment) -> Work:
+    text = clean(said(commitment.params, "content", "text", "description") or commitment.description)
+    if grapheme_len(text) > _POST_CHARS:
+        text = leading_sentences(text, _POST_CHARS) or fit_post_text(text, max_graphemes=_POST_CHARS)
+    if not text:
+        return Work(problem="there is nothing to post")
+    return Work((_draft("post", commitment, 1, {"text": text}, text=text),))
+
+
+def _draft(kind: IntentKind, commitment: QueuedCommitment, number: int, body: dict[str, Any], text: str = "") -> Draft:
+    return Draft(
+        kind=kind,
+        target=f"{commitment.id}#{number}",
+        body={**body, **promised(commitment)},
+        text=text,
+        cause_id=commitment.source_thread_uri,
+        hold=_held(commitment) if kind == "post" else "",
+    )
+
+
+def _held(commitment: QueuedCommitment) -> str:
+    """Why a post waits for the owner's yes: others may talk us into promising one, but not into saying it."""
+    if commitment.params.get(FOUND_ROOM) is True:
+        return _HELD_POST
+    return _HELD_WISH if commitment.source == "bluesky" and commitment.params.get(HOST_WISH) is not True else ""
+
+
+def _count(params: Mapping[str, Any]) -> int:
+    """How many issues; more than one only where the owner, or the host of a room, asked for them."""
+    count = params.get("count") if params.get(HOST_WISH) is True else 1
+    if isinstance(count, str) and count.strip().isdecimal():
+        count = int(count)
+    wanted = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1
+    return max(1, min(wanted, MOST_ISSUES))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None

@@ -1,0 +1,115 @@
+"""Tells those who were promised something that it is done: once, where they were promised it.
+
+In a room it is one line in a form that other members read. On Bluesky it is a reply below the reply that held the
+promise, in the SOUL's own words. Both are intents with a target of their own: a crash makes none of them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import Fatal, SoulError
+from modules.runtime.scheduler.attention import Attention
+from modules.services.commitments.acts import announcement_target, promised
+from modules.services.commitments.naming import extract_fulfillment_url
+from modules.services.commitments.policy import ROOM_ID
+from modules.services.commitments.texts import done_line
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.voice import Voice
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Draft, Intent
+
+_LOOP = "commitment-fulfillment"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """Whether it is told, or need not be; `later` asks for another try, and `reason` says why.
+
+    With `busy` nothing was tried.
+    """
+
+    told: bool
+    reason: str = ""
+    later: bool = False
+    busy: bool = False
+
+
+class Announcer:
+    """Tells it.
+
+    Args:
+        outbox: the only way out.
+        voice: finds words for Bluesky; without it nothing is told there.
+        attention: held while it thinks; one mind does one thing at a time.
+        where: the room in which these words of ours were said, for what must be told there and nowhere else.
+
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        voice: Voice | None = None,
+        attention: Attention | None = None,
+        where: Callable[[str], str] | None = None,
+    ) -> None:
+        self._where = where
+        self._outbox = outbox
+        self._voice = voice
+        self._attention = attention or Attention()
+
+    async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Announced:
+        """Hand the news to the outbox, unless it has it already."""
+        url = extract_fulfillment_url(commitment.type, result)
+        if commitment.source == "space":
+            return await self._in_room(commitment, url)
+        if not url or not commitment.source_thread_uri.startswith("at://"):
+            return Announced(told=False, reason="there is no link, or no thread to tell it in")
+        if commitment.type == "post_bluesky":
+            return Announced(told=False, reason="the post stands where they are")
+        return await self._on_bluesky(commitment, url)
+
+    async def _in_room(self, commitment: QueuedCommitment, url: str) -> Announced:
+        target = announcement_target(commitment)
+        if await self._outbox.by_target("space_chat", target):
+            return Announced(told=True)
+        line = done_line(commitment, url)
+        body = {"text": line, **promised(commitment)}
+        if self._where is not None:
+            said = commitment.source_reply_text
+            body |= {"room": self._where(said), "said": said, "room_id": str(commitment.params.get(ROOM_ID, ""))}
+        cause = commitment.source_thread_uri
+        submitted = await self._outbox.submit(Draft("space_chat", target, body, cause_id=cause, urgent=True))
+        return Announced(submitted.accepted, submitted.reason)
+
+    async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
+        ours = await self._promise_post(commitment)
+        if ours is None or self._voice is None:
+            return Announced(told=False, reason="the reply that held the promise does not stand there")
+        if await self._outbox.by_target("reply", ours.result_uri or ""):
+            return Announced(told=True)
+        if not self._attention.free:
+            # NOTE(self): a step that waited here for a slow model would keep all other promises from being looked at.
+            return Announced(told=False, reason=f"busy with {self._attention.mode}", later=True, busy=True)
+        try:
+            async with self._attention.take(_LOOP):
+                text = await self._voice.tell_kept(commitment, url)
+        except Fatal:
+            raise
+        except SoulError as error:
+            return Announced(told=False, reason=str(error), later=True)
+        if not text:
+            return Announced(told=False, reason="the model found no words for it")
+        parent = {"uri": ours.result_uri, "cid": ours.result_cid}
+        body = {"text": text, "parent": parent, "root": ours.body.get("root") or parent, "promise": commitment.id}
+        draft = Draft("reply", ours.result_uri or "", body, text, cause_id=commitment.source_thread_uri)
+        submitted = await self._outbox.submit(draft)
+        return Announced(submitted.accepted, submitted.reason)
+
+    async def _promise_post(self, commitment: QueuedCommitment) -> Intent | None:
+        """Our own reply to the post that the promise answered."""
+        rows = await self._outbox.by_target("reply", commitment.source_thread_uri)
+        return next((row for row in rows if row.state == "done" and row.result_uri and row.result_cid), None)

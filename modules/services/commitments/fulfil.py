@@ -1,0 +1,136 @@
+"""One promise, one step further: the next act that is missing goes to the outbox, and what became of the last is read.
+
+Nothing is kept here but which acts belong to the running try. After a crash the rows of the outbox tell the rest: what
+left is not sent again, what waits is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from adapters.github.types import Repo
+from modules.services.commitments import acts
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ALIVE, Draft, Intent
+
+HELD = "waits for the owner's yes"
+
+_OWNERS_NO = "the owner said no"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a promise is.
+
+    Attributes:
+        state: `done`; `waits` for an act that is on its way; `failed` for good reason; `put_off`, and it was nobody's
+            fault; `refused` by the owner.
+        reason: why it is not done.
+        result: what came of it so far.
+
+    """
+
+    state: Literal["done", "waits", "failed", "put_off", "refused"]
+    reason: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Fulfiller:
+    """Turns promises into acts.
+
+    Args:
+        outbox: the only way out.
+        github: whether there is an account on GitHub to write as.
+        default_repo: the repository where a promise names none, if there is one.
+        social_only: whether this life keeps away from GitHub.
+
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        github: bool,
+        default_repo: Callable[[], Repo | None] = lambda: None,
+        social_only: bool = False,
+    ) -> None:
+        self._outbox = outbox
+        self._github = github
+        self._default_repo = default_repo
+        self._social_only = social_only
+        self._tries: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+
+    def work(self, commitment: QueuedCommitment) -> acts.Work:
+        """What is to be done."""
+        return acts.work_of(
+            commitment, default_repo=self._default_repo(), github=self._github, social_only=self._social_only
+        )
+
+    async def has_begun(self, commitment: QueuedCommitment) -> bool:
+        """Whether an act of it is done or on its way."""
+        for draft in self.work(commitment).drafts:
+            row = await self._newest(draft)
+            if row is not None and row.state in ALIVE:
+                return True
+        return False
+
+    async def is_on_the_way(self, commitment: QueuedCommitment) -> bool:
+        """Whether an act of it may still leave."""
+        rows = [await self._newest(draft) for draft in self.work(commitment).drafts]
+        return any(row is not None and row.state in ALIVE and row.state != "done" for row in rows)
+
+    async def advance(self, commitment: QueuedCommitment) -> Progress:
+        """Take the next step, if one can be taken. What was begun is never begun twice."""
+        work = self.work(commitment)
+        if not work.drafts:
+            return Progress("failed" if work.problem else "waits", work.problem or work.waits)
+        done: list[Intent] = []
+        for draft in work.drafts:
+            row = await self._newest(draft)
+            if row is None or row.state != "done":
+                return await self._missing(commitment, draft, row, done)
+            done.append(row)
+        return Progress("done", result=acts.result_of(commitment, done))
+
+    async def latest_act(self, commitment: QueuedCommitment) -> str | None:
+        """The id of the act that was last taken for it, so that its story can be told."""
+        for draft in reversed(self.work(commitment).drafts):
+            row = await self._newest(draft)
+            if row is not None:
+                return row.id
+        return None
+
+    def forget(self, commitment: QueuedCommitment) -> None:
+        """The try is over: the next one begins afresh."""
+        for kept in (self._tries, self._refused):
+            for target in [target for target in kept if target.rpartition("#")[0] == commitment.id]:
+                del kept[target]
+
+    async def _missing(
+        self, commitment: QueuedCommitment, draft: Draft, row: Intent | None, done: list[Intent]
+    ) -> Progress:
+        so_far = acts.result_of(commitment, done) if done else dict(commitment.result or {})
+        if row is not None and row.state in ALIVE:
+            return Progress("waits", HELD if row.state == "held" else row.error or "is on its way", so_far)
+        if draft.target in self._refused:
+            return Progress("failed", self._refused[draft.target], so_far)
+        if row is not None and row.state == "blocked" and (row.error or "").startswith(_OWNERS_NO):
+            return Progress("refused", row.error or _OWNERS_NO, so_far)
+        if row is not None and self._tries.get(draft.target) == row.id:
+            state: Literal["put_off", "failed"] = "put_off" if row.state == "expired" else "failed"
+            return Progress(state, row.error or row.state, so_far)
+        submitted = await self._outbox.submit(draft)
+        if not submitted.accepted:
+            self._refused[draft.target] = submitted.reason
+            return Progress("failed", submitted.reason, so_far)
+        self._tries[draft.target] = submitted.intent.id
+        return Progress("waits", HELD if submitted.held else "is on its way", so_far)
+
+    async def _newest(self, draft: Draft) -> Intent | None:
+        """The row that counts: one that lives, else the latest."""
+        rows = await self._outbox.by_target(draft.kind, draft.target)
+        return next((row for row in rows if row.state in ALIVE), rows[0] if rows else None)

@@ -1,0 +1,138 @@
+"""Carries promised issues and comments to GitHub, each at most once.
+
+GitHub lets nobody choose a key, so each text ends in a mark that readers do not see and that names its intent. Before
+anything is written the courier looks for what stands there: by the mark, which also a killed process left behind, and
+by the same title or the same words of our own, which need not be said twice. A request that got no answer may arrive
+after it was repeated: what then stands there twice is closed, or as a comment deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from adapters.github.client import GitHub
+from adapters.github.types import Comment, Issue, Repo
+from common.result import ApiResult, Err, Ok
+from modules.services.commitments.naming import resolve_repo
+from modules.services.commitments.policy import normalized_title
+from modules.services.outbox.types import Intent, Sent
+
+_LOOKED_AT = 100
+_FORBIDDEN = 403
+_DUPLICATE = "*Duplicate of #{number}: the request for it arrived twice.*"
+_MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
+
+
+def marked(body: str, intent_id: str) -> str:
+    """`body` with the unseen mark of its intent."""
+    return f"{body}\n\n{mark(intent_id)}"
+
+
+def mark(intent_id: str) -> str:
+    """The mark of an intent."""
+    return f"<!-- soul:intent={intent_id} -->"
+
+
+class GitHubCourier:
+    """Sends intents of the kinds `issue` and `issue_comment`. A result's cid is the number or id that GitHub gave."""
+
+    def __init__(self, github: GitHub) -> None:
+        self._github = github
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        """Write it, unless it stands there already."""
+        if not self._github.configured:
+            return Err("there is no account on GitHub to write as", "auth")
+        async with self._github.burst():
+            standing = await self._standing(intent, same_words=True)
+            if isinstance(standing, Err) or standing.data is not None:
+                return standing if isinstance(standing, Err) else Ok(standing.data or Sent())
+            return await self._write(intent)
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        """Whether an earlier try arrived."""
+        return await self._standing(intent, same_words=False)
+
+    async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
+        """Close issues, or delete comments, that carry the mark of `intent` and are not its result."""
+        found = await self._own(intent)
+        if isinstance(found, Err):
+            return _meant(found)
+        closed = 0
+        for one in found.data:
+            if mark(intent.id) not in one.body or _sent(one).cid == intent.result_cid:
+                continue
+            if isinstance(one, Issue) and one.state == "closed":
+                continue
+            done = await self._close(intent, one)
+            if isinstance(done, Err):
+                return _meant(done)
+            closed += 1
+        return Ok(closed)
+
+    async def _close(self, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
+        if isinstance(one, Comment):
+            return await self._github.delete_comment(_repo(intent), one.id)
+        body = f"{_DUPLICATE.format(number=intent.result_cid)}\n\n{one.body}"
+        return await self._github.update_issue(_repo(intent), one.number, body=body, state="closed")
+
+    async def _write(self, intent: Intent) -> ApiResult[Sent]:
+        body = intent.body
+        repo, text = _repo(intent), marked(str(body["body"]), intent.id)
+        if intent.kind == "issue":
+            opened = await self._github.create_issue(repo, str(body["title"]), text, labels=body.get("labels", []))
+            return _meant(opened) if isinstance(opened, Err) else Ok(_sent(opened.data))
+        said = await self._github.create_comment(repo, int(body["number"]), text)
+        return _meant(said) if isinstance(said, Err) else Ok(_sent(said.data))
+
+    async def _standing(self, intent: Intent, *, same_words: bool) -> ApiResult[Sent | None]:
+        found = await self._own(intent)
+        if isinstance(found, Err):
+            return _meant(found)
+        mine = mark(intent.id)
+        arrived = next((one for one in found.data if mine in one.body), None)
+        if arrived is None and same_words:
+            arrived = next((one for one in found.data if _same(one, intent)), None)
+        return Ok(_sent(arrived) if arrived else None)
+
+    async def _own(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
+        return await (self._issues(intent) if intent.kind == "issue" else self._comments(intent))
+
+    async def _issues(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
+        found = await self._github.list_issues(_repo(intent), state="all", creator=self._github.login, limit=_LOOKED_AT)
+        return found if isinstance(found, Err) else Ok([one for one in found.data if not one.is_pull_request])
+
+    async def _comments(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
+        found = await self._github.list_comments(_repo(intent), int(intent.body["number"]))
+        if isinstance(found, Err):
+            return found
+        login = self._github.login.lower()
+        return Ok([one for one in found.data if one.author.lower() == login])
+
+
+def _repo(intent: Intent) -> Repo:
+    repo = resolve_repo({"repo": intent.body["repo"]})
+    if repo is None:
+        raise ValueError(f"an intent without a repository: {intent.id}")
+    return repo
+
+
+def _same(one: Issue | Comment, intent: Intent) -> bool:
+    if isinstance(one, Issue):
+        return one.state == "open" and normalized_title(one.title) == normalized_title(str(intent.body["title"]))
+    return " ".join(_MARK.sub("", one.body).split()) == " ".join(str(intent.body["body"]).split())
+
+
+def _sent(one: Issue | Comment) -> Sent:
+    return Sent(one.html_url, str(one.number if isinstance(one, Issue) else one.id))
+
+
+def _meant(error: Err) -> Err:
+    """What GitHub's refusals mean for one promise: an account that may not write there need not wait for a day.
+
+    One that GitHub has closed does not end the life of a SOUL, which has other things to do.
+    """
+    forbidden = error.kind == "auth" and error.status == _FORBIDDEN
+    return replace(error, kind="invalid") if forbidden or error.kind == "fatal" else error

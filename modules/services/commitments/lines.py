@@ -1,0 +1,146 @@
+"""Promises as lines of a file: JSON with camelCase keys in a fixed order, written in one step.
+
+People and other programs read `pending_commitments.jsonl`. Lines that nobody can read are set aside, never dropped.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from common.constants import PROMISE_LINE_MAX_BYTES, PROMISES_MAX_LINES, STATE_MAX_BYTES
+from common.errors import StorageError
+from common.files import read_bounded, storage_error, write_atomic
+from common.schemas import CommitmentType
+from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
+from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+    id: str = Field(min_length=1)
+    created_at: str
+    description: str
+    type: CommitmentType
+    source_thread_uri: str = ""
+    source_reply_text: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    source: Literal["bluesky", "space"] = "bluesky"
+    status: CommitmentStatus = "pending"
+    attempt_count: int = Field(default=0, ge=0)
+    last_attempt_at: str | None = None
+    error: str | None = None
+    result: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a file held; `notice` is a line for the owner if not all of it could be read."""
+
+    commitments: tuple[QueuedCommitment, ...]
+    notice: str = ""
+
+
+def read_commitments(path: Path) -> Read:
+    """Every promise of the file, whatever version wrote it; one that is too large is set aside whole.
+
+    Raises:
+        StorageError: it cannot be read at all.
+
+    """
+    try:
+        found, unread = _parsed(path)
+    except _TooLargeError as problem:
+        return Read((), f"{path.name} {problem}; {set_aside(path)}")
+    if not unread:
+        return Read(tuple(found.values()))
+    aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
+    write_atomic(aside, b"\n".join(unread) + b"\n", mode=0o600)
+    notice = f"{path.name}: {len(unread)} promises cannot be read; their lines are kept as {aside.name}"
+    return Read(tuple(found.values()), notice)
+
+
+def live_in(path: Path) -> list[QueuedCommitment]:
+    """The promises of the file that are still to be kept, oldest first; nothing is written. Raises `StorageError`."""
+    found, _ = _parsed(path)
+    return sorted((one for one in found.values() if one.status in LIVE), key=lambda one: one.created_at)
+
+
+def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> None:
+    """Replace the file, and stamp its version beside it. Raises `StorageError`."""
+    text = "".join(f"{json.dumps(as_json(one), ensure_ascii=False)}\n" for one in commitments)
+    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), mode=0o600)
+    if not check_jsonl_version(path):
+        stamp_jsonl_version(path)
+
+
+def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
+    """The line's object, its keys in order."""
+    fields = {name: getattr(commitment, name) for name in _Line.model_fields}
+    return {to_camel(name): dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
+
+
+def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotations: int) -> None:
+    """Add one JSON line to a log; one that grew too large becomes `.1`, the older ones `.2` … Raises `StorageError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size >= max_bytes:
+            for number in range(rotations - 1, 0, -1):
+                older = path.with_name(f"{path.name}.{number}")
+                if older.exists():
+                    older.replace(path.with_name(f"{path.name}.{number + 1}"))
+            path.replace(path.with_name(f"{path.name}.1"))
+        with path.open("ab") as file:
+            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+class _TooLargeError(StorageError):
+    """No file of promises grows so large; it would be read for minutes."""
+
+
+def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
+    """The promises by id, and the lines that cannot be read, or not in full."""
+    try:
+        content = read_bounded(path, STATE_MAX_BYTES)
+    except FileNotFoundError:
+        return {}, []
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            reason = f"is larger than {STATE_MAX_BYTES // 1024} KiB"
+            raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.") from error
+        reason = f"Cannot read {path}: {error.strerror or error}"
+        raise StorageError(reason, remedy=f"Check the file {path}.") from error
+    found: dict[str, QueuedCommitment] = {}
+    unread: list[bytes] = []
+    lines = content.split(b"\n")
+    if len(lines) > PROMISES_MAX_LINES:
+        reason = f"has more than {PROMISES_MAX_LINES} lines"
+        raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.")
+    for line in filter(bytes.strip, lines):
+        text = line.decode("utf-8", "replace")
+        commitment = _commitment(text) if len(line) <= PROMISE_LINE_MAX_BYTES else None
+        if commitment is not None:
+            found[commitment.id] = commitment
+        if commitment is None or text.encode() != line:
+            unread.append(line)
+    return found, unread
+
+
+def _commitment(line: str) -> QueuedCommitment | None:
+    try:
+        read = _Line.model_validate_json(line)
+    except ValidationError:
+        return None
+    return QueuedCommitment(**{name: getattr(read, name) for name in _Line.model_fields})

@@ -1,0 +1,78 @@
+"""When promises are kept: every 15 seconds, and at once when a new one is made.
+
+A run takes each promise one step further and never waits for the world: acts leave by the outbox, and a later run
+reads what became of them. So it needs no attention but for finding words, and stops at any moment without harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from common.clock import Clock
+from common.constants import COMMITMENT_CHECK_INTERVAL_MS, TIMER_JITTER_PERCENT
+from modules.runtime.scheduler.types import Outcome
+from modules.services.commitments.keeper import Keeper
+
+NAME = "commitment-fulfillment"
+
+_LOOK_AGAIN_S = 1.0
+_PATIENCE_S = 90.0
+_BUSY_RETRY_S = 0.2
+
+
+class Runs(Protocol):
+    """The scheduler, as far as this loop calls it."""
+
+    async def run_guarded(self, name: str) -> Outcome: ...
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None: ...
+
+
+@dataclass(slots=True)
+class CommitmentLoop:
+    """Keeps what was promised."""
+
+    keeper: Keeper
+    clock: Clock
+    speed: float = 1.0
+    name: str = NAME
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = True
+    _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _busy_since: float | None = field(default=None, init=False)
+
+    @property
+    def interval_ms(self) -> float:
+        return COMMITMENT_CHECK_INTERVAL_MS / self.speed
+
+    def wake(self) -> None:
+        """There is something new: look at once. A run that is on its way looks once more."""
+        self._work.set()
+
+    async def keep_awake(self, scheduler: Runs) -> None:
+        """Run whenever `wake` is called, until cancelled."""
+        while True:
+            await self._work.wait()
+            outcome = await scheduler.run_guarded(self.name)
+            if not outcome.ran:
+                await self.clock.sleep(_BUSY_RETRY_S)
+            elif outcome.next_in_s is not None:
+                scheduler.bring_forward(self.name, outcome.next_in_s)
+
+    async def run(self) -> Outcome:
+        """Take every promise one step further."""
+        self._work.set()
+        while self._work.is_set():
+            self._work.clear()
+            under_way = await self.keeper.take_steps()
+        if not under_way:
+            self._busy_since = None
+            return Outcome(ran=True, reason="nothing is under way")
+        now = self.clock.monotonic()
+        self._busy_since = now if self._busy_since is None else self._busy_since
+        soon = now - self._busy_since < _PATIENCE_S
+        return Outcome(ran=True, reason=f"{under_way} under way", next_in_s=_LOOK_AGAIN_S if soon else None)

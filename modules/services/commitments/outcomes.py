@@ -1,0 +1,103 @@
+"""What can be learned from how promises ended: which keep failing, and where to leave off for a while. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from common.clock import iso, parse_iso_or_none
+from common.constants import COMMITMENT_RETENTION_MS, REPO_COOLDOWN_FAILURES, REPO_COOLDOWN_MS
+from common.schemas import GITHUB_COMMITMENT_TYPES
+from modules.services.commitments.naming import resolve_repo
+from modules.services.commitments.types import CommitmentStatus, QueuedCommitment
+
+_ERROR_CHARS = 60
+_NOTABLE = 2
+_FAILED: frozenset[CommitmentStatus] = frozenset({"failed", "abandoned"})
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomePatterns:
+    """How the promises of the last week ended; `patterns` are lines on what failed more than once."""
+
+    successes: int
+    failures: int
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepoCooldown:
+    """Until `until` (ISO-8601 UTC) nothing is promised work in a repository; `reason` is a pattern."""
+
+    owner: str
+    repo: str
+    until: str
+    reason: str
+
+
+def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> OutcomePatterns:
+    """How the promises that were made within the last 7 days ended."""
+    recent = [one for one in commitments if _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
+    failures = [one for one in recent if one.status in _FAILED]
+    groups = _groups(failures)
+    lines = tuple(_line(key, errors) for key, errors in sorted(groups.items()) if len(errors) >= _NOTABLE)
+    return OutcomePatterns(sum(one.status == "completed" for one in recent), len(failures), lines)
+
+
+def new_cooldowns(
+    commitments: Iterable[QueuedCommitment], standing: Sequence[RepoCooldown], now: datetime
+) -> list[RepoCooldown]:
+    """The repositories in which five promises failed lately, and that are not left alone already.
+
+    What failed before a cooldown is older than that cooldown when it ends, so it does not begin another.
+    """
+    tried = [
+        one
+        for one in commitments
+        if one.status in _FAILED
+        and one.attempt_count
+        and one.type in GITHUB_COMMITMENT_TYPES
+        and _since(one.last_attempt_at, now, REPO_COOLDOWN_MS)
+    ]
+    until = iso(now + timedelta(milliseconds=REPO_COOLDOWN_MS))
+    found: dict[tuple[str, str], RepoCooldown] = {}
+    for key, errors in _groups(tried).items():
+        owner, _, name = key.partition(":")[2].partition("/")
+        if not name or len(errors) < REPO_COOLDOWN_FAILURES or cooldown_of(standing, owner, name, now):
+            continue
+        found[owner, name] = RepoCooldown(owner, name, until, _line(key, errors))
+    return list(found.values())
+
+
+def cooldown_of(cooldowns: Iterable[RepoCooldown], owner: str, repo: str, now: datetime) -> RepoCooldown | None:
+    """The cooldown under which a repository stands, if it does."""
+    meant = f"{owner}/{repo}".lower()
+    return next(
+        (one for one in cooldowns if f"{one.owner}/{one.repo}".lower() == meant and not is_over(one, now)), None
+    )
+
+
+def is_over(cooldown: RepoCooldown, now: datetime) -> bool:
+    """Whether it has ended; one whose end nobody can read has."""
+    until = parse_iso_or_none(cooldown.until)
+    return until is None or until <= now
+
+
+def _groups(commitments: Iterable[QueuedCommitment]) -> Mapping[str, list[str]]:
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for one in commitments:
+        repo = resolve_repo(one.params)
+        place = repo.full_name.lower() if repo else "unknown"
+        groups[f"{one.type}:{place}"].append((one.error or "unknown error")[:_ERROR_CHARS])
+    return groups
+
+
+def _line(key: str, errors: Sequence[str]) -> str:
+    return f"{key}: {len(errors)} failures ({'; '.join(dict.fromkeys(errors))})"
+
+
+def _since(moment: str | None, now: datetime, window_ms: float) -> bool:
+    at = parse_iso_or_none(moment)
+    return at is not None and now - at <= timedelta(milliseconds=window_ms)

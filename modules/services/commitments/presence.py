@@ -1,0 +1,104 @@
+"""What the room sees of a promise being kept: that we act, what we claim, how it ended. Without a room, nothing.
+
+Nothing here is kept; a claim ends by itself a minute after the process. Work that cannot leave for long, as the owner
+paused us or GitHub wants to be left alone, must not keep others from it: after ten minutes its claim runs out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from common.clock import Clock
+from common.constants import CLAIM_RENEWAL_INTERVAL_MS, COMMITMENT_IN_PROGRESS_TIMEOUT_MS, SECOND_MS
+from common.redact import Redactor
+from common.result import Err
+from common.text.untrusted import one_line
+from modules.services.commitments.policy import claim_target
+from modules.services.commitments.types import QueuedCommitment, Room
+
+_TARGET_CHARS, _ERROR_CHARS = 60, 200
+_FAILED = "failed"
+_RENEWED_EVERY_S = CLAIM_RENEWAL_INTERVAL_MS / SECOND_MS
+_RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
+
+
+class Presence:
+    """Shows it. What cannot be said is not said later, for the room would learn nothing from it, but that we rest.
+
+    Args:
+        room: the room; None: there is none.
+        clock: tells when.
+        redactor: knows what must not be told, in an error as anywhere.
+        silence: why nothing may be told just now, "" if something may.
+
+    """
+
+    def __init__(
+        self, room: Room | None, clock: Clock, redactor: Redactor | None = None, silence: Callable[[], str] = lambda: ""
+    ) -> None:
+        self._room = room
+        self._clock = clock
+        self._redactor = redactor or Redactor()
+        self._silence = silence
+        self._begun_at: dict[str, float] = {}
+        self._claimed_at: dict[str, float] = {}
+        self._acting = False
+
+    def holder(self, commitment: QueuedCommitment) -> str:
+        """Who else works at it; "" if nobody does."""
+        room = self._active()
+        return (room.has_active_claim(commitment.type, claim_target(commitment)) or "") if room else ""
+
+    async def begins(self, commitment: QueuedCommitment) -> None:
+        """A try begins."""
+        if (room := self._listening()) is None:
+            return
+        await self._acts(room, commitment)
+        await room.send_claim(commitment.type, claim_target(commitment))
+        self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self._clock.monotonic()
+
+    async def goes_on(self, commitment: QueuedCommitment) -> None:
+        """It is still worked at: the claim is renewed every 30 s, for ten minutes."""
+        room, last = self._listening(), self._claimed_at.get(commitment.id)
+        now = self._clock.monotonic()
+        if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
+            return
+        if now - self._begun_at.setdefault(commitment.id, now) >= _RENEWED_FOR_S:
+            return
+        if not self._acting:
+            await self._acts(room, commitment)
+        await room.renew_claim(commitment.type, claim_target(commitment))
+        self._claimed_at[commitment.id] = now
+
+    async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:
+        """A try ended, well if there is no `error`."""
+        self.let_go(commitment)
+        if room := self._listening():
+            told = "" if not error else _FAILED if self._redactor.finds_in(error) else one_line(error, _ERROR_CHARS)
+            await room.send_action_result(
+                commitment.type, claim_target(commitment), success=not error, link=link, error=told
+            )
+
+    def let_go(self, commitment: QueuedCommitment) -> None:
+        """It is not worked at for now: the claim runs out."""
+        self._begun_at.pop(commitment.id, None)
+        self._claimed_at.pop(commitment.id, None)
+
+    async def rests(self) -> None:
+        """Nothing is being done any more. Who saw us act is told so as soon as it may be told; a room left forgets."""
+        if (room := self._active()) is None:
+            self._acting = False
+        elif self._acting and not self._silence():
+            self._acting = isinstance(await room.send_state("idle"), Err)
+
+    async def _acts(self, room: Room, commitment: QueuedCommitment) -> None:
+        self._acting = True
+        target = claim_target(commitment)[:_TARGET_CHARS]
+        await room.send_state("acting", f"fulfilling {commitment.type}: {target}")
+
+    def _active(self) -> Room | None:
+        return self._room if self._room is not None and self._room.is_active else None
+
+    def _listening(self) -> Room | None:
+        """The room, if it may be told something."""
+        return None if self._silence() else self._active()

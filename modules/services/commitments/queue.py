@@ -1,0 +1,274 @@
+"""The promises of a SOUL, in one file that people can read: `.memory/pending_commitments.jsonl`.
+
+Every change is on the disk before anything else happens, in one step: a crash loses at most the change that it
+interrupted. A promise that was being kept when the process ended is looked at again at once; no attempt is used. What
+another version wrote is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from common.clock import Clock, iso
+from common.constants import HOUR_MS, LOG_MAX_BYTES, LOG_ROTATIONS
+from common.redact import LEAK, Redactor
+from modules.services.commitments import policy
+from modules.services.commitments.cooldowns import Cooldowns
+from modules.services.commitments.lines import append_line, read_commitments, write_commitments
+from modules.services.commitments.outcomes import OutcomePatterns, RepoCooldown, new_cooldowns, outcome_patterns
+from modules.services.commitments.types import LIVE, Enqueued, QueuedCommitment, Wanted
+
+FILE = "pending_commitments.jsonl"
+AUDIT_LOG = "commitment-queue.log"
+
+_CLEANUP_EVERY = timedelta(milliseconds=HOUR_MS)
+
+
+class CommitmentQueue:
+    """Takes promises in, and remembers how far each is.
+
+    Args:
+        folder: where the file lies; its log lies in `logs` below.
+        clock: tells when.
+        social_only: whether this life must not promise anything that needs GitHub.
+        redactor: knows what must not be written down.
+
+    Attributes:
+        notice: a line for the owner if the file was not as expected.
+        on_new: told that there is something to do.
+        on_abandoned: told of each promise that is given up, once, after that was written down.
+
+    Raises:
+        StorageError: here and in every method that changes something; then nothing has changed.
+
+    """
+
+    def __init__(
+        self, folder: Path, clock: Clock, *, social_only: bool = False, redactor: Redactor | None = None
+    ) -> None:
+        self._path = folder / FILE
+        self._log = folder / "logs" / AUDIT_LOG
+        self._clock = clock
+        self._social_only = social_only
+        self._redactor = redactor or Redactor()
+        self._cooldowns = Cooldowns(folder)
+        self._cleaned_at: datetime | None = None
+        self.on_new: Callable[[], None] = lambda: None
+        self.on_abandoned: Callable[[QueuedCommitment], None] = lambda _: None
+        read = read_commitments(self._path)
+        self.notice = "; ".join(filter(None, (read.notice, self._cooldowns.notice)))
+        self._known = {one.id: one for one in read.commitments}
+        if read.commitments or read.notice:
+            self._recover()
+
+    def enqueue_commitment(self, wanted: Wanted) -> Enqueued:
+        """Take a promise in, unless it is made already, was kept a moment ago, or cannot be made here."""
+        now = self._clock.now()
+        reason = policy.refusal(wanted, social_only=self._social_only)
+        if not reason and self._redactor.finds_in([wanted.description, wanted.source_reply_text, dict(wanted.params)]):
+            reason = LEAK
+        if reason:
+            self._audit("refused", type=wanted.type, reason=reason)
+            return Enqueued(None, new=False, reason=reason)
+        if found := policy.duplicate_of(self._known.values(), wanted, now):
+            self._audit("duplicate_rejected", id=found[0].id, type=wanted.type, reason=found[1])
+            return Enqueued(found[0], new=False, reason=found[1])
+        commitment = QueuedCommitment(
+            id=self._free_id(policy.commitment_id(wanted, now)),
+            created_at=iso(now),
+            description=wanted.description.strip(),
+            type=wanted.type,
+            source_thread_uri=wanted.source_thread_uri,
+            source_reply_text=wanted.source_reply_text,
+            params=dict(wanted.params),
+            source=wanted.source,
+        )
+        self._put(commitment, "enqueued", type=wanted.type, source=wanted.source)
+        self.on_new()
+        return Enqueued(commitment, new=True)
+
+    def get(self, commitment_id: str) -> QueuedCommitment | None:
+        """One promise."""
+        return self._known.get(commitment_id)
+
+    def all(self) -> list[QueuedCommitment]:
+        """Every promise that is remembered, oldest first."""
+        return sorted(self._known.values(), key=lambda one: one.created_at)
+
+    def live(self) -> list[QueuedCommitment]:
+        """Those that are still to be kept, oldest first."""
+        return [one for one in self.all() if one.status in LIVE]
+
+    def in_conversation(self, source_thread_uri: str, room_id: str = "") -> list[QueuedCommitment]:
+        """All that were made in one conversation, oldest first; with `room_id`, none of another room's."""
+        made = [one for one in self.all() if one.source_thread_uri == source_thread_uri]
+        return [one for one in made if policy.is_of_room(one, room_id)]
+
+    def get_pending_commitments(self) -> list[QueuedCommitment]:
+        """Those that wait for a try, now or later, oldest first."""
+        now = self._clock.now()
+        return [one for one in self.all() if policy.due_in_s(one, now) is not None]
+
+    def due(self) -> list[QueuedCommitment]:
+        """Those whose try has come, oldest first."""
+        now = self._clock.now()
+        return [one for one in self.all() if policy.due_in_s(one, now) == 0]
+
+    def get_recently_completed_commitments(self, window_ms: float) -> list[QueuedCommitment]:
+        """Those that were kept within the window, newest first."""
+        since = iso(self._clock.now() - timedelta(milliseconds=window_ms))
+        done = [one for one in self._known.values() if one.status == "completed"]
+        return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
+
+    # NOTE(self): kept for the loops that are to learn from what failed and what succeeded; the cooldowns count alone.
+    def get_commitment_outcome_patterns(self) -> OutcomePatterns:
+        """How the promises of the last 7 days ended."""
+        return outcome_patterns(self._known.values(), self._clock.now())
+
+    def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
+        """A try begins. Raises `KeyError` for an unknown promise, as do its like below."""
+        return self._put(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
+
+    def mark_completed(self, commitment_id: str, result: Mapping[str, Any]) -> QueuedCommitment:
+        """It is kept."""
+        return self._put(policy.kept(self._known[commitment_id], result), "completed")
+
+    def mark_failed(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
+        """A try failed for good reason; after the third the promise is given up. What is over stays as it ended."""
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
+        after = policy.failed(self._known[commitment_id], error, partial)
+        return self._put(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
+
+    def put_off(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
+        """A try came to nothing, and it was not the promise's fault: no attempt is used. What is over stays so."""
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
+        return self._put(policy.put_off(self._known[commitment_id], error, partial), "put_off", error=error)
+
+    def withdraw(self, commitment_id: str, reason: str) -> bool:
+        """Somebody else has it, or it was settled: it is dropped, and nobody is told. False once it is being kept."""
+        commitment = self._known.get(commitment_id)
+        if commitment is None or commitment.status not in {"pending", "failed"}:
+            return False
+        self._put(policy.given_up(commitment, reason), "withdrawn", error=reason, tell=False)
+        return True
+
+    def mark_heard(self, commitment_id: str) -> None:
+        """The room has heard the words in which it was promised: it may be kept."""
+        commitment = self._known.get(commitment_id)
+        if commitment is not None and policy.UNHEARD in commitment.params:
+            self._put(policy.heard(commitment), "heard")
+            self.on_new()
+
+    def withdraw_unheard(self, commitment_id: str) -> bool:
+        """Drop what was promised in words that the room did not hear, once it is too late for it. False before that."""
+        commitment = self._known[commitment_id]
+        late = not policy.may_be_heard_still(commitment, self._clock.now())
+        return late and self.withdraw(commitment_id, policy.NEVER_HEARD)
+
+    def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
+        """The same for what was claimed as `action` on `target`, for example after a lost claim."""
+        meant = [one for one in self.live() if (one.type, policy.claim_target(one)) == (action, target)]
+        return sum(self.withdraw(one.id, reason) for one in meant) > 0
+
+    def kept_already(self, wanted: Wanted) -> QueuedCommitment | None:
+        """The promise that did this work within a day, if one did."""
+        found = policy.duplicate_of(self._known.values(), wanted, self._clock.now())
+        return found[0] if found and found[0].status == "completed" else None
+
+    def hasten(self, source_thread_uri: str) -> None:
+        """Somebody asks after it: what waits for another try in that conversation is tried now."""
+        now = self._clock.now()
+        for one in self.in_conversation(source_thread_uri):
+            if policy.can_be_hastened(one, now):
+                self._put(policy.hastened(one), "hastened")
+
+    def timeout_in_progress_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
+        """Tries that take too long have failed; those whose act is still on its way (`except_ids`) have not."""
+        now = self._clock.now()
+        late = [one for one in self.all() if policy.is_timed_out(one, now) and one.id not in except_ids]
+        return [self._timed_out(one) for one in late]
+
+    def abandon_stale_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
+        """Give up what nobody waits for any more, but for what is on its way already (`except_ids`)."""
+        now = self._clock.now()
+        stale = [one for one in self.all() if policy.is_stale(one, now) and one.id not in except_ids]
+        return [self._put(policy.given_up(one, one.error or policy.STALE), "stale_abandoned") for one in stale]
+
+    def periodic_queue_cleanup(self) -> int:
+        """At most once an hour, forget what is over and a week old; returns how many went."""
+        now = self._clock.now()
+        if self._cleaned_at is not None and timedelta(0) <= now - self._cleaned_at < _CLEANUP_EVERY:
+            return 0
+        self._cleaned_at = now
+        return self._forget(now)
+
+    def is_repo_cooled_down(self, owner: str, repo: str) -> RepoCooldown | None:
+        """The cooldown under which a repository stands, if it does."""
+        return self._cooldowns.of(owner, repo, self._clock.now())
+
+    def check_and_apply_repo_cooldown(self) -> list[RepoCooldown]:
+        """Leave repositories alone in which promises keep failing; returns those that are new."""
+        now = self._clock.now()
+        found = new_cooldowns(self._known.values(), self._cooldowns.standing(now), now)
+        self._cooldowns.add(found, now)
+        return found
+
+    def _recover(self) -> None:
+        after = {
+            one.id: policy.interrupted(one) if one.status == "in_progress" else one for one in self._known.values()
+        }
+        changed = [one for one in after.values() if one != self._known[one.id]]
+        self._write(after)
+        for one in changed:
+            self._audit("failed", id=one.id, error=one.error)
+        self.periodic_queue_cleanup()
+
+    def _timed_out(self, commitment: QueuedCommitment) -> QueuedCommitment:
+        error = f"{policy.TIMED_OUT} after 10 minutes"
+        after = policy.failed(commitment, error)
+        return self._put(after, "timeout_abandoned" if after.status == "abandoned" else "timeout_failed", error=error)
+
+    def _forget(self, now: datetime) -> int:
+        kept = {one.id: one for one in self._known.values() if not policy.is_forgotten(one, now)}
+        gone = len(self._known) - len(kept)
+        if gone:
+            self._write(kept)
+        return gone
+
+    def _put(self, commitment: QueuedCommitment, action: str, *, tell: bool = True, **more: object) -> QueuedCommitment:
+        self._write({**self._known, commitment.id: commitment})
+        self._audit(action, id=commitment.id, attempts=commitment.attempt_count, **more)
+        if commitment.status == "abandoned" and tell:
+            self.on_abandoned(commitment)
+        return commitment
+
+    def _write(self, known: dict[str, QueuedCommitment]) -> None:
+        write_commitments(self._path, known.values())
+        self._known = known
+
+    def _audit(self, action: str, **more: object) -> None:
+        record = {"timestamp": iso(self._clock.now()), "action": action, **more}
+        append_line(self._log, self._redactor.value(record), max_bytes=LOG_MAX_BYTES, rotations=LOG_ROTATIONS)
+
+    def _free_id(self, wanted: str) -> str:
+        """The same words promised anew within a millisecond get the next one."""
+        while wanted in self._known:
+            name, moment, digest = wanted.split("-")
+            wanted = f"{name}-{int(moment) + 1}-{digest}"
+        return wanted
+
+
+def _ended(commitment: QueuedCommitment) -> str:
+    at = policy.ended_at(commitment)
+    return iso(at) if at else ""
+
+
+def waiting_lines(commitments: Iterable[QueuedCommitment]) -> str:
+    """How many wait, and of which kinds: `2 pending: create_issue, post_bluesky`."""
+    kinds = [one.type for one in commitments]
+    return f"{len(kinds)} pending: {', '.join(dict.fromkeys(kinds))}"

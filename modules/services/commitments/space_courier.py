@@ -1,0 +1,187 @@
+"""Carries the news that a promise was kept into the agent space, once.
+
+A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
+room replays to whoever joins: `OwnWords` must be shown each event of the room, from before the first join on.
+
+The news is for the room in which it was promised: the one with the same id. Where a room tells no id, it is the one at
+the address where that was said or, as a room may come back at another address, the one whose record holds the words of
+the promise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from adapters.space.member_name import aliases
+from adapters.space.types import Event, History, Said
+from common.clock import parse_iso, parse_iso_or_none
+from common.result import ApiResult, Err, Ok
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.commitments.policy import ROOM_ID
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.types import Intent, Sent, Wait
+
+ABSENT = "the agent space is not connected"
+ELSEWHERE = "it was promised in another room"
+
+_KEPT = 500
+_ECHO_WAIT_S = 10.0
+_ASK_AGAIN_S = 5.0
+_CLOCKS_APART = timedelta(hours=1)
+
+
+class Speaker(Protocol):
+    """A place in a room, as far as announcing needs it."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def room_id(self) -> str: ...
+
+    async def send_chat(self, content: str) -> ApiResult[str]: ...
+
+    async def delivered(self, chat_id: str) -> ApiResult[bool]: ...
+
+
+class OwnWords:
+    """What the room heard from the SOUL `name`, under whichever of its names, live and replayed, the latest 500."""
+
+    def __init__(self, name: str) -> None:
+        self._names = frozenset((name, *aliases(name)))
+        self._heard: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
+        self._here: deque[str] = deque(maxlen=_KEPT)
+        self._places: dict[str, str] = {}
+        self._room_id = ""
+
+    def hear(self, event: Event, url: str = "") -> None:
+        """Something happened in the room at `url`.
+
+        A record is another room's if its id is another; without ids, if it holds no word that we said before.
+        """
+        own = list(self._own(event))
+        words = [said for said, _ in own]
+        if isinstance(event, History):
+            before, self._room_id = self._room_id, event.room_id
+            ids_known = bool(before and self._room_id)
+            if before != self._room_id if ids_known else not set(words) & set(self._here):
+                self._here.clear()
+        self._heard.extend((said, at, self._room_id) for said, at in own)
+        self._here.extend(words)
+        self._places |= dict.fromkeys(words, url)
+        while len(self._places) > _KEPT:
+            self._places.pop(next(iter(self._places)))
+
+    def said_here(self, words: str) -> bool:
+        """Whether these words were said in the room that we are in, or were in last."""
+        return words.strip() in self._here
+
+    def place(self, words: str) -> str:
+        """The address of the room in which they were said last; "" if that is not known."""
+        return self._places.get(words.strip(), "")
+
+    def heard(self, words: str, since: datetime, room_id: str = "") -> bool:
+        """Whether the room heard these words since then, as far as its clock can be compared with ours.
+
+        With `room_id` no room counts that is known to be another.
+        """
+        earliest = since - _CLOCKS_APART
+        return any(
+            said == words.strip()
+            and (parse_iso_or_none(at) or earliest) >= earliest
+            and (not (room_id and told_in) or room_id == told_in)
+            for said, at, told_in in self._heard
+        )
+
+    def _own(self, event: Event) -> Iterator[tuple[str, str]]:
+        if isinstance(event, Said) and event.name in self._names:
+            yield event.content.strip(), event.timestamp
+        elif isinstance(event, History):
+            for entry in event.entries:
+                if entry.type == "chat" and entry.agent_name in self._names:
+                    yield entry.content.strip(), entry.timestamp
+
+
+class SpaceCourier:
+    """Sends intents of the kind `space_chat`; `gate` keeps them in while there is no room."""
+
+    def __init__(self, room: Speaker | None, own_words: OwnWords, journal: Journal) -> None:
+        self._room = room
+        self._own_words = own_words
+        self._journal = journal
+        self._on_the_way: dict[str, str] = {}
+
+    def gate(self, _: sqlite3.Connection, intent: Intent, __: datetime) -> Wait | None:
+        """Asked by the outbox before each departure."""
+        why_not = self._absent(intent) if intent.kind == "space_chat" else ""
+        return Wait(why_not, _ASK_AGAIN_S) if why_not else None
+
+    def was_heard(self, commitment: QueuedCommitment) -> bool:
+        """Whether the room has heard the words in which it was promised, live or by the room's record."""
+        since = parse_iso_or_none(commitment.created_at)
+        room_id = str(commitment.params.get(ROOM_ID, ""))
+        return since is not None and self._own_words.heard(commitment.source_reply_text, since, room_id)
+
+    def where(self, words: str) -> str:
+        """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
+        return self._own_words.place(words) or (self._room.url if self._room is not None else "")
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        """Say it, and wait for the echo."""
+        room = self._room
+        if room is None:
+            return Err(ABSENT, "transient")
+        chat_id = self._on_the_way.get(intent.id)
+        if chat_id is None:
+            sent = await room.send_chat(str(intent.body["text"]))
+            if isinstance(sent, Err):
+                return sent
+            self._on_the_way[intent.id] = chat_id = sent.data
+        try:
+            async with asyncio.timeout(_ECHO_WAIT_S):
+                echoed = await room.delivered(chat_id)
+        except TimeoutError:
+            return Err("it waits to be said in the room", "unknown_outcome")
+        del self._on_the_way[intent.id]
+        if isinstance(echoed, Err):
+            return echoed if echoed.kind == "transient" else Err(echoed.error, "unknown_outcome")
+        if not echoed.data:
+            return Err("the room did not echo it", "unknown_outcome")
+        return Ok(await self._arrived(intent))
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        """Whether the room has heard it."""
+        if why_not := self._absent(intent):
+            return Err(why_not, "transient")
+        since = parse_iso(intent.departed_at or intent.created_at)
+        if not self._own_words.heard(str(intent.body["text"]), since):
+            return Ok(None)
+        self._on_the_way.pop(intent.id, None)
+        return Ok(await self._arrived(intent))
+
+    def _absent(self, intent: Intent) -> str:
+        """Why those who should hear it are not here, or ""; what was to be told before rooms were told apart leaves."""
+        if self._room is None or not self._room.is_active:
+            return ABSENT
+        room_id = str(intent.body.get("room_id", ""))
+        if room_id and self._room.room_id:
+            return "" if room_id == self._room.room_id else ELSEWHERE
+        room, said = intent.body.get("room"), str(intent.body.get("said", ""))
+        if room is None or self._own_words.said_here(said):
+            return ""
+        return "" if room and room == self._room.url else ELSEWHERE
+
+    async def _arrived(self, intent: Intent) -> Sent:
+        text = str(intent.body["text"])
+        entry = Entry("act", "commitments", "[space] Fulfillment announced", "done", text, intent_id=intent.id)
+        await self._journal.record(entry)
+        return Sent()

@@ -1,0 +1,73 @@
+"""What a promise says in public: the bodies of issues and comments, and the line in its room. Pure.
+
+Words from a room must notify nobody on GitHub. An invisible character follows each `@`, also in code: what GitHub takes
+for code depends on all of Markdown and HTML. In the path of a URL `@` is written `%40`, so that the link still works.
+"""
+
+from __future__ import annotations
+
+import re
+
+from common.constants import GITHUB_BODY_MAX_CHARS
+from common.text.untrusted import one_line
+from modules.services.commitments.naming import web_url
+from modules.services.commitments.policy import title_of
+from modules.services.commitments.types import QueuedCommitment
+
+ANNOUNCED_CHARS = 120
+TITLE_CHARS = 256
+
+_QUOTED_CHARS = 1_000
+_ROOM_FOR_THE_REST = 3_000
+_CUT = "\n\n*[Cut here: the text was longer than GitHub takes.]*"
+_FENCE = "```"
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>/]{1,255}/[^\s<>]{1,2000}", re.IGNORECASE)
+# NOTE(self): HTML reads the numbers without a semicolon too. Behind an invisible sign it was done before.
+_AT = re.compile("(?:@|&(?:#0*64(?![0-9]);?+|#x0*40(?![0-9a-f]);?+|commat;))(?!\u200b)", re.IGNORECASE)
+_UNSEEN = "\u200b"
+
+
+def issue_body(commitment: QueuedCommitment, text: str) -> str:
+    """The body of an issue: what is wanted, a rule, the words of the promise, and where they were said."""
+    said = one_line(commitment.source_reply_text, _QUOTED_CHARS)
+    quoted = f"> {without_mentions(said)}\n\n" if said else ""
+    return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(_origin(commitment))}"
+
+
+def comment_body(text: str) -> str:
+    """Words for GitHub: calling nobody, and short enough that what belongs behind them still fits."""
+    body = without_mentions(text.strip())
+    room = GITHUB_BODY_MAX_CHARS - _ROOM_FOR_THE_REST
+    cut = _CUT if len(body) > room else ""
+    kept = body[: room - len(_CUT)] if cut else body
+    if kept.count(_FENCE) % 2:
+        kept += f"\n{_FENCE}"
+    return kept + cut
+
+
+def without_mentions(text: str) -> str:
+    """`text` that reads the same and notifies nobody on GitHub; done twice it is as done once."""
+    linked = _URL.sub(lambda url: url[0].replace("@", "%40"), text)
+    return _AT.sub(lambda at: f"{at[0]}{_UNSEEN}", linked)
+
+
+def numbered_title(title: str, number: int, count: int) -> str:
+    """One line that GitHub takes, with ` (2/3)` where there are several."""
+    mark = f" ({number}/{count})" if count > 1 else ""
+    line = " ".join(title.split())
+    room = TITLE_CHARS - len(mark)
+    return (line if len(line) <= room else f"{line[: room - 1].rstrip()}…") + mark
+
+
+def done_line(commitment: QueuedCommitment, url: str) -> str:
+    """What the room is told: `Done — <title>: <url>`. Other members read this form."""
+    title = one_line(title_of(commitment), ANNOUNCED_CHARS)
+    return f"Done — {title}: {url}" if url else f"Done — {title}"
+
+
+def _origin(commitment: QueuedCommitment) -> str:
+    where = commitment.source_thread_uri
+    if commitment.source == "space":
+        return f"*Promised in an agent space conversation ({where.rsplit('/', 1)[-1]}).*"
+    link = web_url(where)
+    return f"*Promised in [a Bluesky thread]({link}).*" if link else "*Promised in a Bluesky thread.*"

@@ -1,0 +1,268 @@
+"""Asks the model for words about promises: which were made, what a thin one should say in full, how to tell it is kept.
+
+Keeps nothing. Each call is one request with its deadline at the gateway; what fails leaves things as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from common.clock import Clock
+from common.errors import Fatal, SoulError
+from common.provenance import Provenance
+from common.schemas import (
+    Commitment,
+    CommitmentType,
+    CommitmentValidation,
+    Dropped,
+    ExtractedCommitment,
+    in_words,
+    validate_commitments,
+)
+from common.text.graphemes import fit_post_text
+from common.text.untrusted import clean, one_line
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.framing import Framer
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.policy import title_of
+from modules.services.commitments.promising import may_promise
+from modules.services.commitments.types import QueuedCommitment
+
+SKILL = "commitments"
+THIN_CHARS = 80
+RICH_CHARS = 50
+
+_EXTRACTION_TOKENS = 500
+_BODY_TOKENS = 1_500
+_POST_TOKENS = 300
+_TITLE_CHARS = 300
+_REASON_CHARS = 1_000
+_SHOWN_CHARS = 100
+_TELL = ToolSpec(
+    "tell_it_is_done",
+    "Tell whoever waits that your promise is kept.",
+    {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a model's answer holds: promises, and items that are none; in `error`, why it could not be read."""
+
+    found: tuple[ExtractedCommitment, ...] = ()
+    left_out: tuple[Dropped, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What the model says of promises.
+
+    Attributes:
+        agent_name: who speaks.
+        bluesky_username: the same, on Bluesky.
+        gateway: the model.
+        prompter: tells it who it is, where it speaks in public.
+        skills: has the words.
+        journal: hears what could not be asked, and what of an answer was not taken.
+        clock: tells when.
+        rng: draws the boundaries of foreign text.
+
+    """
+
+    agent_name: str
+    bluesky_username: str
+    gateway: LLMGateway
+    prompter: Prompter
+    skills: Skills
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+
+    async def extract_commitments(
+        self, replies: Sequence[str], *, context: str = "", repo: str = "", done: Sequence[CommitmentType] = ()
+    ) -> tuple[ExtractedCommitment, ...]:
+        """The promises that our own words hold; none where they hold no word of a promise, or nobody can be asked.
+
+        Args:
+            replies: what we said.
+            context: what others said before it.
+            repo: `owner/name` of the repository that is talked about, if known.
+            done: kinds of work that were done in the same breath, so that nothing of it is still to be done.
+
+        """
+        said = [reply for reply in replies if may_promise(reply)]
+        if not said:
+            return ()
+        framed = self._framed("conversation", context) if context.strip() else "-"
+        asked = self.skills.render(
+            SKILL,
+            "Extraction Message",
+            replies="\n".join(f"{number}. {one_line(reply, 5_000)}" for number, reply in enumerate(said, 1)),
+            repo=repo or "-",
+            conversation=framed,
+        )
+        system = self.skills.render(SKILL, "Extraction", agent_name=self.agent_name)
+        answer = await self._ask(asked, system, _EXTRACTION_TOKENS, "extraction")
+        if answer is None:
+            return ()
+        read = read_extracted(answer)
+        if read.error:
+            await self._warn("The model's answer about promises could not be read", f"{read.error}: {answer}")
+        if read.left_out:
+            await self._warn("Left out of the promises that were found", _listed(read.left_out))
+        passed_over = [Dropped(one.description, why) for one in read.found if (why := _why_not(one, done))]
+        if passed_over:
+            entry = Entry("decision", SKILL, "Not taken as promises", line=None, reason=_listed(passed_over))
+            await self.journal.record(entry)
+        return tuple(one for one in read.found if not _why_not(one, done))
+
+    async def enrich(self, commitment: Commitment, conversation: str) -> str:
+        """A full body for a thin one; the body as it is where that is not needed, or not to be had."""
+        thin = commitment.description
+        if commitment.type not in {"create_issue", "create_plan"} or len(thin) >= THIN_CHARS:
+            return thin
+        asked = self.skills.render(
+            SKILL,
+            "Enrichment Message",
+            title=one_line(commitment.title or thin, _TITLE_CHARS),
+            repo=commitment.repo or "-",
+            description=thin or "-",
+            conversation=self._framed("conversation", conversation) if conversation.strip() else "-",
+        )
+        body = await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")
+        return body.strip() if body and len(body.strip()) > RICH_CHARS else thin
+
+    async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
+        """A post that tells, in the SOUL's own words, that a promise was kept; it ends in the link.
+
+        Raises:
+            SoulError: as `LLMGateway.chat`.
+
+        """
+        prompt = await self.prompter.prompt(
+            skill=SKILL,
+            variables={"bluesky_username": self.bluesky_username},
+            audience="bluesky",
+            session_key=SKILL,
+            now=self.clock.now(),
+            least=Provenance.SELF,
+            bare=True,
+        )
+        asked = self.skills.render(
+            SKILL,
+            "Announcement Message",
+            promise=one_line(commitment.source_reply_text, _TITLE_CHARS),
+            what=one_line(title_of(commitment), _TITLE_CHARS),
+        )
+        result = await self.gateway.chat_with_tools(
+            [Message("user", asked)],
+            system=prompt.blocks,
+            tools=[_TELL],
+            tool_choice=NamedTool(_TELL.name),
+            max_tokens=_POST_TOKENS,
+            purpose=SKILL,
+            importance="commitment",
+        )
+        called = next((call for call in result.tool_calls if call.name == _TELL.name and not call.malformed), None)
+        said = str(called.input.get("sentence", "")) if called else result.text
+        words = one_line(said.replace(url, " "), 1_000).strip(" \"'“”")
+        return fit_post_text(words, url) if words else ""
+
+    async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> str | None:
+        """The answer; None where there is none for now, which is told."""
+        try:
+            return await self.gateway.chat(
+                [Message("user", asked)],
+                system=system,
+                max_tokens=max_tokens,
+                temperature=0,
+                purpose=f"{SKILL}-{what}",
+                importance="commitment",
+            )
+        except Fatal:
+            raise
+        except SoulError as error:
+            await self._warn(f"The model could not be asked for {what}", str(error))
+            return None
+
+    async def _warn(self, summary: str, reason: str) -> None:
+        entry = Entry("error", SKILL, summary, line="warn", reason=one_line(reason, _REASON_CHARS))
+        await self.journal.record(entry)
+
+    def _framed(self, kind: str, text: str) -> str:
+        return Framer(self.skills, self.rng).frame(kind, author="several", uri="", text=text)
+
+
+def read_extracted(answer: str) -> Extraction:
+    """The promises in a model's answer: those of its JSON array, whatever stands around it."""
+    items = _array(answer)
+    if items is None:
+        return Extraction(error="it holds no JSON array of promises")
+    found, left_out = [], []
+    for item in items:
+        try:
+            found.append(ExtractedCommitment.model_validate(item))
+        except ValidationError as error:
+            left_out.append(Dropped(item, in_words(error)))
+    return Extraction(tuple(found), tuple(left_out))
+
+
+def as_commitments(
+    extracted: Sequence[ExtractedCommitment], *, repo: str = "", social_only: bool = False
+) -> CommitmentValidation:
+    """The same as a decision's commitments, so that they pass the same checks; `repo` where none is named."""
+    checked = validate_commitments([_raw(one) for one in extracted], social_only=social_only)
+    return replace(checked, valid=tuple(_placed(one, repo) for one in checked.valid))
+
+
+def _raw(one: ExtractedCommitment) -> dict[str, Any]:
+    return {"title": clean(one.description), **one.params, "type": one.type}
+
+
+def _placed(commitment: Commitment, repo: str) -> Commitment:
+    return commitment if commitment.repo or not commitment.is_github else commitment.model_copy(update={"repo": repo})
+
+
+def _array(answer: str) -> list[Any] | None:
+    """The first array with an object in it; where there is none, an empty one that stands before any object."""
+    decoder, empty, place = json.JSONDecoder(), None, answer.find("[")
+    while place >= 0:
+        try:
+            items, end = decoder.raw_decode(answer, place)
+        except RecursionError:
+            return None
+        except ValueError:
+            items, end = [None], place + 1
+        if any(isinstance(item, Mapping) for item in items):
+            return list(items)
+        if not items and "{" not in answer[:place]:
+            empty = list[Any]()
+        place = answer.find("[", end)
+    return empty
+
+
+def _why_not(one: ExtractedCommitment, done: Sequence[CommitmentType]) -> str:
+    if one.confidence == "low":
+        return "it is a guess"
+    return "it was done in the same breath" if one.type in done else ""
+
+
+def _listed(left_out: Sequence[Dropped]) -> str:
+    """Each with why, on one line."""
+    return one_line("; ".join(f"{_shown(one.raw)}: {one.reason}" for one in left_out), _REASON_CHARS)
+
+
+def _shown(raw: object) -> str:
+    named = raw.get("description", raw) if isinstance(raw, Mapping) else raw
+    return one_line(str(named), _SHOWN_CHARS)

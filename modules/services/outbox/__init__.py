@@ -1,0 +1,1 @@
+"""The only way out for public acts: exactly once, or not at all."""

@@ -1,0 +1,76 @@
+"""The owner's yes and no, as steps of a transaction: the living SOUL takes them, and so does another process beside it.
+
+An approved intent keeps its record key and waits for its turn like any other: the running SOUL finds it by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from dataclasses import replace
+from datetime import datetime
+
+from common.errors import NotWaiting
+from modules.runtime.journal.types import Entry
+from modules.services.outbox import policy, store, story
+from modules.services.outbox.types import Intent
+
+_LEAST_CHARS = 4
+_PREFIX = re.compile(r"[0-9a-f]{4,32}")
+_SHOW = "`soul drafts` (or /drafts) shows what waits."
+
+
+def held(connection: sqlite3.Connection) -> list[Intent]:
+    """What waits for the owner's yes, oldest first."""
+    return store.in_state(connection, "held")[::-1]
+
+
+def find(connection: sqlite3.Connection, given: str) -> Intent:
+    """The draft that the owner means: by its id, or 4 or more of its first characters.
+
+    Raises:
+        NotWaiting: none waits under it, or more than one does.
+
+    """
+    given = given.strip().lower()
+    if len(given) < _LEAST_CHARS:
+        raise NotWaiting(f"{given!r} is too short: give at least {_LEAST_CHARS} characters of the id", remedy=_SHOW)
+    if not _PREFIX.fullmatch(given):
+        raise NotWaiting(
+            f"{given!r} cannot be a draft's id: ids have only the digits 0-9 and the letters a-f", remedy=_SHOW
+        )
+    meant = [intent for intent in held(connection) if intent.id.startswith(given)]
+    if len(meant) > 1:
+        raise NotWaiting(f"{len(meant)} drafts begin with {given}", remedy="Give more characters of the id.")
+    if meant:
+        return meant[0]
+    if past := store.starting_with(connection, given):
+        why = f" ({past[0].error})" if past[0].error else ""
+        raise NotWaiting(f"{given} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
+    raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
+
+
+def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
+    """Let it out at its turn. Raises `NotWaiting`."""
+    intent = _living(connection, intent_id, now)
+    approved = replace(intent, state="pending", error=None, by_owner=True)
+    store.update(connection, approved)
+    if approved.kind == "delete":
+        store.take_back(connection, approved.target)
+    return approved, story.approved(approved)
+
+
+def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
+    """Never let it out. Raises `NotWaiting`."""
+    intent = _living(connection, intent_id, now)
+    said = " ".join(reason.split())
+    rejected = replace(intent, state="blocked", error=f"the owner said no: {said}" if said else "the owner said no")
+    store.update(connection, rejected)
+    return rejected, story.rejected(rejected)
+
+
+def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Intent:
+    intent = find(connection, intent_id)
+    if policy.is_expired(intent, now):
+        raise NotWaiting(f"{intent_id} has lost its sense: it could wait until {intent.expires_at}", remedy=_SHOW)
+    return intent

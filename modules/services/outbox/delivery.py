@@ -1,0 +1,330 @@
+"""The road out: whose turn it is, what a failed try means, and what became of an act whose answer never came.
+
+A row found in `sending` may have arrived or not, so the courier looks before anything else happens to it; sending
+again goes under the same record key. A service without such keys is given a minute and is looked at twice before that.
+One act is on the road at a time, and nobody holds the road while waiting. Gates are asked before each departure, also
+before a repeat; one that fails keeps everything in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from common.clock import Clock, iso
+from common.errors import Fatal
+from common.result import ApiResult, Err, ErrKind
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox import policy, store, story
+from modules.services.outbox.rechecks import Rechecks
+from modules.services.outbox.types import (
+    Courier,
+    DeliveryReport,
+    DepartureRule,
+    Gate,
+    Intent,
+    IntentKind,
+    IntentState,
+    KeylessCourier,
+    Pacing,
+    Sent,
+    Verdict,
+    Wait,
+)
+
+T = TypeVar("T")
+
+BROKEN_GATE_WAIT_S = 60.0
+
+
+class _Overtaken(Exception):
+    """Between its choice and its departure an intent became something else, for example taken back."""
+
+    def __init__(self, intent: Intent) -> None:
+        super().__init__(intent.id)
+        self.intent = intent
+
+
+class Delivery:
+    """Moves accepted intents towards their end, one step at a time."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        journal: Journal,
+        clock: Clock,
+        couriers: Mapping[IntentKind, Courier],
+        pacing: Pacing,
+        gates: Sequence[Gate],
+        at_departure: Sequence[DepartureRule],
+        courier_deadline_s: float,
+    ) -> None:
+        self._database = database
+        self._journal = journal
+        self._clock = clock
+        self._couriers = couriers
+        self._pacing = pacing
+        self._gates = gates
+        self._at_departure = at_departure
+        self._deadline_s = courier_deadline_s
+        self._started = clock.now()
+        self._road = asyncio.Lock()
+        self._kept: dict[str, datetime] = {}  # when a gate last kept an intent in
+        self._untold: list[Entry] = []
+        self._rechecks = Rechecks(
+            database=database,
+            journal=journal,
+            clock=clock,
+            couriers=couriers,
+            ask=lambda call: self._asked(call, on_bug="invalid"),
+            may_leave=lambda connection, intent, now: not self._waits(connection, intent, now),
+        )
+
+    async def deliver_due(self) -> DeliveryReport:
+        """Let out everything whose turn it is, and look after what an earlier life left on the road.
+
+        The round ends early when the service puts something off: the rest would fare no better.
+
+        Raises:
+            Fatal: a service refuses us for good; the intent is kept.
+
+        """
+        tally: Counter[IntentState] = Counter()
+        put_off = False
+        while not put_off and (moved := await self._step()) is not None:
+            tally[moved.state] += 1
+            put_off = moved.state in {"pending", "sending"}
+        async with self._road:
+            await self._rechecks.run_due()
+        next_in_s = await self._database.run(self._next_in_s)
+        if put_off and next_in_s is not None:
+            next_in_s = max(next_in_s, policy.RETRY_BASE_S)
+        return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
+
+    async def _step(self) -> Intent | None:
+        async with self._road:
+            now = self._clock.now()
+            intent, hold = await self._database.run(lambda connection: self._pick(connection, now))
+            while self._untold:
+                await self._journal.record(self._untold.pop(0))
+            return await self._move(intent, now, hold) if intent else None
+
+    def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
+        """Whose turn it is, and why it must wait for the owner's yes instead of leaving, or ""."""
+        for intent in sorted(store.in_state(connection, "sending"), key=policy.due_since):
+            if self._pause_s(connection, intent, {}, now) <= 0:
+                return intent, ""
+        pending = store.in_state(connection, "pending")
+        for intent in (*store.in_state(connection, "held"), *pending):
+            if policy.is_expired(intent, now):
+                return intent, ""
+        for intent in pending:
+            if intent.departed_at is None and (hold := self._hold_reason(intent)):
+                return intent, hold
+        chosen = self._choose(connection, pending, now).intent
+        return chosen, self._hold_reason(chosen) if chosen else ""
+
+    def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
+        acts = store.last_acts(connection, now)
+        return policy.choose(
+            pending,
+            lambda intent: self._pause_s(connection, intent, acts, now),
+            lambda intent: policy.is_backlog(intent, self._free_since(intent)),
+        )
+
+    def _free_since(self, intent: Intent) -> datetime:
+        return self._kept.get(intent.id, self._started)
+
+    def _pause_s(self, connection: sqlite3.Connection, intent: Intent, acts: policy.Acts, now: datetime) -> float:
+        """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
+        pause = policy.retry_in_s(intent, now)
+        if intent.state == "pending":
+            pace = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=self._free_since(intent))
+            pause = max(pause, pace, _wait_for_target(connection, intent))
+        if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
+            return wait.seconds
+        return pause
+
+    def _ask_gates(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        longest = max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
+        if longest is None:
+            return None
+        if intent.id not in self._kept:
+            self._untold.append(story.kept_in(intent, longest))
+        self._kept[intent.id] = now
+        return longest
+
+    def _waits(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> list[Wait]:
+        return [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
+
+    def _next_in_s(self, connection: sqlite3.Connection) -> float | None:
+        now = self._clock.now()
+        waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
+        waits += self._rechecks.next_in_s(connection, now)
+        choice = self._choose(connection, store.in_state(connection, "pending"), now)
+        if choice.intent is not None:
+            waits.append(0.0)
+        elif choice.wait_s is not None:
+            waits.append(choice.wait_s)
+        return min(waits, default=None)
+
+    async def _move(self, intent: Intent, now: datetime, hold: str) -> Intent:
+        """One step: look where it may have arrived, give up what has lost its sense, hold back, or send."""
+        expired = policy.is_expired(intent, now)
+        if intent.state == "sending" or (expired and intent.deferrals):
+            return await self._look_then_send(intent, now)
+        if expired:
+            return await self._end(intent, "expired", _waited(intent))
+        if intent.departed_at and (hold or intent.by_owner):
+            # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more;
+            # nor is it known what became of it while it waited for the owner's yes.
+            return await self._look_then_send(intent, now)
+        return await (self._hold(intent, hold) if hold else self._send(intent, now))
+
+    async def _look_then_send(self, intent: Intent, now: datetime) -> Intent:
+        found = await self._asked(self._couriers[intent.kind].find(intent), on_bug="invalid")
+        if isinstance(found, Err):
+            return await self._failed(intent, found, policy.after_find(intent, found))
+        if found.data is not None:
+            return await self._arrived(intent, found.data, earlier=True)
+        if intent.state == "sending" and isinstance(self._couriers[intent.kind], KeylessCourier):
+            again_in_s = policy.look_again_in_s(intent)
+            intent = replace(intent, looks=intent.looks + 1)
+            if again_in_s is not None:
+                later = replace(intent, not_before=iso(self._clock.now() + timedelta(seconds=again_in_s)))
+                return await self._write(later, story.not_found(later, again_in_s))
+        match policy.not_arrived(intent, now):
+            case "expired":
+                return await self._end(intent, "expired", _waited(intent))
+            case "failed":
+                return await self._end(intent, "failed", f"gave up after {intent.attempts} tries: {intent.error}")
+            case _:
+                return await self._send_again(intent, now)
+
+    async def _send_again(self, intent: Intent, now: datetime) -> Intent:
+        """Looking may have taken long, and a gate may have shut meanwhile."""
+        wait = await self._database.run(lambda connection: self._ask_gates(connection, intent, self._clock.now()))
+        if wait:
+            return intent
+        hold = await self._database.run(lambda _: self._hold_reason(intent))
+        return await (self._hold(intent, hold) if hold else self._send(intent, now))
+
+    def _hold_reason(self, intent: Intent) -> str:
+        """Why it must wait for the owner's yes although it was admitted without, or ""."""
+        verdicts = [_asked_rule(rule, intent) for rule in self._at_departure]
+        return policy.decide([verdict for verdict in verdicts if verdict.says == "hold"], "")[1]
+
+    async def _hold(self, intent: Intent, reason: str) -> Intent:
+        held = replace(
+            intent, state="held", not_before=None, error=f"{reason}; it was accepted before that was set", looks=0
+        )
+        try:
+            return await self._write(held, story.held(held), was=intent)
+        except _Overtaken as overtaken:
+            return overtaken.intent
+
+    async def _send(self, intent: Intent, now: datetime) -> Intent:
+        departed_at = intent.departed_at or iso(now)
+        out = replace(intent, state="sending", not_before=None, departed_at=departed_at, sent_at=iso(now), looks=0)
+        try:
+            await self._write(out, story.sending(intent), was=intent)
+        except _Overtaken as overtaken:
+            return overtaken.intent
+        result = await self._asked(self._couriers[out.kind].send(out), on_bug="unknown_outcome")
+        if isinstance(result, Err):
+            return await self._failed(out, result, policy.after_send(out, result))
+        return await self._arrived(out, result.data, earlier=False)
+
+    async def _arrived(self, intent: Intent, sent: Sent, *, earlier: bool) -> Intent:
+        due = self._rechecks.first_at(intent)
+        after = replace(
+            intent, state="done", not_before=due, result_uri=sent.uri, result_cid=sent.cid, error=None, looks=0
+        )
+        return await self._write(after, story.done(after, earlier=earlier))
+
+    async def _failed(self, intent: Intent, error: Err, step: policy.Step) -> Intent:
+        if step.retry_in_s is None:
+            counted = replace(intent, attempts=intent.attempts + step.counts)
+            return await self._end(counted, step.state, error.error)
+        after = replace(
+            intent,
+            state=step.state,
+            attempts=intent.attempts + step.counts,
+            deferrals=intent.deferrals + (not step.counts),
+            not_before=iso(self._clock.now() + timedelta(seconds=step.retry_in_s)),
+            error=error.error,
+        )
+        await self._write(after, story.put_off(after, step.retry_in_s))
+        if error.kind == "fatal":
+            raise Fatal(error.error, remedy="Look at the account on the network, then start again; nothing was lost.")
+        return after
+
+    async def _end(self, intent: Intent, state: IntentState, reason: str) -> Intent:
+        after = replace(intent, state=state, not_before=None, error=reason)
+        return await self._write(after, story.ended(after))
+
+    async def _write(self, intent: Intent, entry: Entry, *, was: Intent | None = None) -> Intent:
+        self._kept.pop(intent.id, None)
+
+        def move(connection: sqlite3.Connection) -> tuple[Intent, Entry]:
+            if was is not None and (found := store.get(connection, was.id)) is not None and found.state != was.state:
+                raise _Overtaken(found)
+            store.update(connection, intent)
+            if intent.state == "done" and intent.kind == "delete":
+                store.mark_undone(connection, intent.target)
+            if intent.state == "done" and intent.dedup_key:
+                pair = (intent.dedup_key, intent.result_uri or "")
+                store.add_feed_keys(connection, [pair], self._clock.now())
+            return intent, entry
+
+        return await self._journal.record_with(move)
+
+    async def _asked(self, call: Awaitable[ApiResult[T]], *, on_bug: ErrKind) -> ApiResult[T]:
+        """What the courier answers, within the deadline; a bug of ours becomes an `Err` of kind `on_bug`."""
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await call
+        except TimeoutError:
+            return Err(f"no answer within {self._deadline_s:g} s", "unknown_outcome")
+        except Fatal:
+            raise
+        except Exception as error:
+            return Err(f"{type(error).__name__}: {error}", on_bug)
+
+
+def _waited(intent: Intent) -> str:
+    why = f"; last: {intent.error}" if intent.error else ""
+    return f"waited from {intent.created_at} until {intent.expires_at}{why}"
+
+
+def _wait_for_target(connection: sqlite3.Connection, intent: Intent) -> float:
+    """What is still on its way is deleted after it has come to its end: else it could arrive later."""
+    target = store.at_address(connection, intent.target) if intent.kind == "delete" else None
+    return policy.RETRY_BASE_S if target is not None and target.state in {"pending", "sending"} else 0.0
+
+
+def _asked_gate(gate: Gate, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+    try:
+        return gate(connection, intent, now)
+    except Exception as error:
+        return Wait(f"the gate {named(gate)} failed: {type(error).__name__}: {error}", BROKEN_GATE_WAIT_S)
+
+
+def _asked_rule(rule: DepartureRule, intent: Intent) -> Verdict:
+    try:
+        return rule(intent)
+    except Exception as error:
+        return Verdict(named(rule), "hold", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")
+
+
+def named(asked: object) -> str:
+    """What a rule or a gate is called, for the owner: the name of the function, or of its class."""
+    return getattr(asked, "__name__", type(asked).__name__)

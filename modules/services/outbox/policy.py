@@ -1,0 +1,225 @@
+"""What may leave, and when: pure rules on frozen values. Nothing here reads a clock or a row.
+
+Pace is computed from the times of past acts, so it holds across restarts by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from common import constants as c
+from common.clock import parse_iso
+from common.result import Err
+from modules.services.outbox.types import ELSEWHERE, Intent, IntentKind, IntentState, Pacing, Verdict
+
+RETRY_BASE_S = 5.0
+RETRY_FACTOR = 3.0
+RETRY_STEPS = 6
+RETRY_MAX_S = 1800.0
+HOLD_MAX_S = 6 * 3600.0
+LATE_ARRIVAL_S = 60.0
+"""How long a request that got no answer may still arrive, as far as sending it again is concerned."""
+LOOKS_BEFORE_REPEAT = 2
+RECHECKS_S = (60.0, 600.0, 3600.0)
+"""Seconds between the looks for a duplicate, after an act that a service takes no key for was repeated."""
+
+_EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
+    ("post", "follow", "delete", "issue", "issue_comment"), c.POST_EXPIRY_MS
+)
+_RANK: dict[IntentKind, int] = {"reply": 0, "post": 1}
+
+Acts = Mapping[IntentKind, datetime]
+"""When each kind last left, or set out to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The intent whose turn it is, or else the seconds until one's turn comes (None: nothing waits)."""
+
+    intent: Intent | None = None
+    wait_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a try that brought no result leaves an intent. `counts` says that it used up one of its attempts."""
+
+    state: IntentState
+    retry_in_s: float | None = None
+    counts: bool = False
+
+
+def expires_at(kind: IntentKind, now: datetime) -> datetime:
+    """When an act of this kind has lost its sense: answers, likes, words in a room after 6 h, the rest after 24 h."""
+    return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, c.REPLY_EXPIRY_MS))
+
+
+def cooldown_s(kind: IntentKind, pacing: Pacing) -> float:
+    """Seconds between two acts of this kind's lane."""
+    match kind:
+        case "post":
+            return pacing.post_s
+        case "reply":
+            return pacing.reply_s
+        case "like" | "repost":
+            return pacing.like_s
+        case "follow":
+            return pacing.follow_s
+        case _:
+            return pacing.extra.get(kind, 0.0)
+
+
+def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime) -> float:
+    """Seconds until the pace lets `intent` leave; 0 when it may.
+
+    Urgent intents skip the lanes, and what does not go to Bluesky has but its own. Those that were already old when
+    they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act of their
+    kind, urgent or not: a queue that was asleep wakes slowly.
+    """
+    waits = [0.0]
+    if is_backlog(intent, started):
+        waits.append(_left(acts.get(intent.kind), c.BACKLOG_SPACING_MS / 1000, now))
+    if not intent.urgent:
+        lane: tuple[IntentKind, ...] = ("like", "repost") if intent.kind in {"like", "repost"} else (intent.kind,)
+        last_in_lane = max((acts[kind] for kind in lane if kind in acts), default=None)
+        waits.append(_left(last_in_lane, cooldown_s(intent.kind, pacing), now))
+        if intent.kind not in ELSEWHERE:
+            last = max((at for kind, at in acts.items() if kind not in ELSEWHERE), default=None)
+            waits.append(_left(last, pacing.action_s, now))
+    return max(waits)
+
+
+def choose(
+    pending: Iterable[Intent],
+    pause_s: Callable[[Intent], float],
+    was_asleep: Callable[[Intent], bool] = lambda _: False,
+) -> Choice:
+    """Whose turn it is: urgent first, answers before posts before the rest, then what has been due for longest.
+
+    `pause_s` says in how many seconds an intent may leave; those that must wait stand behind the others. What
+    `was_asleep`, the backlog, comes after what is new, the newest of it first.
+    """
+    shortest: float | None = None
+    for intent in sorted(pending, key=lambda one: _turn(one, was_asleep=was_asleep(one))):
+        pause = pause_s(intent)
+        if pause <= 0:
+            return Choice(intent)
+        shortest = pause if shortest is None else min(shortest, pause)
+    return Choice(wait_s=shortest)
+
+
+def retry_in_s(intent: Intent, now: datetime) -> float:
+    """Seconds until a failed try may be repeated; a date further ahead than any retry means that the clock jumped."""
+    if intent.not_before is None:
+        return 0.0
+    left = (parse_iso(intent.not_before) - now).total_seconds()
+    return left if 0 < left <= HOLD_MAX_S else 0.0
+
+
+def due_since(intent: Intent) -> datetime:
+    """Since when it could leave, or from when on: since it was made, or since the pause after its last try."""
+    return parse_iso(intent.not_before or intent.created_at)
+
+
+def is_expired(intent: Intent, now: datetime) -> bool:
+    """Whether the act has lost its sense."""
+    return parse_iso(intent.expires_at) <= now
+
+
+def is_backlog(intent: Intent, started: datetime) -> bool:
+    """Whether the intent was already old when it was set free."""
+    return started - parse_iso(intent.created_at) > timedelta(milliseconds=c.BACKLOG_AGE_MS)
+
+
+def backoff_s(tries: int) -> float:
+    """Seconds before the next try after `tries` (≥ 1) that failed: 5, 15, 45 … at most half an hour."""
+    return min(RETRY_MAX_S, RETRY_BASE_S * RETRY_FACTOR ** min(tries - 1, RETRY_STEPS))
+
+
+def after_send(intent: Intent, error: Err) -> Step:
+    """What a failed try means.
+
+    Only a try whose outcome is unknown uses up an attempt: it left the house. A service that is down, or that does
+    not know us for the moment, may take its time; the intent lives until it expires.
+    """
+    match error.kind:
+        case "invalid" | "not_found":
+            return Step("failed")
+        case "unknown_outcome":
+            return Step("sending", backoff_s(intent.attempts + 1), counts=True)
+        case _:
+            return Step("pending", _put_off_s(intent, error))
+
+
+def after_find(intent: Intent, error: Err) -> Step:
+    """What it means that we could not learn whether an earlier try arrived: nothing is given up, we ask again."""
+    refused = error.kind in {"invalid", "not_found"}
+    if refused and intent.attempts + 1 >= c.OUTBOX_MAX_ATTEMPTS:
+        return Step("failed", counts=True)
+    return Step("sending", _put_off_s(intent, error), counts=refused)
+
+
+def not_arrived(intent: Intent, now: datetime) -> IntentState:
+    """Where an intent goes when its earlier tries did not arrive: out again (`sending`), or to its end."""
+    if is_expired(intent, now):
+        return "expired"
+    return "failed" if intent.attempts >= c.OUTBOX_MAX_ATTEMPTS else "sending"
+
+
+def look_again_in_s(intent: Intent) -> float | None:
+    """Seconds until the next look for a request without a key that was not found; None if it may be sent again."""
+    return LATE_ARRIVAL_S if intent.looks + 1 < LOOKS_BEFORE_REPEAT else None
+
+
+def recheck_in_s(intent: Intent) -> float | None:
+    """Seconds until the next look for a duplicate of what is done; None after the last one."""
+    return RECHECKS_S[intent.looks] if intent.looks < len(RECHECKS_S) else None
+
+
+def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
+    """What becomes of a draft of which all this is said, and why; `hold` is the draft's own wish to wait."""
+    block = next((verdict for verdict in verdicts if verdict.says == "block"), None)
+    if block is not None:
+        return "blocked", block.reason or block.rule
+    holds = [verdict.reason or verdict.rule for verdict in verdicts if verdict.says == "hold"]
+    if reasons := dict.fromkeys([hold, *holds] if hold else holds):
+        return "held", "; ".join(reasons)
+    return "pending", ""
+
+
+def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> str:
+    """Why a text may not leave again, or "". `twin` is the newest living intent with the same key."""
+    if twin is not None:
+        age_s = max(0, int((now - parse_iso(twin.created_at)).total_seconds()))
+        if twin.state != "held" and age_s * 1000 < c.OUTBOUND_DEDUP_WINDOW_MS:
+            return f"Near-duplicate of post sent {age_s}s ago"
+        if twin.state != "done":
+            return f"Near-duplicate of a {twin.kind} that {_waits_for(twin)}"
+    return "Duplicate of post already in feed" if in_feed else ""
+
+
+def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
+    """Why the same thing may not be done to the same target again, or ""."""
+    if earlier is None:
+        return ""
+    where = {"done": "done", "held": _waits_for(earlier)}.get(earlier.state, "on its way")
+    return f"Already {where}: {kind} to {earlier.target}"
+
+
+def _waits_for(intent: Intent) -> str:
+    return "waits for the owner's yes" if intent.state == "held" else "waits to be sent"
+
+
+def _turn(intent: Intent, *, was_asleep: bool) -> tuple[bool, int, bool, float]:
+    moment = -parse_iso(intent.created_at).timestamp() if was_asleep else due_since(intent).timestamp()
+    return (not intent.urgent, _RANK.get(intent.kind, 2), was_asleep, moment)
+
+
+def _left(last: datetime | None, cooldown: float, now: datetime) -> float:
+    return 0.0 if last is None else max(0.0, cooldown - (now - last).total_seconds())
+
+
+def _put_off_s(intent: Intent, error: Err) -> float:
+    return min(HOLD_MAX_S, max(backoff_s(intent.deferrals + 1), error.retry_after or 0.0))

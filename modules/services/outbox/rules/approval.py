@@ -1,0 +1,65 @@
+"""What waits for the owner's yes before it becomes public: nothing, what reaches for strangers, or everything.
+
+On GitHub a stranger's is every repository that is neither ours nor the owner's, unless the host of a room wanted the
+work there. That a promise was kept is said in its room without delay: those who hear it stood by when it was made.
+Where everything waits, that waits too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from common.settings import Approval
+from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository
+from modules.services.outbox.rules.types import Circle
+from modules.services.outbox.types import Draft, Intent, Verdict
+
+_NAME = "approval"
+
+
+class ApprovalRule:
+    """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox. What the owner asked for never waits."""
+
+    def __init__(self, approval: Approval, circle: Callable[[], Circle]) -> None:
+        self._approval = approval
+        self._circle = circle
+
+    def __call__(self, _: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+        return [judge(self._approval, draft, self._circle())]
+
+    def at_departure(self, intent: Intent) -> Verdict:
+        """The same for what was admitted already, perhaps under another choice."""
+        if self._approval == "off":
+            return Verdict(_NAME)
+        text = intent.body.get("text")
+        words = text if isinstance(text, str) else ""
+        draft = Draft(intent.kind, intent.target, intent.body, words, by_owner=intent.by_owner)
+        return judge(self._approval, draft, self._circle())
+
+
+def judge(approval: Approval, draft: Draft, circle: Circle) -> Verdict:
+    """What the owner's choice says of one draft."""
+    if approval == "off":
+        return Verdict(_NAME)
+    said_there = draft.kind == "space_chat" and approval != "drafts"
+    if draft.by_owner or said_there:
+        reason = "the owner asked for it" if draft.by_owner else "said in the room where it was promised"
+        return Verdict(_NAME, reason=reason)
+    if approval == "drafts":
+        return Verdict(_NAME, "hold", "all that becomes public waits for the owner's yes", value=approval)
+    if place := repository(draft):
+        return _on_github(approval, draft, place, circle)
+    strangers = [who for who in (addressee(draft), *named_in(draft.text)) if who and circle.is_stranger(who)]
+    if strangers:
+        return Verdict(_NAME, "hold", f"addressed to a stranger: {', '.join(dict.fromkeys(strangers))}", value=approval)
+    return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)
+
+
+def _on_github(approval: Approval, draft: Draft, place: str, circle: Circle) -> Verdict:
+    if is_ours(place, circle):
+        return Verdict(_NAME, reason="the repository is ours or the owner's", value=approval)
+    if draft.body.get("host_wish") is True:
+        return Verdict(_NAME, reason="the host of the room asked for it", value=approval)
+    return Verdict(_NAME, "hold", f"in a repository of somebody else: {place}", value=approval)

@@ -1,0 +1,210 @@
+"""Manners at the door and on the road: says of each draft which rules looked and what they found.
+
+It keeps nothing: what it counts are the rows of the outbox and of the posts that reached us, inside the transaction
+that admits the draft or lets the intent leave. So it holds across restarts, backlogs and late approvals.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from adapters.atproto.types import Actor, Notification, Post
+from common.clock import Clock
+from modules.runtime.database.database import Database
+from modules.services.outbox.rules import counts, policy, rules
+from modules.services.outbox.rules.types import Manner, Notice, Outlook, World
+from modules.services.outbox.types import ELSEWHERE, Draft, Intent, Verdict, Wait
+
+_POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
+_THREAD_LOOPS = (rules.LOOP_THREAD_HARD, rules.LOOP_THREAD_SOFT)
+_PAIR_LOOPS = (rules.LOOP_PAIR_HARD, rules.LOOP_PAIR_SOFT)
+
+
+class Etiquette:
+    """A `Rule` of the outbox; `gate` is its `Gate`. At `speed` 10 all windows are a tenth as long."""
+
+    def __init__(self, *, world: World, database: Database, clock: Clock, speed: float = 1.0) -> None:
+        self._world = world
+        self._database = database
+        self._clock = clock
+        self._speed = speed
+
+    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+        """One verdict for each rule that looked."""
+        return list(_Look(connection, now, self._world, self._speed).at_draft(draft))
+
+    def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        """How long an intent must wait so that what leaves passes no counter."""
+        waits = _Look(connection, now, self._world, self._speed).at_intent(intent)
+        return max(waits, key=lambda wait: wait.seconds, default=None)
+
+    def is_stranger(self, did: str) -> bool:
+        """Whether somebody is neither owner nor peer."""
+        return self._world.circle().is_stranger(did)
+
+    def is_automated(self, actor: Actor) -> bool:
+        """Whether a program speaks for an account."""
+        return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)
+
+    async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> Outlook:
+        """How to meet a post, known before anybody thinks of words. `thread` is what was read of it, oldest first."""
+        circle, author = self._world.circle(), notification.author
+        run = 0
+        if circle.is_automated(author.did, is_bot=author.is_bot):
+            run = policy.automated_run(
+                thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
+            )
+        draft = Draft("reply", notification.uri, {"root": {"uri": notification.root.uri}})
+        exempt = policy.why_exempt(draft, circle)
+        return await self.outlook(draft, [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS])
+
+    async def outlook(self, draft: Draft, seen: Sequence[Verdict] = ()) -> Outlook:
+        """What to do about a reply, should it be forbidden; `seen` are verdicts that the rows cannot know."""
+
+        def look(connection: sqlite3.Connection) -> Sequence[Verdict]:
+            return self(connection, draft, self._clock.now())
+
+        return policy.outlook([*await self._database.run(look), *seen], speed=self._speed)
+
+
+class _Look:
+    """One look through all rules, inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, now: datetime, world: World, speed: float) -> None:
+        self._rows = connection
+        self._now = now
+        self._world = world
+        self._circle = world.circle()
+        self._speed = speed
+
+    def at_draft(self, draft: Draft) -> Iterator[Verdict]:
+        notice = counts.notice(self._rows, draft.target) if draft.target else None
+        exempt = policy.why_exempt(draft, self._circle)
+        if draft.kind in ELSEWHERE:
+            yield policy.consent_by_promise(draft, self._circle)
+            return
+        yield from self._consents(draft, notice)
+        waiting = counts.points_waiting(self._rows)
+        for manner in _POINTS:
+            spent = counts.points_spent(self._rows, self._now, self._window(manner))
+            yield policy.held_to(manner, spent + waiting, adds=policy.cost(draft.kind))
+        if draft.kind == "reply":
+            yield from self._strangers(policy.addressee(draft))
+            yield from self._replies(policy.addressee(draft), draft)
+            if draft.text:
+                yield self._same_reply(draft.text)
+            if notice:
+                yield self._repost_sense(notice, exempt)
+        if notice and draft.kind in {"reply", "like", "repost"}:
+            yield policy.injection(draft, notice, exempt)
+        if draft.kind in {"reply", "like"}:
+            yield from self._loops(draft, notice, exempt)
+
+    def at_intent(self, intent: Intent) -> Iterator[Wait]:
+        if intent.kind in ELSEWHERE:
+            return
+        for manner in _POINTS:
+            window = self._window(manner)
+            excess = counts.points_spent(self._rows, self._now, window) + policy.cost(intent.kind) - manner.limit
+            if excess > 0:
+                spent = counts.departures(self._rows, self._now, window)
+                yield Wait(policy.full(manner), policy.frees_in_s(spent, excess, window, self._now), ends=True)
+        if intent.kind == "reply":
+            yield from self._stranger_waits(policy.authority(intent.target))
+            yield from self._reply_waits(policy.authority(intent.target))
+
+    def _consents(self, draft: Draft, notice: Notice | None) -> Iterator[Verdict]:
+        if draft.kind in policy.NOTIFYING:
+            follows_us = draft.kind == "follow" and self._world.follows_us(draft.target)
+            yield policy.consent(draft, self._circle, notice, follows_us=follows_us)
+        if named := policy.named_in(draft.text):
+            since = self._now - self._window(rules.CONSENT_BY_NAME)
+            unknown = [
+                who
+                for who in named
+                if not policy.known_as(who, self._circle) and not counts.has_reached_us(self._rows, who, since)
+            ]
+            yield policy.consent_by_name(draft, unknown)
+
+    def _strangers(self, who: str) -> Iterator[Verdict]:
+        if not self._circle.is_stranger(who):
+            return
+        manner = self._strangers_rule()
+        met = set(self._strangers_met(manner)) | self._only_strangers(counts.waiting_replies(self._rows))
+        yield policy.held_to(manner, len(met), adds=who not in met)
+
+    def _stranger_waits(self, who: str) -> Iterator[Wait]:
+        if not self._circle.is_stranger(who):
+            return
+        manner = self._strangers_rule()
+        met = self._strangers_met(manner)
+        excess = len(met) + 1 - manner.limit
+        if who not in met and excess > 0:
+            left = sorted((moment, 1.0) for moment in met.values())
+            yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now), ends=True)
+
+    def _replies(self, who: str, draft: Draft) -> Iterator[Verdict]:
+        if not self._circle.is_stranger(who):
+            return
+        waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
+        exempt = policy.why_exempt(draft, self._circle)
+        yield policy.held_to(rules.REPLIES_PER_PERSON, len(self._replies_to(who)) + waiting, exempt=exempt)
+
+    def _reply_waits(self, who: str) -> Iterator[Wait]:
+        if not self._circle.is_stranger(who):
+            return
+        manner, left = rules.REPLIES_PER_PERSON, self._replies_to(who)
+        excess = len(left) + 1 - manner.limit
+        if excess > 0:
+            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(manner), self._now)
+            yield Wait(policy.full(manner), freed, ends=True)
+
+    def _replies_to(self, who: str) -> list[datetime]:
+        """When replies to them left within the window, oldest first."""
+        left = counts.replied_to(self._rows, self._now, self._window(rules.REPLIES_PER_PERSON))
+        return [moment for moment, target in left if policy.authority(target) == who]
+
+    def _strangers_rule(self) -> Manner:
+        return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))
+
+    def _strangers_met(self, manner: Manner) -> dict[str, datetime]:
+        """The strangers replied to within the window, each with the last moment."""
+        left = counts.replied_to(self._rows, self._now, self._window(manner))
+        met = {policy.authority(target): moment for moment, target in left}
+        return {who: moment for who, moment in met.items() if self._circle.is_stranger(who)}
+
+    def _only_strangers(self, targets: Sequence[str]) -> set[str]:
+        return {who for who in map(policy.authority, targets) if self._circle.is_stranger(who)}
+
+    def _same_reply(self, text: str) -> Verdict:
+        said = policy.letters(text, digits=False)
+        earlier = counts.reply_texts(self._rows, self._now, self._window(rules.SAME_REPLY))
+        return policy.held_to(rules.SAME_REPLY, sum(policy.letters(one, digits=False) == said for one in earlier))
+
+    def _repost_sense(self, notice: Notice, exempt: str) -> Verdict:
+        since = self._now - self._window(rules.REPOST_SENSE)
+        answered = counts.answered_notices(self._rows, notice.author_did, since)
+        alike = [other for other in answered if other.uri != notice.uri and policy.near_identical(notice, other)]
+        return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
+
+    def _loops(self, draft: Draft, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
+        """A like is no turn: it only falls silent where a reply would. To answer a person starts the count afresh."""
+        afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
+        root, who = policy.thread_root(draft, notice), policy.addressee(draft)
+        looks = [
+            (_THREAD_LOOPS, self._run_of(counts.thread_turns(self._rows, root))) if root else None,
+            (_PAIR_LOOPS, self._run_of(counts.pair_turns(self._rows, who, self._now - self._window(_PAIR_LOOPS[0])))),
+        ]
+        for (hard, soft), counted in filter(None, looks):
+            run = 0 if afresh else counted
+            yield policy.held_to(hard, run, exempt=exempt)
+            if draft.kind == "reply":
+                yield policy.held_to(soft, run, exempt=exempt)
+
+    def _run_of(self, turns: Iterator[tuple[str, bool]]) -> int:
+        return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)
+
+    def _window(self, manner: Manner) -> timedelta:
+        return timedelta(seconds=(manner.window_s or 0.0) / self._speed)

@@ -1,0 +1,229 @@
+"""The rules themselves, pure: what was counted or found goes in, a verdict comes out."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Literal
+
+import regex
+from rapidfuzz import fuzz
+
+from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
+from adapters.atproto.types import Actor, Post
+from common.text.injections import asks_for_secrets, gives_orders
+from common.text.strings import normalize_post_text
+from modules.services.outbox.rules import rules
+from modules.services.outbox.rules.types import Circle, Manner, Notice, Outlook, lower
+from modules.services.outbox.types import ELSEWHERE, Draft, IntentKind, Verdict
+
+NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
+
+_TICK_S = 0.001
+_BY_OWNER = "the owner asked for it"
+_REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
+# NOTE(self): emoji bring combining signs of their own.
+_NO_LETTERS = regex.compile(r"(?:[^\p{L}\p{M}\p{N}]|[\p{Variation_Selector}\p{Me}])+")
+_NO_DIGITS = regex.compile(r"[\p{N}\s]+")
+
+
+def authority(uri: str) -> str:
+    """Whose a record is: the did (or handle) of its `at://` uri; "" for anything else."""
+    return lower(uri.removeprefix("at://").split("/", 1)[0]) if uri.startswith("at://") else ""
+
+
+def addressee(draft: Draft) -> str:
+    """Whom an act reaches: a did, or a handle in lower case."""
+    return draft.target if draft.kind == "follow" else authority(draft.target)
+
+
+def thread_root(draft: Draft, notice: Notice | None) -> str:
+    """The uri of the thread that an act belongs to; "" if that is not known."""
+    root = draft.body.get("root") if draft.kind == "reply" else None
+    return str(root["uri"]) if root else notice.root_uri if notice else ""
+
+
+def named_in(text: str) -> list[str]:
+    """Who is notified because a text names or quotes them: handles in lower case and dids, each once."""
+    links = (parse_bsky_post_url(span.value) for span in detect_urls(text))
+    names = [*(span.value for span in detect_mentions(text)), *(lower(link[0]) for link in links if link)]
+    return list(dict.fromkeys(names))
+
+
+def known_as(who: str, circle: Circle) -> str:
+    """Why somebody may always be reached, or ""."""
+    if who in circle.own:
+        return "it is our own"
+    if who in circle.owner:
+        return "they are the owner"
+    return "they are a listed peer" if who in circle.peers else ""
+
+
+def consent(draft: Draft, circle: Circle, notice: Notice | None, *, follows_us: bool) -> Verdict:
+    """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
+
+    What waits for the owner's yes in any case is left to the owner: that yes would be the reason.
+    """
+    who = addressee(draft)
+    reason = _BY_OWNER if draft.by_owner else known_as(who, circle)
+    if not reason and draft.kind == "follow" and follows_us:
+        reason = "they follow us"
+    if not reason and draft.kind != "follow":
+        reason = _REACHED_US.get(notice.reason, "") if notice else ""
+        if not reason and authority(thread_root(draft, notice)) in circle.own:
+            reason = "the thread is ours"
+    name = rules.CONSENT.name
+    if reason:
+        return Verdict(name, reason=reason, value=who)
+    return Verdict(name, _unless_owner(draft), f"nobody there asked for this {draft.kind}", value=who)
+
+
+def consent_by_name(draft: Draft, strangers: Sequence[str]) -> Verdict:
+    """Whether a text may name whom it names: `strangers` are those of them who have no part in our life."""
+    name = rules.CONSENT_BY_NAME.name
+    if draft.by_owner or not strangers:
+        return Verdict(name, reason=_BY_OWNER if draft.by_owner else "all who are named reached us, or belong to us")
+    listed = ", ".join(f"@{one}" for one in strangers)
+    reason = f"do not name or quote {listed}: they never spoke with us"
+    return Verdict(name, _unless_owner(draft), reason, value=listed)
+
+
+def consent_by_promise(draft: Draft, circle: Circle) -> Verdict:
+    """Whether an act on GitHub or in the agent space has a reason: a recorded promise, and a place for it.
+
+    It may be done in repositories that are ours or the owner's, and in those that the host of a room named. What others
+    in a room, or on Bluesky, talked us into elsewhere waits for the owner's yes.
+    """
+    name, place = rules.CONSENT_BY_PROMISE.name, repository(draft)
+    if draft.by_owner:
+        return Verdict(name, reason=_BY_OWNER, value=place)
+    if not draft.body.get("promise"):
+        return Verdict(name, _unless_owner(draft), "no recorded promise asks for it", value=place)
+    in_room = draft.body.get("source") == "space"
+    by_host = in_room and (draft.body.get("host_named") is True or draft.body.get("host_wish") is True)
+    if draft.kind == "space_chat" or by_host:
+        return Verdict(name, reason="it was promised in the agent space", value=place)
+    if is_ours(place, circle):
+        return Verdict(name, reason="it was promised, and the repository is ours or the owner's", value=place)
+    if in_room:
+        reason = "promised in the agent space, for a repository of somebody else that the host did not name"
+    else:
+        reason = "promised to somebody who is neither a peer nor the owner, for a repository of somebody else"
+    return Verdict(name, "hold", reason, value=place)
+
+
+def repository(draft: Draft) -> str:
+    """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
+    return str(draft.body.get("repo", "")) if draft.kind in ELSEWHERE else ""
+
+
+def is_ours(place: str, circle: Circle) -> bool:
+    """Whether a repository belongs to our account on GitHub, or to the owner's."""
+    return place.partition("/")[0].lower() in circle.github
+
+
+def cost(kind: IntentKind) -> float:
+    """What a try counts, in Bluesky's points."""
+    if kind in ELSEWHERE:
+        return 0.0
+    return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
+
+
+def held_to(manner: Manner, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
+    """Whether `adds` more would pass the limit. `exempt` is why it may all the same."""
+    if exempt or value + adds <= manner.limit:
+        return Verdict(manner.name, reason=exempt, value=value, limit=manner.limit)
+    reason = f"{value:g} {manner.unit} already, the limit is {manner.limit:g}"
+    return Verdict(manner.name, "block", reason, value, manner.limit)
+
+
+def full(manner: Manner) -> str:
+    """Why something waits."""
+    return f"{manner.name}: {manner.limit:g} {manner.unit} are enough for now"
+
+
+def injection(draft: Draft, notice: Notice, exempt: str) -> Verdict:
+    """Whether a post may be met at all, by what it wants of a model."""
+    name = rules.INJECTION.name
+    if exempt:
+        return Verdict(name, reason=exempt)
+    if gives_orders(notice.text):
+        return Verdict(name, "block", "the post orders us to put our instructions aside")
+    if draft.kind != "reply" and asks_for_secrets(notice.text):
+        return Verdict(name, "block", "the post wants what we keep to ourselves")
+    return Verdict(name)
+
+
+def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) -> Manner:
+    """Which limit on strangers holds for an account made at `born_at`, which is young for so long."""
+    return rules.STRANGERS_YOUNG if born_at is None or now - born_at < youth else rules.STRANGERS
+
+
+def why_exempt(draft: Draft, circle: Circle) -> str:
+    """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve."""
+    if draft.by_owner:
+        return _BY_OWNER
+    return "they are the owner" if addressee(draft) in circle.owner else ""
+
+
+@lru_cache(maxsize=4096)
+def letters(text: str, *, digits: bool) -> str:
+    """Words alone, for comparison: no handles, links, case, punctuation or emoji, and digits only if asked for.
+
+    What is nothing but signs stays as it is.
+    """
+    prose = _NO_LETTERS.sub(" ", normalize_post_text(unicodedata.normalize("NFKC", text)))
+    bare = prose if digits else _NO_DIGITS.sub(" ", prose)
+    return bare.strip() or text.strip()
+
+
+def near_identical(one: Notice, other: Notice) -> bool:
+    """Whether two posts of one author say the same."""
+    first, second = letters(one.text, digits=True), letters(other.text, digits=True)
+    if min(len(first), len(second)) < rules.REPOST_SHORT.limit and one.parent_uri != other.parent_uri:
+        return False
+    return fuzz.ratio(first, second) >= rules.REPOST_LIKENESS.limit
+
+
+def run_of(turns: Iterable[bool]) -> int:
+    """How many turns since a person last spoke; each of `turns`, oldest first, tells whether it was automated."""
+    run = 0
+    for automated in turns:
+        run = run + 1 if automated else 0
+    return run
+
+
+def automated_run(posts: Sequence[Post], own_did: str, is_bot: Callable[[Actor], bool]) -> int:
+    """How many posts at the end of a thread (oldest first) are automated, ours included."""
+    return run_of(post.author.did == own_did or is_bot(post.author) for post in posts)
+
+
+def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: timedelta, now: datetime) -> float:
+    """In how many seconds `excess` of what was spent, oldest first, lies further back than the window.
+
+    Moments are whole milliseconds, rounded down.
+    """
+    freed, moment = 0.0, now
+    for moment, amount in spent:  # noqa: B007 - the one that frees enough
+        freed += amount
+        if freed >= excess:
+            break
+    return max(0.0, (moment + window - now).total_seconds()) + _TICK_S
+
+
+def outlook(verdicts: Iterable[Verdict], *, speed: float) -> Outlook:
+    """What a reply's verdicts come to: the strongest that forbids it decides."""
+    manners = {manner.name: manner for manner in rules.MANNERS}
+    against = [(manners[verdict.rule], verdict) for verdict in verdicts if verdict.says == "block"]
+    for act in ("silence", "like", "later"):
+        for manner, verdict in against:
+            if manner.instead == act:
+                retry_in_s = (manner.window_s or 0) / speed / manner.limit if act == "later" else 0.0
+                return Outlook(act, f"{manner.name}: {verdict.reason}", retry_in_s)
+    return Outlook()
+
+
+def _unless_owner(draft: Draft) -> Literal["hold", "block"]:
+    return "hold" if draft.hold else "block"

@@ -1,0 +1,194 @@
+"""The manners, as data: each number with its source and what it is for. `docs/manners.md` shows the same table."""
+
+from __future__ import annotations
+
+from adapters.atproto.session import LOGINS_PER_DAY
+from modules.services.outbox.rules.types import Manner
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+_LIMITS = "Bluesky's published rate limits"
+_GUIDELINES = "Bluesky's community guidelines, and its guide for bots: act when asked"
+_OURS = "our own measure"
+_MARGIN = 0.8
+
+CONSENT = Manner(
+    "consent",
+    1,
+    "reason",
+    None,
+    _GUIDELINES,
+    "A reply, like, repost or follow needs a reason found in what was received: they reached us with that very post,"
+    " the thread is ours, they follow us (for a follow), they are the owner or a listed peer, or the owner asked.",
+)
+CONSENT_BY_NAME = Manner(
+    "consent-by-name",
+    1,
+    "reason",
+    30 * DAY_S,
+    _GUIDELINES,
+    "Everybody named or quoted in a text is notified too, and must have reached us within this time, or be the owner"
+    " or a peer, or the owner asked.",
+    "other words",
+)
+CONSENT_BY_PROMISE = Manner(
+    "consent-by-promise",
+    1,
+    "reason",
+    None,
+    "GitHub's acceptable use policies against unsolicited bulk activity; the bound is our own measure",
+    "An issue, a comment or an announcement needs a recorded promise. For a repository that is neither ours nor the"
+    " owner's it waits for the owner's yes, unless the host of a room that the owner set named the repository.",
+)
+COST_CREATE = Manner("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
+COST_UPDATE = Manner("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
+COST_DELETE = Manner("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
+POINTS_PER_HOUR = Manner(
+    "points-per-hour",
+    5_000 * _MARGIN,
+    "points",
+    HOUR_S,
+    f"{_LIMITS}: 5,000 an hour, of which we use 80 %",
+    "Nothing leaves that would pass this; it waits. Each try counts, as it leaves.",
+    "later",
+)
+POINTS_PER_DAY = Manner(
+    "points-per-day",
+    35_000 * _MARGIN,
+    "points",
+    DAY_S,
+    f"{_LIMITS}: 35,000 a day, of which we use 80 %",
+    "The same, for a whole day.",
+    "later",
+)
+SAME_REPLY = Manner(
+    "same-reply",
+    2,
+    "replies",
+    DAY_S,
+    "Bluesky's community guidelines against spam; the number is our own measure",
+    "The same words to many people are spam. Handles, links, digits, case, punctuation and emoji make no difference.",
+    "other words",
+)
+YOUNG = Manner(
+    "young-account",
+    14,
+    "days",
+    14 * DAY_S,
+    _OURS,
+    "So long an account is young. One whose age is unknown counts as young.",
+)
+STRANGERS_YOUNG = Manner(
+    "strangers-while-young",
+    6,
+    "people",
+    HOUR_S,
+    _OURS,
+    "So many people who are neither owner nor peer get a reply from a young account; the others wait their turn.",
+    "later",
+)
+STRANGERS = Manner("strangers", 20, "people", HOUR_S, _OURS, "The same, once the account is older.", "later")
+REPLIES_PER_PERSON = Manner(
+    "replies-per-person",
+    6,
+    "replies",
+    HOUR_S,
+    _OURS,
+    "So many replies to one person who is neither owner nor peer; what more they write waits its turn.",
+    "later",
+)
+TURNS_PER_PERSON = Manner(
+    "turns-per-person",
+    8,
+    "turns",
+    HOUR_S,
+    _OURS,
+    "So many posts of one person, neither owner nor peer, are thought about, whatever comes of it; the rest waits.",
+    "later",
+)
+LOGINS = Manner(
+    "logins",
+    LOGINS_PER_DAY,
+    "logins",
+    DAY_S,
+    f"{_LIMITS} for sessions: 300 a day",
+    "A session is kept and used again, so that a program that keeps dying does not hammer the door.",
+)
+INJECTION = Manner(
+    "injection",
+    1,
+    "post",
+    None,
+    _OURS,
+    "A post that orders a model to put its instructions aside gets silence; one that wants to be told passwords, keys"
+    " or instructions gets no like.",
+)
+LOOP_THREAD_SOFT = Manner(
+    "loop-thread-soft",
+    6,
+    "turns",
+    None,
+    _OURS,
+    "So many turns of automated accounts, ours included, may follow each other in a thread; then a like is better.",
+    "like",
+)
+LOOP_THREAD_HARD = Manner(
+    "loop-thread-hard", 12, "turns", None, _OURS, "After so many: silence, until a person speaks.", "silence"
+)
+LOOP_PAIR_SOFT = Manner(
+    "loop-pair-soft",
+    6,
+    "turns",
+    DAY_S,
+    _OURS,
+    "The same between us and one other account, wherever they meet; each turn of a person starts the count afresh.",
+    "like",
+)
+LOOP_PAIR_HARD = Manner("loop-pair-hard", 12, "turns", DAY_S, _OURS, "After so many: silence towards it.", "silence")
+REPOST_SENSE = Manner(
+    "repost-sense",
+    1,
+    "reply",
+    DAY_S,
+    _OURS,
+    "A near-identical text by the same author (deleted and posted again, say) is answered once.",
+    "like",
+)
+REPOST_LIKENESS = Manner(
+    "repost-likeness", 90, "per cent", None, _OURS, "From this likeness on, two texts are near-identical."
+)
+REPOST_SHORT = Manner(
+    "repost-short",
+    12,
+    "letters",
+    None,
+    _OURS,
+    'Shorter texts ("why?") are near-identical only if they also answer the same post.',
+)
+
+MANNERS: tuple[Manner, ...] = (
+    CONSENT,
+    CONSENT_BY_NAME,
+    CONSENT_BY_PROMISE,
+    COST_CREATE,
+    COST_UPDATE,
+    COST_DELETE,
+    POINTS_PER_HOUR,
+    POINTS_PER_DAY,
+    SAME_REPLY,
+    YOUNG,
+    STRANGERS_YOUNG,
+    STRANGERS,
+    REPLIES_PER_PERSON,
+    TURNS_PER_PERSON,
+    LOGINS,
+    INJECTION,
+    LOOP_THREAD_SOFT,
+    LOOP_THREAD_HARD,
+    LOOP_PAIR_SOFT,
+    LOOP_PAIR_HARD,
+    REPOST_SENSE,
+    REPOST_LIKENESS,
+    REPOST_SHORT,
+)

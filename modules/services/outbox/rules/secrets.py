@@ -1,0 +1,23 @@
+"""The last look for secrets before something becomes public. Keeps nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from common.redact import LEAK, Redactor
+from modules.services.outbox.types import Draft, Verdict
+
+
+class SecretScan:
+    """A rule at the door: no part of a draft may hold a secret. It never says which, and lets no copy be kept."""
+
+    name = "secrets"
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+        leaks = self._redactor.finds_in([draft.text, draft.body, draft.target])
+        return [Verdict(self.name, "block", LEAK, withhold=True) if leaks else Verdict(self.name)]

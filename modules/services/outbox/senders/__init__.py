@@ -1,0 +1,1 @@
+"""What carries intents out, one sender for each service."""

@@ -1,0 +1,194 @@
+"""The rows of the outbox. Each function is one step of a transaction that its caller opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from common.clock import iso, parse_iso
+from common.constants import FEED_KEYS_MAX
+from modules.services.outbox.types import ALIVE, REPEATABLE, Intent, IntentKind, IntentState
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
+_COLUMNS = ", ".join(_FIELDS)
+_ALIVE = f"state IN ({', '.join(repr(state) for state in sorted(ALIVE))})"
+_REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
+_TICK = timedelta(milliseconds=1)
+
+
+def free_moment(connection: sqlite3.Connection, now: datetime) -> datetime:
+    """`now`, or the next millisecond at which no intent was born yet: record keys are made of it."""
+    moment = now
+    while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
+        moment += _TICK
+    return parse_iso(iso(moment))
+
+
+def insert(connection: sqlite3.Connection, intent: Intent) -> None:
+    """Keep a new intent."""
+    marks = ", ".join("?" * len(_FIELDS))
+    connection.execute(f"INSERT INTO intents ({_COLUMNS}) VALUES ({marks})", _values(intent))  # noqa: S608 - our own column names
+
+
+def update(connection: sqlite3.Connection, intent: Intent) -> None:
+    """Write what can change in an intent."""
+    connection.execute(
+        "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
+        " error = ?, departed_at = ?, sent_at = ?, looks = ?, by_owner = ? WHERE id = ?",
+        (
+            intent.state,
+            intent.attempts,
+            intent.deferrals,
+            intent.not_before,
+            intent.result_uri,
+            intent.result_cid,
+            intent.error,
+            intent.departed_at,
+            intent.sent_at,
+            intent.looks,
+            intent.by_owner,
+            intent.id,
+        ),
+    )
+
+
+def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
+    """One intent."""
+    return next(iter(_select(connection, "id = ?", intent_id)), None)
+
+
+def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
+    """The intent whose record stands, or would stand, at `uri`: no other has its record key."""
+    return next(iter(_select(connection, "rkey = ?", uri.rpartition("/")[2])), None)
+
+
+def take_back(connection: sqlite3.Connection, uri: str) -> None:
+    """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
+    unwanted = at_address(connection, uri)
+    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.departed_at is None:
+        update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
+
+
+def mark_undone(connection: sqlite3.Connection, uri: str) -> None:
+    """The record at `uri` was deleted: a follow, like or repost that made it may be done again."""
+    connection.execute(f"UPDATE intents SET undone = 1 WHERE result_uri = ? AND {_REPEATABLE}", (uri,))  # noqa: S608 - a constant
+
+
+def mark_all_undone(connection: sqlite3.Connection) -> None:
+    """All that was followed, liked or reposted may be done again: another account acts from now on."""
+    connection.execute(f"UPDATE intents SET undone = 1 WHERE state = 'done' AND {_REPEATABLE}")  # noqa: S608 - a constant
+
+
+def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
+    """All in `state`, newest first."""
+    return _select(connection, "state = ?", state)
+
+
+def due_for_recheck(connection: sqlite3.Connection, until: datetime) -> list[Intent]:
+    """Those that are done, and are to be looked at once more by then, newest first."""
+    return _select(connection, "state = 'done' AND not_before IS NOT NULL AND not_before <= ?", iso(until))
+
+
+def starting_with(connection: sqlite3.Connection, prefix: str) -> list[Intent]:
+    """Those whose id begins with `prefix` (hexadecimal digits), newest first."""
+    return _select(connection, "id GLOB ?", f"{prefix}*")
+
+
+def by_cause(connection: sqlite3.Connection, cause_id: str) -> list[Intent]:
+    """All that one thing caused, newest first."""
+    return _select(connection, "cause_id = ?", cause_id)
+
+
+def by_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> list[Intent]:
+    """All of a kind that were meant for one target, newest first."""
+    return _select(connection, "target = ? AND kind = ?", target, kind)
+
+
+def recent(connection: sqlite3.Connection, limit: int) -> list[Intent]:
+    """The last `limit`, newest first."""
+    return _select(connection, "1", limit=limit)
+
+
+def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
+    """How many are in each state."""
+    return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
+
+
+def living_twin(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
+    """The newest intent with the same words that was not given up."""
+    return next(iter(_select(connection, f"dedup_key = ? AND {_ALIVE}", dedup_key, limit=1)), None)
+
+
+def living_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
+    """The intent that does or did the same to the same target, and was not undone."""
+    return next(iter(_select(connection, f"kind = ? AND target = ? AND undone = 0 AND {_ALIVE}", kind, target)), None)
+
+
+def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:
+    """When each kind set out in the last day. What lies ahead, because the clock was set back, does not count."""
+    # NOTE(self): the plus keeps SQLite from looking by state: nearly all that was ever sent is done.
+    rows = connection.execute(
+        "SELECT kind, max(sent_at) FROM intents"
+        " WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done') GROUP BY kind",
+        (iso(now - timedelta(days=1)), iso(now)),
+    )
+    return {row[0]: parse_iso(row[1]) for row in rows}
+
+
+def last_alive(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
+    """When the latest living intent of a kind was accepted or, if it is later, set out."""
+    query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ALIVE}"  # noqa: S608 - a constant
+    found = connection.execute(query, (kind,)).fetchone()[0]
+    return parse_iso(found) if found else None
+
+
+def alive_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
+    """How many living intents of a kind were accepted at `moment` or later."""
+    query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ALIVE}"  # noqa: S608 - a constant
+    return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])
+
+
+def in_feed(connection: sqlite3.Connection, key: str) -> bool:
+    """Whether the feed already shows these words."""
+    return connection.execute("SELECT 1 FROM feed_keys WHERE key = ?", (key,)).fetchone() is not None
+
+
+def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:
+    """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; returns how many were new."""
+    before = connection.total_changes
+    connection.executemany("INSERT OR IGNORE INTO feed_keys VALUES (?, ?, ?)", [(*pair, iso(at)) for pair in keys])
+    added = connection.total_changes - before
+    connection.execute(
+        "DELETE FROM feed_keys WHERE rowid <= (SELECT rowid FROM feed_keys ORDER BY rowid DESC LIMIT 1 OFFSET ?)",
+        (FEED_KEYS_MAX,),
+    )
+    return added
+
+
+def body_hash(body: dict[str, Any]) -> str:
+    """SHA-256 (hex) of a body."""
+    return hashlib.sha256(_json(body).encode()).hexdigest()
+
+
+def _json(body: dict[str, Any]) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _select(connection: sqlite3.Connection, where: str, *values: object, limit: int = -1) -> list[Intent]:
+    query = f"SELECT {_COLUMNS} FROM intents WHERE {where} ORDER BY created_at DESC LIMIT ?"  # noqa: S608 - constants
+    return [_intent(row) for row in connection.execute(query, (*values, limit))]
+
+
+def _values(intent: Intent) -> list[object]:
+    return [_json(intent.body) if name == "body" else getattr(intent, name) for name in _FIELDS]
+
+
+def _intent(row: sqlite3.Row) -> Intent:
+    fields = dict(row)
+    flags = {name: bool(fields[name]) for name in ("urgent", "by_owner")}
+    return Intent(**{**fields, **flags, "body": json.loads(fields["body"])})

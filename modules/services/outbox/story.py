@@ -1,0 +1,122 @@
+"""How the journal tells each movement of an intent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from common.clock import span
+from modules.runtime.console import LineKind
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.types import Intent, Verdict, Wait
+
+PREVIEW_CHARS = 60
+SHORT_ID_CHARS = 6
+
+
+def at_the_door(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
+    """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
+    match intent.state:
+        case "blocked" if any(verdict.withhold for verdict in verdicts):
+            entry = _entry(intent, "error", f"Blocked {intent.kind}: its words were not kept", intent.error or "")
+        case "blocked":
+            entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+        case "held":
+            entry = held(intent)
+        case _:
+            entry = _queued(intent)
+    rules = [asdict(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
+    return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
+
+
+def held(intent: Intent) -> Entry:
+    """It waits for the owner's yes."""
+    short = intent.id[:SHORT_ID_CHARS]
+    summary = f"Waits for your yes (/approve {short} or /reject {short}): {_what(intent)}"
+    return _entry(intent, "act", summary, intent.error or "")
+
+
+def approved(intent: Intent) -> Entry:
+    """The owner said yes: it waits for its turn."""
+    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner said yes")
+
+
+def rejected(intent: Intent) -> Entry:
+    """The owner said no."""
+    return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+
+
+def kept_in(intent: Intent, wait: Wait) -> Entry:
+    """Its turn has come, but a gate is shut; for how long is told where that is known."""
+    reason = f"{wait.reason}; it can leave in {span(wait.seconds)}" if wait.ends else wait.reason
+    return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason)
+
+
+def sending(intent: Intent) -> Entry:
+    """It sets out."""
+    again = intent.attempts + intent.deferrals > 0 or intent.state == "sending"
+    return _entry(intent, "queue", f"Sending {_what(intent, PREVIEW_CHARS)}", "again" if again else "")
+
+
+def done(intent: Intent, *, earlier: bool) -> Entry:
+    """It stands on the network; `earlier` when a try whose answer was lost had brought it there."""
+    where = intent.result_uri or ""
+    return _entry(
+        intent, "social", f"Sent {_what(intent)}", f"{where} (an earlier try had arrived)" if earlier else where
+    )
+
+
+def put_off(intent: Intent, retry_in_s: float) -> Entry:
+    """It did not get through, or we do not know; it will be tried again."""
+    return _entry(intent, "warn", f"Retry of {_what(intent, PREVIEW_CHARS)} in {span(retry_in_s)}", intent.error or "")
+
+
+def not_found(intent: Intent, again_in_s: float) -> Entry:
+    """A try got no answer and is not found; it may still arrive, so it is looked for once more."""
+    summary = f"Looking again for {_what(intent, PREVIEW_CHARS)} in {again_in_s:.0f} s"
+    return _entry(intent, "queue", summary, "it was not found, but it may still arrive")
+
+
+def duplicates_closed(intent: Intent, count: int) -> Entry:
+    """An earlier try arrived after all, and what it made was closed."""
+    summary = f"Closed {count} duplicate{'s' if count > 1 else ''} of {_what(intent, PREVIEW_CHARS)}"
+    return _entry(intent, "warn", summary, f"an earlier try arrived late; what counts is {intent.result_uri}")
+
+
+def ended(intent: Intent) -> Entry:
+    """It failed for good, or lost its sense."""
+    verb = "Expired" if intent.state == "expired" else "Failed"
+    line: LineKind = "warn" if intent.state == "expired" else "error"
+    return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+
+
+def _queued(intent: Intent) -> Entry:
+    summary = f"Queued {_what(intent, PREVIEW_CHARS)}"
+    return _entry(intent, "queue", summary, "ahead of the pace" if intent.urgent else "")
+
+
+def _what(intent: Intent, chars: int | None = None) -> str:
+    text = intent.body.get("about") or intent.body.get("text")
+    words = " ".join(text.split()) if isinstance(text, str) else intent.target
+    return f"{intent.kind}: {words[:chars]}"
+
+
+def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
+    cause = intent.cause_id or ""
+    return Entry(
+        kind="act",
+        loop="outbox",
+        summary=summary,
+        line=line,
+        reason=reason,
+        trigger_uri=cause if cause.startswith("at://") else None,
+        intent_id=intent.id,
+        data={
+            "kind": intent.kind,
+            "target": intent.target,
+            "cause": cause,
+            "state": intent.state,
+            "attempts": intent.attempts,
+            "deferrals": intent.deferrals,
+        },
+    )

@@ -1,0 +1,1 @@
+"""Whom the SOUL knows, and how well."""

@@ -1,0 +1,202 @@
+"""Whom the SOUL has met on Bluesky, and how far it has read its notifications: `.memory/relationships.json`.
+
+Written atomically after each change; kept across versions. What a crash loses at most is the change it interrupted, and
+the notification that caused it comes again, since `seenAt` moves last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from adapters.atproto.types import Notification
+from common.clock import Clock, iso, parse_iso
+from common.constants import RELATIONSHIP_PRUNE_DAYS, RELATIONSHIP_PRUNE_VALUABLE_DAYS
+from modules.runtime.record_file import Moment, Record, RecordFile
+
+Sentiment = Literal["unknown", "negative", "neutral", "positive"]
+
+RECURRING_INTERACTIONS = 5
+_KEPT_INTERACTIONS = 50
+_SENTIMENT_WINDOW = 10
+_POSITIVE_SIGNS = 3
+_WARM = frozenset({"like", "repost", "follow"})
+_TOP = 5
+
+
+class Interaction(Record):
+    """Something that an account did towards us, once per uri."""
+
+    type: str
+    uri: str
+    timestamp: Moment
+    responded: bool = False
+    response_uri: str | None = None
+
+
+class Relationship(Record):
+    """What we remember of one account; the newest 50 interactions are kept."""
+
+    handle: str
+    did: str
+    display_name: str | None = None
+    interactions: tuple[Interaction, ...] = ()
+    first_seen: Moment
+    last_interaction: Moment
+    sentiment: Sentiment = "unknown"
+    responded: bool = False
+
+    @property
+    def is_recurring(self) -> bool:
+        return len(self.interactions) >= RECURRING_INTERACTIONS
+
+    def has_answered(self, uri: str) -> bool:
+        """Whether we met this post already."""
+        return any(item.uri == uri and item.responded for item in self.interactions)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationshipSummary:
+    """Numbers for reflection and the terminal; `top_engagers` are (handle, interactions), most first."""
+
+    total: int
+    positive: int
+    recurring: int
+    top_engagers: tuple[tuple[str, int], ...]
+
+
+class Relationships:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = RecordFile(path, "relationships", Relationship)
+        self.notice = self._file.notice
+
+    @property
+    def seen_at(self) -> str | None:
+        """How far the notifications were read: the `indexedAt` of the newest, ISO-8601."""
+        value = self._file.rest.get("seenAt")
+        return value if _is_moment(value) else None
+
+    def advance_seen_at(self, indexed_at: str) -> None:
+        """Remember that all up to `indexed_at` was read; never moves back. Raises `ValueError` if it is no time."""
+        moment = parse_iso(indexed_at)
+        if self.seen_at is None or moment > parse_iso(self.seen_at):
+            self._file.rest["seenAt"] = indexed_at
+            self._save()
+
+    def get(self, handle: str, /) -> Relationship | None:
+        """What we remember of `handle`."""
+        return self._file.records.get(handle.lower())
+
+    def follows_us(self, did: str) -> bool:
+        """Whether we remember that the account with this did followed us; may be asked from any thread."""
+        return any(
+            item.type == "follow"
+            for one in list(self._file.records.values())
+            if one.did == did
+            for item in one.interactions
+        )
+
+    def record_interaction(
+        self, notification: Notification, *, responded: bool = False, response_uri: str | None = None
+    ) -> Relationship:
+        """Remember what a notification tells; the same one twice changes nothing."""
+        author = notification.author
+        moment = parse_iso(notification.indexed_at)
+        before = self.get(author.handle) or Relationship(
+            handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
+        )
+        if any(item.uri == notification.uri for item in before.interactions):
+            return before
+        interaction = Interaction(
+            type=notification.reason,
+            uri=notification.uri,
+            timestamp=moment,
+            responded=responded,
+            response_uri=response_uri,
+        )
+        interactions = (*before.interactions, interaction)[-_KEPT_INTERACTIONS:]
+        after = before.but(
+            did=author.did,
+            display_name=author.display_name or before.display_name,
+            interactions=interactions,
+            last_interaction=max(moment, before.last_interaction),
+            sentiment=_sentiment(interactions, before.sentiment),
+            responded=before.responded or responded,
+        )
+        self._keep(after)
+        return after
+
+    def mark_interaction_responded(self, original_uri: str, response_uri: str) -> bool:
+        """Remember that we met the post `original_uri`, by a reply or a like; False if nobody known wrote it."""
+        for relationship in self._file.records.values():
+            if any(item.uri == original_uri for item in relationship.interactions):
+                interactions = tuple(
+                    item.but(responded=True, response_uri=response_uri) if item.uri == original_uri else item
+                    for item in relationship.interactions
+                )
+                self._keep(relationship.but(interactions=interactions, responded=True))
+                return True
+        return False
+
+    @contextmanager
+    def one_save(self) -> Iterator[None]:
+        """Many changes, written once, on leaving."""
+        with self._file.one_save():
+            yield
+
+    def prune_stale(self) -> int:
+        """Forget those who have not come for 60 days, 90 if they were kind or came often; returns how many."""
+        now = self._clock.now()
+
+        def stale(one: Relationship) -> bool:
+            valuable = one.sentiment == "positive" or one.is_recurring
+            days = RELATIONSHIP_PRUNE_VALUABLE_DAYS if valuable else RELATIONSHIP_PRUNE_DAYS
+            return now - one.last_interaction > timedelta(days=days)
+
+        gone = [handle for handle, one in self._file.records.items() if stale(one)]
+        for handle in gone:
+            del self._file.records[handle]
+        if gone:
+            self._save()
+        return len(gone)
+
+    def summary(self) -> RelationshipSummary:
+        """How many there are, and who comes most."""
+        everyone = list(self._file.records.values())
+        ranked = sorted(everyone, key=lambda one: -len(one.interactions))[:_TOP]
+        return RelationshipSummary(
+            total=len(everyone),
+            positive=sum(one.sentiment == "positive" for one in everyone),
+            recurring=sum(one.is_recurring for one in everyone),
+            top_engagers=tuple((one.handle, len(one.interactions)) for one in ranked),
+        )
+
+    def _keep(self, relationship: Relationship) -> None:
+        self._file.records[relationship.handle.lower()] = relationship
+        self._save()
+
+    def _save(self) -> None:
+        self._file.rest["lastUpdated"] = iso(self._clock.now())
+        self._file.save()
+
+
+def _sentiment(interactions: tuple[Interaction, ...], before: Sentiment) -> Sentiment:
+    warm = sum(item.type in _WARM for item in interactions[-_SENTIMENT_WINDOW:])
+    if warm >= _POSITIVE_SIGNS:
+        return "positive"
+    return "neutral" if warm else before
+
+
+def _is_moment(value: object) -> bool:
+    try:
+        parse_iso(str(value))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,163 @@
+"""The slash commands of one living SOUL."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from common.clock import Clock
+from common.errors import NotWaiting, SoulError
+from common.settings import Settings
+from modules.runtime.budget.report import lines as budget_lines
+from modules.runtime.budget.report import report_of
+from modules.runtime.budget.types import Caps
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.journal import why
+from modules.runtime.scheduler.scheduler import Scheduler
+from modules.services.agent.identity.history import History
+from modules.services.agent.onboarding import Commissioning
+from modules.services.agent.owner.owner import OwnerTalk
+from modules.services.outbox.approval import held
+from modules.services.outbox.outbox import Outbox
+from soul.commands.pause import pause, resume, resumed_lines
+from soul.commands.status import look, status_lines
+from soul.drafts import numbered_lines, with_answered
+from soul.terminal.commands import Command, Commands
+
+_VERSIONS_SHOWN = 5
+_NUMBER = re.compile(r"[0-9]{1,3}")
+
+
+class OwnerCommands:
+    """What each of them does."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        home: Home,
+        clock: Clock,
+        database: Database,
+        outbox: Outbox,
+        scheduler: Scheduler,
+        owner: OwnerTalk,
+        commissioning: Commissioning,
+        ended: asyncio.Event,
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._clock = clock
+        self._database = database
+        self._outbox = outbox
+        self._scheduler = scheduler
+        self._owner = owner
+        self._commissioning = commissioning
+        self._ended = ended
+        self._shown: list[str] = []  # ids of the drafts in the last list, in its order
+
+    def all(self) -> Commands:
+        """As the terminal knows them."""
+        return Commands(
+            [
+                Command("status", "what the SOUL is doing", self.status),
+                Command("budget", "what today has cost, and what is left", self.budget),
+                Command("drafts", "what waits for your yes", self.drafts),
+                Command(
+                    "approve ID",
+                    "let a draft out; its number in the last /drafts, or the first characters of its id",
+                    self.approve,
+                ),
+                Command("reject ID [reason]", "never let it out", self.reject),
+                Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
+                Command("resume", "end a pause, or safe mode", self.resume),
+                Command("why URL", "the story of a post, an act or a silence", self.why),
+                Command("new", "end this conversation; what matters of it is remembered", self.new),
+                Command("later", "not the first talk now; it waits for the next start", self.later),
+                Command("self", "how SELF.md changed", self.self_history),
+                Command("quit", "end this life; nothing accepted is lost", self.quit),
+            ]
+        )
+
+    async def status(self, _: str) -> Sequence[str]:
+        status = await asyncio.to_thread(look, self._home)
+        return status_lines(self._settings.agent_name, status, self._settings.soul_timezone)
+
+    async def budget(self, _: str) -> Sequence[str]:
+        settings, now = self._settings, self._clock.now()
+        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
+        report = await self._database.run(lambda connection: report_of(connection, caps, now, settings.soul_timezone))
+        return budget_lines(report)
+
+    async def drafts(self, _: str) -> Sequence[str]:
+        waiting = await self._database.run(lambda connection: with_answered(connection, held(connection)))
+        self._shown = [draft.intent.id for draft in waiting]
+        return numbered_lines(waiting, self._clock.now(), self._settings.soul_timezone)
+
+    async def approve(self, rest: str) -> Sequence[str]:
+        await self._outbox.approve(self._meant(_one(rest, "approve")))
+        return []
+
+    async def reject(self, rest: str) -> Sequence[str]:
+        given, _, reason = rest.partition(" ")
+        await self._outbox.reject(self._meant(_one(given, "reject")), reason)
+        return []
+
+    async def pause(self, rest: str) -> Sequence[str]:
+        stands = pause(self._home, rest)
+        await self._scheduler.run_guarded("control")
+        return [stands] if stands else []
+
+    async def resume(self, _: str) -> Sequence[str]:
+        before = Control(self._home.memory).standing()
+        standing = resume(self._home)
+        await self._scheduler.run_guarded("control")
+        # NOTE(self): the end of a pause is told by the loop that watches for it.
+        return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
+
+    async def why(self, rest: str) -> Sequence[str]:
+        return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)
+
+    async def new(self, _: str) -> Sequence[str]:
+        outcome = await self._owner.start_afresh()
+        if outcome.status == "waiting":
+            return [f"This conversation is over; its archive waits: {outcome.reason}"]
+        return [] if outcome.status == "done" else [f"No conversation was ended: {outcome.reason}"]
+
+    async def later(self, _: str) -> Sequence[str]:
+        self._commissioning.postpone()
+        return ["The first talk waits for the next start"]
+
+    async def self_history(self, _: str) -> Sequence[str]:
+        return await asyncio.to_thread(_history_lines, self._home)
+
+    async def quit(self, _: str) -> Sequence[str]:
+        self._ended.set()
+        return []
+
+    def _meant(self, given: str) -> str:
+        """The id that stood beside a number in the last list, however the queue has moved since; else `given`."""
+        if not _NUMBER.fullmatch(given):
+            return given
+        if not 1 <= int(given) <= len(self._shown):
+            raise NotWaiting(f"No draft was shown under number {given}", remedy="/drafts shows what waits, numbered.")
+        return self._shown[int(given) - 1]
+
+
+def _one(given: str, name: str) -> str:
+    if not given:
+        raise SoulError(f"/{name} needs to know which one", remedy="/help shows how it is written.")
+    return given
+
+
+def _history_lines(home: Home) -> list[str]:
+    with History(home).alone() as history:
+        versions, held = history.versions(), history.held()
+    amiss = [history.amiss] if history.amiss else []
+    waits = [f"A change of SELF.md waits for your yes, because {held.why}: `soul self held` shows it"] if held else []
+    if not versions:
+        return [*amiss, *waits, "SELF.md has not changed yet"]
+    shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])
+    return [*amiss, *waits, "SELF.md as it was written, newest first (`soul self diff` shows more):", *shown]

@@ -1,0 +1,135 @@
+"""The host's desk: what the room tells is noted and shown, what the host types is said or obeyed.
+
+What is to be shown waits in a queue that is worked off between the room's turns, a little at a time, so that drawing
+never holds up who is in the room. Nothing is kept here: the server's record has every word, and a new start has an
+empty room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from adapters.space.hosting import LogLevel
+from adapters.space.types import Event
+from common.clock import Clock
+from common.errors import SoulError
+from soul.room_host.company import Company
+from soul.room_host.rows import NoteLevel, Row, note, row_of
+from soul.room_host.screen import Screen
+from soul.terminal.commands import Commands
+
+MOST_UNDRAWN = 2_000
+_BEHIND_S = 0.1
+_QUIT = {"exit", "quit"}
+
+
+class Desk:
+    """A `RoomHost` for a screen. `heard` queues what the host typed; `serve` works it off, one after the other.
+
+    What is shown is drawn in order, one item for each turn of the event loop, and none while the screen is behind;
+    `draw_all` draws what still waits. Where more than `MOST_UNDRAWN` items wait, the oldest are not drawn, and a line
+    says how many.
+    """
+
+    def __init__(self, screen: Screen, company: Company, clock: Clock) -> None:
+        self._screen = screen
+        self._company = company
+        self._clock = clock
+        self._typed: asyncio.Queue[str] = asyncio.Queue()
+        self._undrawn: deque[Callable[[], None]] = deque()
+        self._dropped = 0
+        self._drawing = False
+
+    def happened(self, event: Event) -> None:
+        self._company.follow(event, self._clock.monotonic())
+        self._draw_later(partial(self._show_event, event, self._clock.now()))
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        self.note(level, message, detail)
+
+    def note(self, level: NoteLevel, message: str, detail: str = "") -> None:
+        """A line of the program's own."""
+        at = self._clock.now()
+        self._draw_later(lambda: self._screen.show(note(level, message, detail, at)))
+
+    def show(self, row: Row) -> None:
+        """Show a row after what was to be shown before it."""
+        self._draw_later(lambda: self._screen.show(row))
+
+    def print(self, lines: list[str]) -> None:
+        """Show lines of ours as they are, after what was to be shown before them."""
+        self._draw_later(lambda: self._screen.print(lines))
+
+    def draw_all(self) -> None:
+        """Draw what waits, at once."""
+        while self._undrawn:
+            self._draw_one()
+
+    def _show_event(self, event: Event, at: datetime) -> None:
+        row = row_of(event, at)
+        if row is not None:
+            self._screen.show(row)
+        self._screen.refresh()
+
+    def _draw_later(self, draw: Callable[[], None]) -> None:
+        if len(self._undrawn) >= MOST_UNDRAWN:
+            self._undrawn.popleft()
+            self._dropped += 1
+        self._undrawn.append(draw)
+        if not self._drawing:
+            self._drawing = True
+            asyncio.get_running_loop().call_soon(self._draw_on)
+
+    def _draw_on(self) -> None:
+        self._drawing = False
+        if self._screen.is_behind:
+            self._drawing = True
+            asyncio.get_running_loop().call_later(_BEHIND_S, self._draw_on)
+            return
+        self._draw_one()
+        if self._undrawn:
+            self._drawing = True
+            asyncio.get_running_loop().call_soon(self._draw_on)
+
+    def _draw_one(self) -> None:
+        if self._dropped:
+            missed, self._dropped = self._dropped, 0
+            text = f"{missed:,} lines came too fast to be shown"
+            self._screen.show(note("warn", text, "the room's record has them", self._clock.now()))
+        if self._undrawn:
+            self._undrawn.popleft()()
+
+    def heard(self, line: str) -> None:
+        """The host typed a line."""
+        self._typed.put_nowait(line)
+
+    async def serve(self, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
+        """Do what the host asks until the room is to be closed."""
+        while not ended.is_set():
+            line = await self._typed.get()
+            await self._do(line, commands, say, ended)
+            self._typed.task_done()
+
+    async def idle(self) -> None:
+        """Wait until all that was typed is worked off."""
+        await self._typed.join()
+
+    async def _do(self, line: str, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
+        if line.lower() in _QUIT:
+            ended.set()
+        elif line.startswith("/"):
+            await self._obey(commands, line)
+        else:
+            say(line)
+
+    async def _obey(self, commands: Commands, line: str) -> None:
+        try:
+            self.print(list(await commands.answer(line)))
+        except SoulError as error:
+            self.note("error", str(error), error.remedy)
+        except Exception as error:
+            self.note("error", line, f"{type(error).__name__}: {error}")

@@ -1,0 +1,112 @@
+"""What the host can type with a slash."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from adapters.space.types import OWNS_ADDRESSED, LogEntry
+from common.clock import Clock
+from common.errors import SoulError
+from soul.room_host.company import Claim, Company, Guest
+from soul.room_host.rows import Row, as_table, entry_row
+from soul.terminal.commands import Command, Commands
+from soul.terminal.text import fit, one_line
+
+_MINUTE_S = 60
+_DEFAULT_HISTORY = 20
+_MOST_HISTORY = 1_000
+_TEXT_COLUMNS = 90
+_TEXT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The commands, and what they need.
+
+    `say` broadcasts as the host, `recent` reads the end of the record, oldest first, `show` shows a row of it.
+    """
+
+    company: Company
+    clock: Clock
+    say: Callable[[str], None]
+    recent: Callable[[int], Sequence[LogEntry]]
+    show: Callable[[Row], None]
+    ended: asyncio.Event
+
+    def all(self) -> Commands:
+        commands = [
+            Command("who", "who is in the room, and what each is doing", self._who),
+            Command("claims", "what is being worked at, and by whom", self._claims),
+            Command("history [n]", "the last n lines of the record (20)", self._history),
+            Command("say @name words", "say it to one of them; also words that begin with a slash", self._say),
+            Command("quit", "close the room", self._quit),
+        ]
+        return Commands(commands, otherwise="Anything else is said in the room.")
+
+    async def _who(self, _: str) -> Sequence[str]:
+        now = self.clock.monotonic()
+        return as_table([(one_line(guest.name), _about(guest, now)) for guest in self.company.guests]) or [
+            "  Nobody is here yet."
+        ]
+
+    async def _claims(self, _: str) -> Sequence[str]:
+        now = self.clock.monotonic()
+        rows = [(one_line(claim.name), _what(claim, now)) for claim in self.company.claims(now)]
+        return as_table(rows) or ["  Nothing is claimed."]
+
+    async def _history(self, rest: str) -> Sequence[str]:
+        if rest and not rest.isdecimal():
+            raise SoulError(f"{one_line(rest)} is no number", remedy="For example: /history 50")
+        limit = min(int(rest[:9]) if rest else _DEFAULT_HISTORY, _MOST_HISTORY)
+        rows = await asyncio.to_thread(self._recorded, limit) if limit else []
+        for row in rows:
+            self.show(row)
+        return [] if rows else ["  Nothing was said yet."]
+
+    def _recorded(self, limit: int) -> list[Row]:
+        return [row for entry in self.recent(limit) if (row := entry_row(entry, self.clock.now()))]
+
+    async def _say(self, rest: str) -> Sequence[str]:
+        whom, _, words = rest.partition(" ")
+        if not rest:
+            raise SoulError("There is nothing to say", remedy="For example: /say @name good evening")
+        if whom.startswith("@"):
+            guest = self.company.find(whom[1:])
+            if guest is None:
+                raise SoulError(f"{one_line(whom)} is not in the room", remedy="/who lists who is.")
+            if not words.strip():
+                raise SoulError("There is nothing to say", remedy=f"For example: /say {one_line(whom)} good evening")
+            rest = f"@{guest.name} {words.strip()}"
+        self.say(rest)
+        return []
+
+    async def _quit(self, _: str) -> Sequence[str]:
+        self.ended.set()
+        return []
+
+
+def _what(claim: Claim, now: float) -> str:
+    action, target = (one_line(text[:_TEXT_CHARS]) for text in (claim.action, claim.target))
+    return f"{action}  {target}  for {claim.until - now:.0f} s more"
+
+
+def _about(guest: Guest, now: float) -> str:
+    doing = "typing" if guest.is_typing(now) else guest.state
+    detail = f": {one_line(guest.detail)}" if guest.detail else ""
+    parts = [f"{doing}{detail}", f"v{one_line(guest.version)}", f"here {_since(now - guest.since)}"]
+    if (present := guest.presence) is not None:
+        if present.capabilities is not None:
+            able = [one_line(able) for able in present.capabilities if able != OWNS_ADDRESSED]
+            parts.append(f"can {', '.join(able) or 'nothing'}")
+        if present.identity and present.identity.expertise:
+            parts.append(f"knows {', '.join(map(one_line, present.identity.expertise))}")
+    return fit("  ".join(parts), _TEXT_COLUMNS)
+
+
+def _since(seconds: float) -> str:
+    minutes = int(seconds // _MINUTE_S)
+    if minutes < 1:
+        return "for a moment"
+    return f"{minutes} min" if minutes < _MINUTE_S else f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S} min"

@@ -1,0 +1,228 @@
+"""What deserves a look, what goes first, and what is better left alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.atproto.types import Notification
+from modules.lives.bluesky.policy import prioritize_notifications, should_respond_to, triage
+from modules.lives.bluesky.types import Pending
+from modules.services.peers.accounts import Interaction, Relationship, Sentiment
+from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, actor, notification, uri
+
+
+@pytest.mark.parametrize("reason", ["like", "repost", "follow", "reply", "mention", "quote", "something-newer"])
+@pytest.mark.parametrize("text", ["ok", "", "👍", "Thanks!"])
+def test_the_owner_is_always_answered(reason: str, text: str) -> None:
+    decision = should_respond_to(notification(text, author="owner", reason=reason), OWNER)
+    assert (decision.should, decision.reason) == (True, "owner interaction")
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "should", "why"),
+    [
+        ("like", "", False, "acknowledgment only"),
+        ("follow", "", False, "acknowledgment only"),
+        ("repost", "", False, "repost without comment"),
+        ("like-via-repost", "", False, "no text content"),
+        ("reply", "   ", False, "no text content"),
+        ("reply", "why?", True, "question asked"),
+        ("reply", "👍?", True, "question asked"),
+        ("reply", "👍", False, "emoji reaction"),
+        ("reply", " ❤️ 🔥 ", False, "emoji reaction"),
+        ("reply", "1️⃣", False, "emoji reaction"),
+        ("reply", "42", True, "direct engagement"),
+        ("reply", "100", False, "low-value acknowledgment"),
+        ("reply", "Great—", False, "closing or acknowledgment message"),
+        ("reply", "Thanks, that was kind of you.", False, "closing or acknowledgment message"),
+        ("reply", "Great, is it open?", True, "question asked"),
+        ("reply", "Rivers never forget.", True, "direct engagement"),
+        ("mention", "Look at this.", True, "direct engagement"),
+        ("quote", "This is what I meant about weirs.", True, "substantive quote"),
+        ("quote", "What a weir it was.", True, "borderline - use judgment"),
+        ("something-newer", "A" * 51, True, "substantive content"),
+        ("something-newer", "A" * 50, True, "borderline - use judgment"),
+        ("mention", "@marvin.example.social 👍", False, "emoji reaction"),
+        ("mention", "@marvin.example.social thanks!", False, "low-value acknowledgment"),
+        ("mention", "@marvin.example.social", True, "direct engagement"),
+    ],
+)
+def test_the_first_rule_that_applies_decides(reason: str, text: str, should: bool, why: str) -> None:  # noqa: FBT001
+    decision = should_respond_to(notification(text, reason=reason), OWNER)
+    assert (decision.should, decision.reason) == (should, why)
+
+
+# fmt: off
+SMALL_WORDS = [
+    "thanks", "thx", "ty", "lol", "lmao", "haha", "heh", "lollol", "nice", "cool", "neat", "awesome", "great",
+    "wow", "yes", "yeah", "yep", "yup", "no", "nope", "nah", "ok", "okay", "k", "sure", "right", "same", "mood",
+    "this", "facts", "real", "true", "fr", "thank you", "haha 😂", "😂 lol",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("word", SMALL_WORDS)
+@pytest.mark.parametrize("ending", ["", "!", "!!"])
+def test_a_word_that_only_acknowledges_gets_no_reply(word: str, ending: str) -> None:
+    for spelled in (word, word.upper()):
+        decision = should_respond_to(notification(spelled + ending), OWNER)
+        assert (decision.should, decision.reason) == (False, "low-value acknowledgment")
+
+
+@pytest.mark.parametrize("text", ["no way", "this one", "okay then", "cool water", "sure thing"])
+def test_two_words_may_already_say_something(text: str) -> None:
+    assert should_respond_to(notification(text), OWNER)
+
+
+def test_a_soul_that_answers_every_thank_you_still_leaves_bare_emoji_alone() -> None:
+    assert should_respond_to(notification("Thanks!"), OWNER, skip_acknowledgments=False)
+    assert should_respond_to(notification("Thanks, that was kind."), OWNER, skip_acknowledgments=False)
+    assert not should_respond_to(notification("👍"), OWNER, skip_acknowledgments=False)
+
+
+@given(text=st.text(), reason=st.sampled_from(["reply", "mention", "quote"]))
+def test_a_question_from_anybody_is_looked_at(text: str, reason: str) -> None:
+    assert should_respond_to(notification(text + " why?", reason=reason), OWNER)
+
+
+def known(
+    name: str = "ada", *, interactions: int = 1, sentiment: Sentiment = "unknown", answered: tuple[str, ...] = ()
+) -> Relationship:
+    """Somebody we met so many times; `answered` are keys of posts that we met."""
+    keys = [*answered, *(f"old{index}" for index in range(interactions - len(answered)))]
+    return Relationship(
+        handle=f"{name}.example.social",
+        did=f"did:plc:{name}",
+        interactions=tuple(
+            Interaction(type="reply", uri=uri(name, key), timestamp=START, responded=key in answered) for key in keys
+        ),
+        first_seen=START,
+        last_interaction=START,
+        sentiment=sentiment,
+        responded=bool(answered),
+    )
+
+
+OURS = uri("me", "ours")
+PRIORITIES: list[tuple[Notification, Relationship | None, int, str]] = [
+    (notification(reason="like"), None, 65, "new person, unread"),
+    (notification(reason="like", is_read=True), None, 55, "new person"),
+    (notification(reason="mention"), None, 95, "mention, new person, unread"),
+    (notification(reason="mention", author="owner"), None, 145, "mention, owner, new person, unread"),
+    (notification(reason="quote"), None, 90, "quote, new person, unread"),
+    (notification(parent=uri("bob", "x")), None, 95, "reply, new person, unread"),
+    (notification(parent=OURS), None, 145, "response to own content, reply, new person, unread"),
+    (notification(parent=OURS, reason="like"), None, 65, "new person, unread"),
+    (notification(), known(), 110, "reply, never responded to, unread"),
+    (notification(), known(answered=("z",)), 90, "reply, unread"),
+    (
+        notification(),
+        known(interactions=5, sentiment="positive", answered=("z",)),
+        115,
+        "reply, positive relationship, recurring engager, unread",
+    ),
+]
+
+
+@pytest.mark.parametrize(("item", "relationship", "priority", "reason"), PRIORITIES)
+def test_what_counts_adds_up_and_is_named(
+    item: Notification, relationship: Relationship | None, priority: int, reason: str
+) -> None:
+    acquaintances = {item.author.handle: relationship} if relationship else {}
+    (ranked,) = prioritize_notifications([item], OWNER, ME, acquaintances)
+    assert (ranked.priority, ranked.reason) == (priority, reason)
+    assert ranked.relationship == relationship
+    assert ranked.is_response_to_own_content is (item.reply is not None and item.reply.parent.uri == OURS)
+
+
+def test_a_did_that_only_begins_like_ours_is_not_us() -> None:
+    (ranked,) = prioritize_notifications([notification(parent=uri("merle", "x"))], OWNER, ME, {})
+    assert not ranked.is_response_to_own_content
+
+
+def test_what_matters_most_comes_first_and_equals_keep_their_order() -> None:
+    like, first, second, owner = (
+        notification(reason="like", key="l"),
+        notification(key="a"),
+        notification(key="b"),
+        notification(author="owner", key="o"),
+    )
+    ranked = prioritize_notifications([like, first, second, owner], OWNER, ME, {})
+    assert [one.notification for one in ranked] == [owner, first, second, like]
+
+
+def test_a_post_already_met_is_left_out() -> None:
+    met, waiting = notification(key="met"), notification(key="waiting")
+    acquaintances = {"ada.example.social": known(answered=("met",))}
+    ranked = prioritize_notifications([met, waiting], OWNER, ME, acquaintances)
+    assert [one.notification for one in ranked] == [waiting]
+
+
+def waiting(*notifications: Notification) -> list[Pending]:
+    """As the queue hands them out."""
+    return [Pending(one, received_at=one.indexed_at) for one in notifications]
+
+
+def test_each_person_in_a_thread_is_met_once_at_their_newest_post() -> None:
+    root = uri("bob", "root")
+    somebody_else = notification(key="1", minutes=1, root=root, author="cleo")
+    middle = notification(key="2", minutes=2, root=root)
+    new = notification(key="3", minutes=3, root=root)
+    other = notification(key="4", minutes=0)
+    items = triage(waiting(new, other, somebody_else, middle), OWNER, {}, ME)
+    assert [item.notification for item in items] == [other, somebody_else, new]
+    assert [item.earlier for item in items] == [(), (), (middle,)]
+
+
+def test_a_post_that_opens_the_thread_belongs_to_it() -> None:
+    root = notification(key="root")
+    answer = notification(key="answer", minutes=1, root=root.uri)
+    (item,) = triage(waiting(root, answer), OWNER, {}, ME)
+    assert (item.notification, item.earlier) == (answer, (root,))
+
+
+def test_where_the_owner_spoke_the_owner_is_met_first_and_the_others_after() -> None:
+    root = uri("bob", "root")
+    ask = notification("Can you look at this?", author="owner", key="1", minutes=1, root=root)
+    noise = notification("Nobody can.", key="2", minutes=2, root=root)
+    items = triage(waiting(noise, ask), OWNER, {}, ME)
+    assert [item.notification for item in items] == [ask, noise]
+
+
+def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
+    young, old = (notification(key=key, author="nan", minutes=minutes) for key, minutes in (("y", 9), ("x", 8)))
+    heavy = notification(key="h", author="nan", minutes=10, parent=OURS)
+    friend = notification(key="f", author="fay", reason="quote", minutes=11)
+    owner = notification(key="o", author="owner", minutes=12)
+    acquaintances = {actor("fay").handle: known("fay", interactions=5, answered=("z",))}
+    items = triage(waiting(young, old, heavy, friend, owner), OWNER, acquaintances, ME)
+    assert [item.notification for item in items] == [owner, friend, heavy, old, young]
+
+
+def test_nobody_has_a_second_turn_before_everybody_had_a_first() -> None:
+    flood = [notification(key=f"f{number}", author="nan", minutes=number) for number in range(4)]
+    late = [notification(key=name, author=name, minutes=30) for name in ("bob", "zoe")]
+    acquaintances = {actor("nan").handle: known("nan", interactions=90, answered=("z",))}
+    items = triage(waiting(*flood, *late), OWNER, acquaintances, ME)
+    assert [item.notification for item in items] == [flood[0], *late, *flood[1:]]
+    items = triage(waiting(*flood, *late), OWNER, acquaintances, ME, {flood[0].author.did: 2})
+    assert [item.notification for item in items] == [*late, *flood]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["ada", "bob", "owner"]), st.integers(0, 5), st.sampled_from(["r1", "r2", "r3"])),
+        max_size=12,
+    )
+)
+def test_no_post_is_lost_or_doubled_by_triage(given_posts: list[tuple[str, int, str]]) -> None:
+    posts = [
+        notification(key=str(index), author=author, minutes=minutes, root=uri("zoe", root))
+        for index, (author, minutes, root) in enumerate(given_posts)
+    ]
+    items = triage(waiting(*posts), OWNER, {}, ME)
+    met = [one.uri for item in items for one in (item.notification, *item.earlier)]
+    assert sorted(met) == sorted(one.uri for one in posts)
+    assert len({(item.notification.root.uri, item.notification.author.did) for item in items}) == len(items)

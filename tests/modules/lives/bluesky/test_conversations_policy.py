@@ -1,0 +1,397 @@
+"""When another word is welcome, when it is one too many, and who always gets one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modules.lives.bluesky.conversations_policy import (
+    Conversation,
+    ConversationDecision,
+    Incoming,
+    OurReply,
+    Participant,
+    aged,
+    analyze_conversation,
+    concluded,
+    judge_incoming,
+    with_activity,
+    with_disengaged,
+    with_our_reply,
+)
+from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
+from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, did, uri
+
+CASUAL = SocialMechanics()
+ROOT = uri("ada", "root")
+SUBSTANCE = "The old weir was built in 1783 by monks who wanted carp for Lent and eels for market days."
+THANKS = "Thanks!"
+
+
+def after(minutes: float) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+def conversation(**fields: Any) -> Conversation:
+    """A thread first seen at the start."""
+    return Conversation(root_uri=ROOT, first_seen=START, last_checked=START, **fields)
+
+
+def person(name: str, *, replies: int = 2, last: float = 0) -> Participant:
+    """Somebody who last spoke so many minutes after the start."""
+    return Participant(
+        did=did(name),
+        handle=f"{name}.example.social",
+        reply_count=replies,
+        first_reply_at=START,
+        last_reply_at=after(last),
+    )
+
+
+def people(*those: Participant) -> dict[str, Participant]:
+    return {one.did: one for one in those}
+
+
+def replied(*minutes: float) -> dict[str, Any]:
+    """Fields of a conversation in which we replied at these minutes."""
+    replies = tuple(OurReply(uri=f"ours{index}", at=after(one)) for index, one in enumerate(minutes))
+    return {
+        "our_reply_count": len(minutes),
+        "our_replies": replies,
+        "our_last_reply_at": replies[-1].at,
+        "our_last_reply_uri": replies[-1].uri,
+        "state": "awaiting_response",
+    }
+
+
+def incoming(text: str = SUBSTANCE, *, author: str = "ada", minutes: float = 0, **fields: Any) -> Incoming:
+    return Incoming(did=did(author), handle=f"{author}.example.social", text=text, at=after(minutes), **fields)
+
+
+def judge(
+    before: Conversation,
+    post: Incoming,
+    *,
+    mechanics: SocialMechanics = CASUAL,
+    now: float | None = None,
+    project: bool = False,
+) -> tuple[ConversationDecision, Conversation]:
+    return judge_incoming(
+        before,
+        post,
+        mechanics,
+        agent_did=ME,
+        is_owner=post.did == OWNER,
+        has_workspace_context=project,
+        now=post.at if now is None else after(now),
+    )
+
+
+def test_a_fresh_thread_is_worth_an_answer() -> None:
+    decision, then = judge(conversation(), incoming(minutes=1, depth=3))
+    assert (decision.should, decision.reason) == (True, "Conversation is active")
+    assert then.thread_depth == 3
+    assert then.participants[did("ada")].reply_count == 1
+
+
+ENDED = conversation(state="concluded", conclusion_reason="enough", concluded_at=after(10), reengagement_count=5)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ENDED,
+        conversation(**replied(*range(9))),
+        conversation(thread_depth=99),
+        conversation(**replied(0, 0.5)),
+    ],
+)
+@pytest.mark.parametrize("text", [SUBSTANCE, THANKS, "ok"])
+def test_the_owner_is_answered_in_every_thread_and_reopens_it(before: Conversation, text: str) -> None:
+    decision, then = judge(before, incoming(text, author="owner", minutes=20))
+    assert (decision.should, decision.reason) == (True, "owner interaction")
+    assert then.state != "concluded"
+    assert then.conclusion_reason is None
+
+
+def test_a_reply_an_hour_and_a_minute_after_ours_is_answered() -> None:
+    before = conversation(participants=people(person("ada")), **replied(0))
+    decision, then = judge(before, incoming(minutes=61))
+    assert decision
+    assert then.state == "active"
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes", "author", "earlier_returns", "welcome"),
+    [
+        (SUBSTANCE, 11, "ada", 0, True),
+        (SUBSTANCE, 11, "ada", 1, False),
+        (SUBSTANCE, 10, "ada", 0, False),
+        (SUBSTANCE, 9, "ada", 0, False),
+        (THANKS, 11, "ada", 0, False),
+        (SUBSTANCE, 11, "me", 0, False),
+    ],
+)
+def test_who_comes_back_with_something_new_is_welcome_once(
+    text: str,
+    minutes: float,
+    author: str,
+    earlier_returns: int,
+    welcome: bool,  # noqa: FBT001
+) -> None:
+    before = ENDED.but(reengagement_count=earlier_returns)
+    decision, then = judge(before, incoming(text, author=author, minutes=minutes))
+    assert decision.should is welcome
+    if welcome:
+        assert decision.reason == "Someone re-engaged after conclusion"
+        assert (then.state, then.reengagement_count, then.concluded_at) == ("active", earlier_returns + 1, None)
+    else:
+        assert decision.reason == "Conversation concluded: enough"
+        assert (then.state, then.reengagement_count) == ("concluded", earlier_returns)
+
+
+def test_who_came_back_is_still_welcome_when_the_answer_had_to_wait() -> None:
+    before = concluded(conversation(**replied(*range(4))), "enough", after(10))
+    post = incoming(minutes=11)
+    decision, then = judge(before, post)
+    again, same = judge(then, post, now=40)
+    assert decision == again
+    assert then == same
+    assert not judge(then, incoming(minutes=12))[0]
+
+
+def test_a_project_may_be_taken_up_again_any_number_of_times() -> None:
+    decision, then = judge(ENDED, incoming(minutes=11), project=True)
+    assert decision
+    assert then.reengagement_count == 6
+
+
+def test_somebody_of_substance_is_liked_even_when_the_thread_is_over() -> None:
+    assert judge(ENDED, incoming(minutes=11))[0].like
+    assert not judge(ENDED, incoming(THANKS, minutes=11))[0].like
+
+
+def test_a_conclusion_of_unknown_time_can_still_be_reopened() -> None:
+    assert judge(conversation(state="concluded"), incoming(minutes=1))[0]
+
+
+def test_a_thread_that_only_ran_dry_wakes_as_often_as_somebody_speaks() -> None:
+    dry = concluded(conversation(**replied(0), reengagement_count=1), "silence", after(61), by_silence=True)
+    decision, then = judge(dry, incoming(minutes=90))
+    assert (decision.should, decision.reason) == (True, "Conversation is active")
+    assert (then.state, then.reengagement_count) == ("active", 1)
+
+
+def test_waking_does_not_lift_the_other_limits() -> None:
+    dry = concluded(conversation(**replied(*range(4))), "silence", after(61), by_silence=True)
+    assert not judge(dry, incoming(minutes=90))[0]
+
+
+@pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 4), (PROJECT_MECHANICS, 10)])
+def test_so_many_replies_are_enough_and_no_fewer(mechanics: SocialMechanics, limit: int) -> None:
+    for count in (limit - 1, limit):
+        before = conversation(**replied(*(index * 10 for index in range(count))))
+        decision, _ = judge(before, incoming(minutes=500), mechanics=mechanics)
+        assert decision.should is (count < limit)
+        assert (decision.like, decision.conclude) == (count == limit, count == limit)
+    assert f"replied {limit} times" in decision.reason
+
+
+@pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 12), (PROJECT_MECHANICS, 50)])
+def test_a_thread_can_be_too_deep(mechanics: SocialMechanics, limit: int) -> None:
+    assert judge(conversation(), incoming(depth=limit - 1), mechanics=mechanics)[0]
+    decision, _ = judge(conversation(), incoming(depth=limit), mechanics=mechanics)
+    assert (decision.should, decision.like, decision.conclude) == (False, True, True)
+    assert f"{limit} posts deep" in decision.reason
+
+
+def test_two_quick_replies_of_ours_do_not_end_a_talk_that_goes_on() -> None:
+    before = conversation(**replied(0, 1))
+    assert judge(before, incoming(SUBSTANCE, minutes=2))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("Thanks for that!", []),
+        ("Herons again.", []),
+        ("Tell me about it!", []),
+        ("Herons tell me nothing.", []),
+        (SUBSTANCE, ["", SUBSTANCE]),
+        (SUBSTANCE, [SUBSTANCE, "", "", ""]),
+    ],
+)
+def test_after_two_quick_replies_little_news_gets_a_like(text: str, known: list[str]) -> None:
+    before = conversation(**replied(0, 1))
+    post = incoming(text, minutes=2, recent_texts=known)
+    decision, _ = judge(before, post)
+    assert (decision.should, decision.like, decision.conclude) == (False, True, True)
+    talkative = SocialMechanics(skip_low_value_acknowledgments=False)
+    assert judge(before, post, mechanics=talkative)[0]
+
+
+def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
+    before = conversation(**replied(0, 1))
+    asked = ("Why?", "And slate?", "なぜ？", "لماذا؟")  # noqa: RUF001 - their question marks
+    for text in (*asked, "Tell me why.", "@rowan.test Please explain.", "Hm. Say more.", "Give me an example."):
+        post = incoming(text, minutes=2, recent_texts=[SUBSTANCE])
+        assert judge(before, post)[0]
+        assert not judge(before, replace(post, is_automated=True))[0]
+    assert not judge(before, incoming("Herons: https://a.example/?q=1", minutes=2))[0]
+
+
+def test_only_the_last_four_posts_count_as_known() -> None:
+    post = incoming(SUBSTANCE, minutes=2, recent_texts=[SUBSTANCE, "", "", "", ""])
+    assert judge(conversation(**replied(0, 1)), post)[0]
+
+
+@pytest.mark.parametrize("ours", [(0,), (0, 5), (-9, -8)])
+def test_replies_that_were_few_or_long_ago_are_not_quick(ours: tuple[float, ...]) -> None:
+    assert judge(conversation(**replied(*ours)), incoming("Herons again.", minutes=6))[0]
+
+
+def test_who_speaks_now_is_answered_though_all_others_have_left() -> None:
+    before = conversation(participants=people(person("bob"), person("cleo")), state="active")
+    assert judge(before, incoming(minutes=45))[0]
+
+
+def test_an_old_post_in_a_thread_that_all_others_have_left_is_only_liked() -> None:
+    before = conversation(participants=people(person("bob"), person("cleo")), state="active")
+    decision, _ = judge(before, incoming(minutes=1), now=120)
+    assert (decision.should, decision.like) == (False, True)
+    assert judge(conversation(), incoming(minutes=1), now=120)[0]
+
+
+def test_the_same_post_twice_counts_once() -> None:
+    once = with_activity(conversation(**replied(0)), incoming(minutes=1, display_name="Ada"))
+    twice = with_activity(once, incoming(minutes=1))
+    assert once == twice
+    assert once.state == "active"
+    again = with_activity(twice, incoming(minutes=2))
+    assert again.participants[did("ada")].reply_count == 2
+    assert again.participants[did("ada")].display_name == "Ada"
+
+
+def test_who_speaks_again_no_longer_seems_to_have_left() -> None:
+    gone = with_disengaged(conversation(participants=people(person("ada"))), ["ada.example.social"])
+    assert gone.participants[did("ada")].seems_disengaged
+    assert not with_activity(gone, incoming(minutes=1)).participants[did("ada")].seems_disengaged
+
+
+def test_our_reply_is_counted_once_and_waits_for_an_answer() -> None:
+    once = with_our_reply(conversation(), "ours", after(1))
+    assert (once.our_reply_count, once.our_last_reply_uri, once.our_last_reply_at) == (1, "ours", after(1))
+    assert once.state == "awaiting_response"
+    assert with_our_reply(once, "ours", after(9)) == once
+
+
+def test_a_last_word_of_ours_does_not_reopen_what_we_left() -> None:
+    assert with_our_reply(ENDED, "goodbye", after(11)).state == "concluded"
+
+
+def test_only_the_newest_ten_replies_of_ours_are_kept_but_all_are_counted() -> None:
+    talk = conversation()
+    for index in range(25):
+        talk = with_our_reply(talk, f"ours{index}", after(index))
+    assert talk.our_reply_count == 25
+    assert [one.uri for one in talk.our_replies] == [f"ours{index}" for index in range(15, 25)]
+
+
+def test_the_first_conclusion_stays_unless_it_was_only_silence() -> None:
+    assert concluded(ENDED, "again", after(99)) == ENDED
+    dry = concluded(conversation(), "silence", after(1), by_silence=True)
+    assert concluded(dry, "more silence", after(2), by_silence=True) == dry
+    left = concluded(dry, "on purpose", after(3))
+    assert (left.conclusion_reason, left.concluded_at, left.concluded_by_silence) == ("on purpose", after(3), False)
+
+
+def test_an_unknown_thread_is_not_over() -> None:
+    analysis = analyze_conversation(None, CASUAL, ME, START)
+    assert (analysis.should_conclude, analysis.reason) == (False, "Unknown conversation")
+
+
+@pytest.mark.parametrize(
+    ("talk", "minutes", "cause"),
+    [
+        (conversation(), 0, "none"),
+        (conversation(**replied(0, 0.1)), 1, "none"),
+        (conversation(**replied(0)), 60, "none"),
+        (conversation(**replied(0)), 61, "no response"),
+        (conversation(**replied(0)).but(state="active"), 61, "none"),
+        (conversation(**replied(0, 10, 20, 30)), 31, "replies"),
+        (conversation(thread_depth=12), 0, "depth"),
+        (ENDED, 0, "concluded"),
+        (conversation(participants=people(person("ada"), person("bob"))), 31, "disengaged"),
+        (conversation(participants=people(person("ada"), person("bob"))), 30, "none"),
+        (conversation(participants=people(person("ada"), person("bob", last=20))), 31, "none"),
+        (conversation(participants=people(person("ada"), person("bob", replies=1))), 31, "disengaged"),
+        (conversation(participants=people(person("ada", replies=1))), 31, "none"),
+        (conversation(participants=people(person("me"))), 31, "none"),
+    ],
+)
+def test_a_thread_ends_by_itself_for_a_reason(talk: Conversation, minutes: float, cause: str) -> None:
+    analysis = analyze_conversation(talk, CASUAL, ME, after(minutes))
+    assert analysis.cause == cause
+    assert analysis.should_conclude is (cause != "none")
+    assert analysis.reason
+
+
+def test_the_analysis_names_who_is_there_and_who_left() -> None:
+    talk = conversation(
+        thread_depth=5,
+        participants=people(person("ada"), person("bob", last=20), person("cleo", replies=1)),
+        **replied(0),
+    )
+    analysis = analyze_conversation(talk, CASUAL, ME, after(40))
+    assert analysis.active_participants == ("bob.example.social",)
+    assert analysis.disengaged_participants == ("ada.example.social",)
+    assert (analysis.thread_depth, analysis.participant_count, analysis.our_reply_count) == (5, 3, 1)
+
+
+DAY = 24 * 60
+
+
+@pytest.mark.parametrize(
+    ("talk", "days", "left"),
+    [
+        (conversation(), 7, "new"),
+        (conversation(), 7.1, "stale"),
+        (conversation(state="active"), 7.1, "stale"),
+        (conversation(state="stale"), 30, "stale"),
+        (conversation(state="stale"), 30.1, None),
+        (concluded(conversation(), "x", START), 7, "concluded"),
+        (concluded(conversation(), "x", START), 7.1, None),
+        (conversation(state="concluded"), 7.1, None),
+    ],
+)
+def test_time_makes_threads_stale_and_then_forgotten(talk: Conversation, days: float, left: str | None) -> None:
+    rest = aged(talk, after(days * DAY))
+    assert (rest.state if rest else None) == left
+
+
+@given(
+    ours=st.integers(0, 12),
+    depth=st.integers(0, 60),
+    state=st.sampled_from(["new", "active", "awaiting_response", "concluded", "stale"]),
+    text=st.text(max_size=40),
+    author=st.sampled_from(["ada", "bob", "owner"]),
+    minutes=st.integers(0, 300),
+    delay=st.integers(0, 300),
+)
+def test_a_refusal_always_has_a_reason_and_the_owner_never_gets_one(  # noqa: PLR0917 - drawn by hypothesis
+    ours: int, depth: int, state: str, text: str, author: str, minutes: int, delay: int
+) -> None:
+    before = conversation(participants=people(person("ada"), person("bob"))).but(our_reply_count=ours, state=state)
+    post = incoming(text, author=author, minutes=minutes, depth=depth)
+    decision, then = judge(before, post, now=minutes + delay)
+    assert decision.reason
+    assert decision.should or author != "owner"
+    assert not (decision.should and decision.like)
+    assert decision.like or not decision.conclude
+    assert did(author) in then.participants
+    assert not (decision.should and then.state == "concluded")

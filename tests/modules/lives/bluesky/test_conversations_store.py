@@ -1,0 +1,299 @@
+"""What the SOUL knows of its threads survives restarts, upgrades and other people's edits."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from common.clock import FakeClock
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.conversations_policy import Conversation
+from modules.lives.bluesky.thread import analyze_thread_view
+from modules.services.agent.identity.self_mechanics import SocialMechanics
+from tests.exploration import examples
+from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, uri
+
+ROOT = uri("ada", "root")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "bluesky_conversations.json"
+
+
+def store(path: Path, minutes: float = 0) -> Conversations:
+    """The store as it opens so many minutes after the start."""
+    return Conversations(path, FakeClock(START + timedelta(minutes=minutes)))
+
+
+def known(threads: Conversations) -> list[Conversation]:
+    """All that the store knows."""
+    return list(threads._file.records.values())
+
+
+def test_a_thread_is_written_as_others_know_it(path: Path) -> None:
+    threads = store(path)
+    threads.track_conversation(ROOT, cid="cid", author_did=did("ada"), author_handle="ada.example.social")
+    threads.record_participant_activity(ROOT, did("bob"), "bob.example.social", "Bob")
+    threads.record_our_reply(ROOT, "at://ours")
+    threads.mark_conversation_concluded(ROOT, "said it all")
+    written = json.loads(path.read_text())
+    assert written["_memoryVersion"]
+    assert written["conversations"][ROOT] == {
+        "rootUri": ROOT,
+        "rootCid": "cid",
+        "rootAuthorDid": did("ada"),
+        "rootAuthorHandle": "ada.example.social",
+        "firstSeen": at(),
+        "lastChecked": at(),
+        "threadDepth": 0,
+        "participants": {
+            did("bob"): {
+                "did": did("bob"),
+                "handle": "bob.example.social",
+                "displayName": "Bob",
+                "replyCount": 1,
+                "firstReplyAt": at(),
+                "lastReplyAt": at(),
+                "seemsDisengaged": False,
+            }
+        },
+        "ourReplyCount": 1,
+        "ourLastReplyAt": at(),
+        "ourLastReplyUri": "at://ours",
+        "ourReplies": [{"uri": "at://ours", "at": at()}],
+        "state": "concluded",
+        "conclusionReason": "said it all",
+        "concludedAt": at(),
+        "concludedBySilence": False,
+        "source": "notification",
+        "reengagementCount": 0,
+    }
+
+
+def test_after_a_restart_everything_is_as_it_was(path: Path) -> None:
+    threads = store(path)
+    threads.track_conversation(ROOT, source="owner_mention")
+    threads.record_our_reply(ROOT, "at://ours")
+    assert known(store(path)) == known(threads)
+    assert store(path).notice == ""
+
+
+def test_tracking_again_adds_what_is_new_and_forgets_nothing(path: Path) -> None:
+    threads = store(path)
+    threads.track_conversation(ROOT, cid="cid", author_did=did("ada"), source="expression_reply")
+    again = threads.track_conversation(ROOT, author_handle="ada.example.social")
+    assert (again.root_cid, again.root_author_did, again.root_author_handle) == (
+        "cid",
+        did("ada"),
+        "ada.example.social",
+    )
+    assert again.source == "expression_reply"
+
+
+def test_a_thread_that_was_never_followed_can_be_left(path: Path) -> None:
+    store(path).mark_conversation_concluded(ROOT, "not for us")
+    left = store(path).get_conversation(ROOT)
+    assert left is not None
+    assert (left.state, left.conclusion_reason) == ("concluded", "not for us")
+
+
+def test_an_upgrade_does_not_make_it_forget_that_it_left(path: Path) -> None:
+    store(path).mark_conversation_concluded(ROOT, "said it all")
+    older = json.loads(path.read_text()) | {"_memoryVersion": "0.0.1"}
+    path.write_text(json.dumps(older))
+    left = store(path).get_conversation(ROOT)
+    assert left is not None
+    assert left.state == "concluded"
+
+
+def test_what_others_wrote_into_the_file_survives(path: Path) -> None:
+    store(path).track_conversation(ROOT)
+    written = json.loads(path.read_text())
+    written["note"] = "by hand"
+    written["conversations"][ROOT]["mood"] = "warm"
+    written["conversations"][ROOT]["firstSeen"] = "2026-01-05T12:00:00"
+    written["conversations"]["at://broken"] = {"state": "puzzled"}
+    path.write_text(json.dumps(written))
+    threads = store(path)
+    assert "1 entries cannot be read" in threads.notice
+    threads.record_our_reply(ROOT, "at://ours")
+    after = json.loads(path.read_text())
+    assert after["note"] == "by hand"
+    assert after["conversations"][ROOT]["mood"] == "warm"
+    assert after["conversations"]["at://broken"] == {"state": "puzzled"}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"conversations": 3}', "{}", '{"conversations": null}'])
+def test_a_broken_file_starts_afresh_and_works(path: Path, content: str) -> None:
+    path.write_text(content)
+    threads = store(path)
+    threads.track_conversation(ROOT)
+    assert [one.root_uri for one in known(store(path))] == [ROOT]
+
+
+def test_a_post_is_judged_with_its_thread_and_then_part_of_it(path: Path) -> None:
+    talk = chain(*(("bob", f"line {index}") for index in range(11)), ("ada", "The eleventh answer."))
+    threads = store(path)
+    post = notification("The eleventh answer.", key="c11", minutes=11, root=talk[0].uri)
+    assert threads.should_respond_in_conversation(talk[0].uri, ME, post, thread=analyze_thread_view(node(talk), ME))
+    tracked = threads.get_conversation(talk[0].uri)
+    assert tracked is not None
+    assert tracked.thread_depth == 11
+    deeper = [*talk, *chain(("cleo", "the last"))]
+    decision = threads.should_respond_in_conversation(
+        talk[0].uri, ME, notification(minutes=12), thread=analyze_thread_view(node(deeper), ME)
+    )
+    assert (decision.should, decision.conclude) == (False, True)
+
+
+def test_quick_replies_are_weighed_against_what_the_thread_already_said(path: Path) -> None:
+    words = "herons otters weirs mills carp eels monks barges"
+    talk = chain(("bob", words), ("ada", words))
+    threads = store(path, minutes=2)
+    for key in ("one", "two"):
+        threads.record_our_reply(talk[0].uri, key)
+    post = notification(words, key="c1", minutes=2, root=talk[0].uri)
+    assert threads.should_respond_in_conversation(talk[0].uri, ME, post)
+    thread = analyze_thread_view(node(talk), ME)
+    assert not threads.should_respond_in_conversation(talk[0].uri, ME, post, thread=thread)
+
+
+def test_the_owner_reopens_what_was_left(path: Path) -> None:
+    threads = store(path)
+    threads.mark_conversation_concluded(ROOT, "said it all")
+    post = notification("ok", author="owner", minutes=1, root=ROOT)
+    assert threads.should_respond_in_conversation(ROOT, ME, post, is_owner=True)
+    reopened = store(path).get_conversation(ROOT)
+    assert reopened is not None
+    assert reopened.state == "active"
+
+
+def test_own_measures_of_the_soul_are_respected(path: Path) -> None:
+    threads = store(path)
+    threads.record_our_reply(ROOT, "at://ours")
+    shy = SocialMechanics(max_replies_before_exit=1)
+    assert not threads.should_respond_in_conversation(ROOT, ME, notification(minutes=1, root=ROOT), shy)
+    assert threads.analyze_conversation(ROOT, ME, shy).cause == "replies"
+    assert threads.analyze_conversation(ROOT, ME).cause == "none"
+
+
+def test_the_sweep_ends_what_ran_dry_and_tells_which(path: Path) -> None:
+    threads = store(path)
+    threads.record_our_reply(ROOT, "at://ours")
+    threads.mark_conversation_concluded("at://left", "before")
+    threads.track_conversation("at://open")
+    later = store(path, minutes=61)
+    (over,) = later.sweep(ME)
+    assert (over.root_uri, over.concluded_by_silence) == (ROOT, True)
+    assert later.sweep(ME) == []
+    assert later.should_respond_in_conversation(ROOT, ME, notification(minutes=62, root=ROOT))
+
+
+def test_the_sweep_ends_for_good_what_had_enough_replies(path: Path) -> None:
+    threads = store(path)
+    for index in range(4):
+        threads.record_our_reply(ROOT, f"at://ours{index}")
+    (over,) = threads.sweep(ME)
+    assert not over.concluded_by_silence
+
+
+def test_the_sweep_marks_who_seems_to_have_left(path: Path) -> None:
+    threads = store(path)
+    for minutes in (-2, -1):
+        threads.should_respond_in_conversation(ROOT, ME, notification(key=str(minutes), minutes=minutes, root=ROOT))
+    later = store(path, minutes=45)
+    later.sweep(ME)
+    swept = store(path).get_conversation(ROOT)
+    assert swept is not None
+    assert swept.participants[did("ada")].seems_disengaged
+
+
+def test_old_threads_are_forgotten_and_the_rest_goes_stale(path: Path) -> None:
+    threads = store(path)
+    threads.mark_conversation_concluded("at://left", "x")
+    threads.track_conversation("at://open")
+    later = store(path, minutes=8 * 24 * 60)
+    assert later.cleanup_old_conversations() == 1
+    assert [(one.root_uri, one.state) for one in known(store(path))] == [("at://open", "stale")]
+    assert json.loads(path.read_text())["lastCleanup"] == at(8 * 24 * 60)
+
+
+class Life(RuleBasedStateMachine):
+    """A thread that many speak in, with restarts in between."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "conversations.json"
+        self.minutes = 0.0
+        self.ours: set[str] = set()
+        self.open()
+
+    def open(self) -> None:
+        self.threads = store(self.path, self.minutes)
+
+    @rule(minutes=st.integers(1, 600))
+    def time_passes(self, minutes: int) -> None:
+        self.minutes += minutes
+        self.open()
+
+    @rule(author=st.sampled_from(["ada", "bob"]), text=st.sampled_from(["Thanks!", "The weir was built by monks."]))
+    def somebody_speaks(self, author: str, text: str) -> None:
+        self.minutes += 1
+        self.open()
+        post = notification(text, author=author, key=f"{self.minutes}", minutes=self.minutes, root=ROOT)
+        if self.threads.should_respond_in_conversation(ROOT, ME, post):
+            self.ours.add(f"at://ours{self.minutes}")
+            self.threads.record_our_reply(ROOT, f"at://ours{self.minutes}")
+
+    @rule()
+    def the_owner_speaks(self) -> None:
+        self.minutes += 1
+        self.open()
+        post = notification("ok", author="owner", key=f"{self.minutes}", minutes=self.minutes, root=ROOT)
+        assert self.threads.should_respond_in_conversation(ROOT, ME, post, is_owner=True)
+
+    @rule()
+    def we_leave(self) -> None:
+        self.threads.mark_conversation_concluded(ROOT, "enough")
+
+    @rule()
+    def somebody_sweeps(self) -> None:
+        self.threads.sweep(ME)
+
+    @rule()
+    def the_process_restarts(self) -> None:
+        before = known(self.threads)
+        self.open()
+        assert known(self.threads) == before
+
+    @invariant()
+    def the_count_is_true(self) -> None:
+        if talk := self.threads.get_conversation(ROOT):
+            assert talk.our_reply_count == len(self.ours)
+
+    @invariant()
+    def a_conclusion_always_has_a_time_and_a_reason(self) -> None:
+        if talk := self.threads.get_conversation(ROOT):
+            over = talk.state == "concluded"
+            assert (talk.concluded_at is not None) is over
+            assert (talk.conclusion_reason is not None) is over
+
+    @invariant()
+    def a_stranger_never_gets_more_than_the_limit_and_one_return(self) -> None:
+        assert len(self.ours) <= SocialMechanics().max_replies_before_exit + 1
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=examples(30), stateful_step_count=30, deadline=None)

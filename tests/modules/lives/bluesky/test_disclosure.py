@@ -1,0 +1,274 @@
+"""The profile says that it is a bot's, and whose; nothing that stood there before is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.atproto.client import Atproto
+from common.clock import FakeClock
+from common.redact import Redactor
+from common.result import Err, Ok
+from common.text.graphemes import grapheme_len
+from modules.lives.bluesky.disclosure import CONTACT, Disclosure, honest
+from modules.lives.bluesky.surroundings import Surroundings
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from tests.ways import to_loopback
+from town.atproto.faults import Fault, Faults
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.atproto.values import PROFILE, Json
+from town.serving import serve
+
+BOT = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
+BOTH = {**BOT, "values": [{"val": "!no-unauthenticated"}, {"val": "bot"}]}
+PUT, GET = "com.atproto.repo.putRecord", "com.atproto.repo.getRecord"
+
+
+@dataclass
+class Account:
+    """An account at the town, with what discloses it."""
+
+    network: Network
+    faults: Faults
+    clock: FakeClock
+    console: SilentConsole
+    database: Database
+    journal: Journal
+    atproto: Atproto
+
+    def disclosure(self, *, label: bool = True, contact: str = "") -> Disclosure:
+        return Disclosure(
+            atproto=self.atproto,
+            database=self.database,
+            journal=self.journal,
+            clock=self.clock,
+            label=label,
+            contact=contact,
+        )
+
+    def profile(self) -> Json:
+        record = self.network.profile(self.atproto.did)
+        assert record
+        return record.value
+
+    def put(self, **profile: Any) -> None:
+        self.network.put(self.atproto.did, PROFILE, "self", profile)
+
+    def warnings(self) -> list[str]:
+        return [message for kind, message, _ in self.console.lines if kind == "warn"]
+
+    async def points(self) -> list[int]:
+        return await self.database.run(
+            lambda connection: [row[0] for row in connection.execute("SELECT points FROM other_writes")]
+        )
+
+
+@pytest.fixture
+async def account(tmp_path: Path) -> AsyncIterator[Account]:
+    clock, faults, console = FakeClock(), Faults(), SilentConsole()
+    network = Network(clock=clock)
+    network.create_account("rowan.test", "rowan-pass")
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serve(atproto_app(network, faults=faults)))
+        database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+        stack.push_async_callback(database.close)
+        atproto = Atproto(
+            transport=to_loopback,
+            service_url=url,
+            identifier="rowan.test",
+            password="rowan-pass",
+            session_path=tmp_path / "session.json",
+            clock=clock,
+            min_spacing_s=0,
+            read_timeout_s=5,
+        )
+        stack.push_async_callback(atproto.aclose)
+        assert isinstance(await atproto.authenticate(), Ok)
+        journal = Journal(database, console, clock, Redactor())
+        yield Account(network, faults, clock, console, database, journal, atproto)
+
+
+async def test_an_account_without_a_profile_gets_one_that_says_bot(account: Account) -> None:
+    assert await account.disclosure(contact="@owner.test").ensure() == Ok("written")
+    assert account.profile()["labels"] == BOT
+    assert account.profile()["description"] == f"{CONTACT}@owner.test"
+    assert await account.points() == [3]
+
+
+async def test_what_stands_is_kept_and_nothing_is_written_twice(account: Account) -> None:
+    others = {"$type": BOT["$type"], "values": [{"val": "!no-unauthenticated"}], "x-more": 1}
+    account.put(displayName="Rowan", description="I like roofs.", labels=others, pinnedPost={"x": ["y"]})
+    disclosure = account.disclosure(contact="someone@example.com")
+    assert await disclosure.ensure() == Ok("written")
+    written = account.profile()
+    assert written == {
+        "$type": PROFILE,
+        "displayName": "Rowan",
+        "description": f"I like roofs.\n{CONTACT}someone@example.com",
+        "labels": {**BOTH, "x-more": 1},
+        "pinnedPost": {"x": ["y"]},
+    }
+    assert await disclosure.ensure() == Ok("stands")
+    assert await account.points() == [2]
+    shown = await account.atproto.get_profile("rowan.test")
+    assert isinstance(shown, Ok)
+    assert "bot" in shown.data.labels
+
+
+async def test_a_new_contact_takes_the_place_of_the_old(account: Account) -> None:
+    account.put(description=f"First.\n{CONTACT}old@example.com\nLast.")
+    assert await account.disclosure(contact="new@example.com").ensure() == Ok("written")
+    assert account.profile()["description"] == f"First.\n{CONTACT}new@example.com\nLast."
+
+
+async def test_the_owners_words_are_never_cut_for_the_contact(account: Account) -> None:
+    account.put(description="x" * 250)
+    assert await account.disclosure(contact="someone@example.com").ensure() == Ok("written")
+    assert account.profile()["description"] == "x" * 250
+    assert account.profile()["labels"] == BOT
+    assert account.warnings() == ["There is no room in the bio for OPERATOR_CONTACT; shorten the bio, or the contact"]
+
+
+async def test_turned_off_it_leaves_the_profile_alone_and_warns(account: Account) -> None:
+    account.put(displayName="Rowan", labels=BOT)
+    before = account.profile()
+    assert await account.disclosure(label=False, contact="someone@example.com").ensure() == Ok("off")
+    assert account.profile() == before
+    assert len(account.warnings()) == 1
+    assert await account.points() == []
+
+
+async def test_a_network_that_fails_only_warns(account: Account) -> None:
+    account.put(displayName="Rowan")
+    account.faults.arm(Fault("bad_gateway", method=GET, times=50))
+    assert isinstance(await account.disclosure().ensure(), Err)
+    assert len(account.warnings()) == 1
+    assert "labels" not in account.profile()
+
+
+async def test_what_failed_is_tried_again_ever_more_rarely_and_told_only_when_it_begins_and_ends(
+    account: Account,
+) -> None:
+    account.put(displayName="Rowan")
+    account.faults.arm(Fault("bad_gateway", method=GET, times=10_000))
+    disclosure, tries = account.disclosure(), []
+    for minute in range(200):
+        before = account.faults.armed
+        await disclosure.ensure_once()
+        tries += [minute] if account.faults.armed != before else []
+        await account.clock.advance(60)
+    assert tries == [0, 10, 30, 70, 130, 190]
+    assert len(account.warnings()) == 1
+    account.faults.clear()
+    for _ in range(60):
+        await disclosure.ensure_once()
+        await account.clock.advance(60)
+    assert account.profile()["labels"] == BOT
+    assert await account.points() == [2]
+    assert [kind for kind, _, _ in account.console.lines] == ["warn", "done"]
+
+
+async def test_what_stands_is_not_looked_at_again_in_the_same_life(account: Account) -> None:
+    disclosure = account.disclosure()
+    await disclosure.ensure_once()
+    account.put(displayName="Rowan without a label")
+    await account.clock.advance(7200)
+    await disclosure.ensure_once()
+    assert "labels" not in account.profile()
+
+
+async def test_a_write_whose_answer_is_lost_is_looked_at_before_it_is_repeated(account: Account) -> None:
+    account.put(displayName="Rowan")
+    account.faults.arm(Fault("lost_answer", method=PUT))
+    assert await account.disclosure().ensure() == Ok("stands")
+    assert account.profile()["labels"] == BOT
+    assert await account.points() == [2]
+
+
+async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(account: Account) -> None:
+    account.put(displayName="Rowan")
+    account.faults.arm(Fault("hang", method=GET, seconds=0.3))
+    ensuring = asyncio.create_task(account.disclosure().ensure())
+    while not ensuring.done():
+        await asyncio.sleep(0.001)
+        if account.clock._sleepers:
+            account.put(displayName="Rowan of the roofs")
+            await account.clock.advance(1)
+    assert await ensuring == Ok("written")
+    assert account.profile() == {"$type": PROFILE, "displayName": "Rowan of the roofs", "labels": BOT}
+    assert await account.points() == [2, 2]
+
+
+PROFILES: list[tuple[Json, str, Json, int]] = [
+    ({}, "", {"labels": BOT}, 0),
+    ({"labels": BOT}, "", {"labels": BOT}, 0),
+    ({"labels": {**BOT, "values": []}}, "", {"labels": BOT}, 0),
+    ({"labels": {**BOT, "values": [{"val": str(n)} for n in range(10)]}}, "", {}, 1),
+    ({"labels": {"$type": "x.y#z"}}, "", {}, 1),
+    ({"labels": "bot"}, "", {}, 1),
+    ({"description": ""}, "a@b.example", {"description": f"{CONTACT}a@b.example"}, 0),
+    ({"description": "Hi"}, "a@b.example", {"description": f"Hi\n{CONTACT}a@b.example"}, 0),
+    ({"description": f"{CONTACT}a@b.example"}, "", {}, 0),
+    ({"description": f"{CONTACT}x\n{CONTACT}y"}, "z", {"description": f"{CONTACT}z"}, 0),
+    ({"description": 5}, "z", {"description": f"{CONTACT}z"}, 0),
+    ({"description": "é" * 241}, "z", {}, 1),
+    ({"description": "é" * 240}, "z", {"description": "é" * 240 + f"\n{CONTACT}z"}, 0),
+    ({"description": "👩‍👩‍👧‍👦" * 102}, "z", {}, 1),
+]
+
+
+@pytest.mark.parametrize(("profile", "contact", "changes", "problems"), PROFILES)
+def test_a_profile_becomes_honest(profile: Json, contact: str, changes: Json, problems: int) -> None:
+    record, told = honest(profile, contact=contact)
+    assert record == {"labels": BOT, **profile, **changes}
+    assert len(told) == problems
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["val", "values", "$type"]), inner),
+    max_leaves=6,
+)
+FIELDS = st.dictionaries(st.sampled_from(["labels", "displayName", "avatar", "x"]), JSON)
+
+
+@given(FIELDS, st.text(max_size=300), st.text(max_size=80).map(lambda text: " ".join(text.split())))
+def test_whatever_a_profile_holds_it_stays_and_once_is_enough(fields: Json, bio: str, contact: str) -> None:
+    profile = {**fields, "description": bio}
+    record, _ = honest(profile, contact=contact)
+    assert honest(record, contact=contact)[0] == record
+    assert {key: value for key, value in record.items() if key not in {"labels", "description"}} == {
+        key: value for key, value in fields.items() if key != "labels"
+    }
+    if record["description"] != bio:
+        assert grapheme_len(record["description"]) <= 256
+        assert len(record["description"].encode()) <= 2560
+    kept = [line for line in bio.split("\n") if line and not line.startswith(CONTACT)]
+    assert [line for line in record["description"].split("\n") if line and not line.startswith(CONTACT)] == kept
+
+
+async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Account) -> None:
+    kit = account.network.create_account("kit.test", "kit-pass")
+    surroundings = Surroundings(atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"))
+    assert surroundings.peers() == {"kit.test", "nobody.test"}
+    await surroundings.learn()
+    assert surroundings.peers() == {"kit.test", "nobody.test", kit.did}
+    assert surroundings.born_at() is None
+    assert [message.split(":")[0] for message in account.warnings()] == ["The peer @nobody.test could not be found"]
+    account.put(createdAt="2026-01-01T00:00:00.000Z")
+    await surroundings.learn()
+    born_at = surroundings.born_at()
+    assert born_at
+    assert born_at.day == 1

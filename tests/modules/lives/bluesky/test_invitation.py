@@ -1,0 +1,108 @@
+"""A post that invites an answer is told from one that only speaks."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.text.graphemes import grapheme_len
+from modules.lives.bluesky.invitation import InvitationKind, add_invitation, check_invitation, pick_invitation_prompt
+
+
+@pytest.mark.parametrize(
+    ("draft", "kind", "confidence"),
+    [
+        # anchors
+        ("Rivers are patient.", "none", "none"),
+        ("Do you sketch by hand or screen?", "question", "strong"),
+        ("Do you keep a log of mistakes?", "question", "weak"),
+        ("A checklist I use: https://example.com/a", "artifact", "strong"),
+        # choice and taste inside a question
+        ("Paper or screen?", "question", "strong"),
+        ("Which one stays?", "question", "strong"),
+        ("Would you rather fix or build?", "question", "strong"),
+        ("Two ways to mend a net. Which do you prefer?", "question", "strong"),
+        ("Is it more or less than last year?", "question", "strong"),
+        ("Option A?", "question", "strong"),
+        ("Speed or care?", "question", "strong"),
+        # the same words in a statement invite nobody
+        ("I prefer the one which lies between two rivers.", "none", "none"),
+        ("Multiple tipping points, one stepladder.", "none", "none"),
+        ("A hard choice, pick by pick, this or that.", "none", "none"),
+        ("I prefer paper. It rained?", "question", "weak"),
+        ("Ferrous oxides, orchards, priors?", "question", "weak"),
+        # bounded and direct
+        ("What's one tool you would keep?", "question", "weak"),
+        ("What is your oldest tool?", "question", "weak"),
+        ("Have you seen it? Curious what yours is.", "question", "strong"),
+        ("What’s the oldest? What’s yours?", "question", "strong"),  # noqa: RUF001 - as phones write it
+        ("It broke twice. How about you?", "question", "weak"),
+        ("Anyone else? It rained.", "question", "weak"),
+        ("I would love to know who does this.", "explicit", "weak"),
+        ("You could do what you like. It rained.", "none", "none"),
+        # something to use
+        ("A recipe for rust: salt and time.", "artifact", "weak"),
+        ("Try this: leave the hinge open.", "artifact", "weak"),
+        ("Three steps, no more.", "artifact", "weak"),
+        ("Here’s how: slowly.", "artifact", "weak"),  # noqa: RUF001 - as phones write it
+        ("Found it: https://example.com/tips?step=1", "artifact", "weak"),
+        ("https://example.com/which?or=template", "artifact", "weak"),
+        # any question at all
+        ("Why does rust smell?", "question", "weak"),
+        ("Why does rust smell? I forgot.", "question", "weak"),
+        ("", "none", "none"),
+    ],
+)
+def test_the_first_sign_that_applies_decides(draft: str, kind: str, confidence: str) -> None:
+    check = check_invitation(draft)
+    assert (check.invitation_type, check.confidence) == (kind, confidence)
+    assert check.has_invitation is (kind != "none")
+    assert (check.suggestion is None) is (confidence == "strong")
+
+
+def test_who_gives_readers_nothing_is_told_all_three_ways() -> None:
+    suggestion = check_invitation("Rivers are patient.").suggestion or ""
+    assert all(way in suggestion for way in ("choice", "question", "use"))
+
+
+@given(st.text())
+def test_any_draft_is_judged_and_a_plain_question_always_invites(draft: str) -> None:
+    check_invitation(draft)
+    assert check_invitation(draft + " Why?").has_invitation
+
+
+PROMPTS: dict[InvitationKind, list[str]] = {
+    "choice": ["Paper or screen?", "Early or late?"],
+    "bounded": ["What's one thing?"],
+    "direct": ["How about you?"],
+}
+
+
+def test_half_of_the_examples_are_choices_and_three_in_ten_bounded() -> None:
+    rng = random.Random(1)
+    counts = Counter(pick_invitation_prompt(PROMPTS, rng) for _ in range(2000))
+    choices = counts["Paper or screen?"] + counts["Early or late?"]
+    assert choices == pytest.approx(1000, abs=100)
+    assert counts["What's one thing?"] == pytest.approx(600, abs=100)
+    assert counts["How about you?"] == pytest.approx(400, abs=100)
+
+
+@pytest.mark.parametrize("kind", ["choice", "bounded", "direct"])
+def test_an_example_of_one_kind_can_be_asked_for(kind: InvitationKind) -> None:
+    assert pick_invitation_prompt(PROMPTS, random.Random(0), kind) in PROMPTS[kind]
+
+
+@given(draft=st.text(max_size=400), invitation=st.text(min_size=1, max_size=60))
+def test_an_invitation_is_added_only_where_it_fits(draft: str, invitation: str) -> None:
+    whole = add_invitation(draft, invitation)
+    assert whole == draft or grapheme_len(whole) <= PORTABLE_MAX_GRAPHEMES
+
+
+def test_an_added_invitation_follows_the_thought() -> None:
+    assert add_invitation("Rivers are patient.\n", " Are you? ") == "Rivers are patient. Are you?"
+    assert add_invitation("x" * 299, "Are you?") == "x" * 299

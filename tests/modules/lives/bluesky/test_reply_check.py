@@ -1,0 +1,69 @@
+"""What a reply must not be, as tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from modules.lives.bluesky.reply_check import reply_problem
+from modules.lives.bluesky.scaffold import scaffold_of, word_runs
+
+QUESTION = "@rowan.test which sound do you prefer on a wet night, rain on tin or rain on slate?"
+OURS = "Slate, for it lets the rain speak and does not answer back."
+PROMPT = (
+    "The conversation so far, oldest first; your own posts are marked YOU:",
+    "You have met {{interactions}} times.",
+    "Today is {{today}}.\n\nreason: {{reason}}\nauthor: @{{author}}\nCall one tool.",
+    "### New\nWhat has your attention: {{value}} Tell one small case of it.",
+)
+TOLD = "You have met 2 times; the feeling is unknown."
+SCAFFOLD = scaffold_of(PROMPT, [TOLD], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Which sound do you prefer on a wet night, rain on tin or rain on slate?", "repeats"),
+        ("Good one! Which sound do you prefer on a wet night: rain on tin, or rain on slate?", "repeats"),
+        ("slate, for it lets the rain speak, and does not answer back!", "repeats"),
+        ("Slate, since it lets the rain speak and does not answer back.", "repeats"),
+        ("I have met 2 times; the feeling is unknown.", "instructions"),
+        ("In the conversation so far, oldest first, I said slate.", "instructions"),
+        ("Your own posts are marked YOU.", "instructions"),
+        ("reason: mention\nauthor: @kit.test", "instructions"),
+        ("Call one tool.", "instructions"),
+        ("Today is 2026-11-23.", "instructions"),
+        ("Today is 2026-11-23. Call one tool!", "instructions"),
+        ("What has your attention: moss.", "instructions"),
+        ("Today is a good day.", ""),
+        ("Reason: tin sings louder.", ""),
+        ("Call one tool, and I call it a spade.", ""),
+        ("New.", ""),
+        ("Thank you so much!", "thanks"),
+        ("Great point, thanks for sharing!", "thanks"),
+        ("I agree.", "thanks"),
+        ("That's a great question!", "thanks"),
+        ("❤️", "thanks"),
+        ("Merci beaucoup !", "thanks"),
+        ("Yes.", ""),
+        ("42", ""),
+        ("Danke, Schiefer ist leiser.", ""),
+        ("Tin.", ""),
+        ("Rain on tin, since it sings.", ""),
+        ("Rain on tin: loud, plain, and over when the cloud is.", ""),
+        (f'You ask "{QUESTION}" I grew up under copper, which hums an octave lower than either.', ""),
+        ("You have met many roofs, it seems.", ""),
+    ],
+)
+def test_a_reply_says_something_of_its_own(text: str, problem: str) -> None:
+    found = reply_problem(text, [QUESTION, OURS], SCAFFOLD, may_thank=False)
+    assert (problem in found) if problem else found == ""
+
+
+def test_where_thanks_are_enough_only_the_rest_is_looked_at() -> None:
+    assert reply_problem("Thank you so much!", [QUESTION], SCAFFOLD, may_thank=True) == ""
+    assert reply_problem("Your own posts are marked YOU.", [QUESTION], SCAFFOLD, may_thank=True)
+
+
+def test_a_place_for_a_variable_ends_a_run() -> None:
+    assert word_runs(["one two three {{four}} five six seven"]) == frozenset()
+    assert len(word_runs(["one two three four five six"])) == 2

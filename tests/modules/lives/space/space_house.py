@@ -1,0 +1,350 @@
+"""A room with SOULs in it for tests: real server, real members, minds over HTTP; each check is made by the test."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.client import SpaceClient
+from adapters.space.hosting import LogLevel
+from adapters.space.outgoing import SPACING_S
+from adapters.space.server import SpaceServer
+from adapters.space.types import OWNS_ADDRESSED, Event, Said
+from common.clock import Clock, SystemClock
+from common.result import ApiResult, Ok
+from common.schemas import SPACE_DECISION_TOOL
+from common.text.host_intent import classify_host_intent_structural
+from common.version import __version__
+from local_tools.space_tool import space_tools
+from modules.lives.space.life import Services, SpaceLife, move_into_space
+from modules.lives.space.types import Intent
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from modules.runtime.journal.types import Entry, StoredEntry
+from modules.runtime.scheduler.types import Outcome
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.turn.runner import Thinker
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.voice import Voice
+from soul.app import open_soul
+from tests.hasty_clock import HastyClock
+from tests.living import Life, World, call, settings_of
+from tests.patience import HANG_S
+from town.mind.types import ChatRequest, Thought
+
+WITHIN_S = HANG_S
+
+Decide = Callable[[ChatRequest], Thought]
+
+WISH = "Can you open an issue about the clock in github.com/acme/site?"
+QUESTION = "Which roof do you like, tin or slate?"
+TIN = "Tin sings in the rain, slate only listens; I would take the one that sings."
+
+
+class RoomClock(SystemClock):
+    """Real time of a room and its members, that goes on by a speaker's pause whenever somebody has spoken."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
+@dataclass
+class Onlooker:
+    """The host's eyes."""
+
+    clock: Clock
+    seen: list[Event] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+
+    def happened(self, event: Event) -> None:
+        self.seen.append(event)
+        if isinstance(event, Said) and isinstance(self.clock, RoomClock):
+            self.clock.ahead += SPACING_S
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        self.logged.append(f"{level} {message} {detail}")
+
+    def said(self, name: str) -> list[str]:
+        return [event.content for event in self.seen if isinstance(event, Said) and event.name == name]
+
+
+def speaks(message: str, *commitments: dict[str, Any], **more: Any) -> Thought:
+    """A mind that speaks."""
+    said = {"shouldSpeak": True, "reason": "a test", "message": message, "commitments": list(commitments), **more}
+    return call(SPACE_DECISION_TOOL, **said)
+
+
+def declines(reason: str = "nothing to add", **more: Any) -> Thought:
+    """A mind that stays silent."""
+    return call(SPACE_DECISION_TOOL, shouldSpeak=False, reason=reason, **more)
+
+
+def an_issue(title: str = "Clock stops", repo: str = "acme/site", **more: Any) -> dict[str, Any]:
+    """A commitment that is whole."""
+    body = "The clock of the page stops at midnight and shows dashes until the page is loaded again by hand."
+    return {"type": "create_issue", "repo": repo, "title": title, "description": body, **more}
+
+
+class ByForm:
+    """Reads the host's messages by their form alone; what it was asked, and what it is not sure of."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.unsettled: set[str] = set()
+
+    async def classify_host_messages(self, contents: Sequence[str]) -> list[Intent]:
+        self.asked += contents
+        return [classify_host_intent_structural(content).intent for content in contents]
+
+    def get_cached_intent(self, content: str) -> Intent | None:
+        return None if content in self.unsettled else classify_host_intent_structural(content).intent
+
+    def clear(self) -> None:
+        """It keeps nothing."""
+
+
+class NoJudge:
+    """Leaves it at the words that messages share."""
+
+    async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
+        return False
+
+    def clear(self) -> None:
+        """It keeps nothing."""
+
+
+@dataclass
+class Agent:
+    """A SOUL in the room."""
+
+    life: Life
+    space: SpaceLife
+    client: SpaceClient
+    queue: CommitmentQueue
+    clock: HastyClock
+    silence: list[str]
+    experiences: list[tuple[str, str]]
+
+    async def check(self) -> Outcome:
+        """One check, as the loop makes it."""
+        return await self.space.loop.run()
+
+    async def hears(self, text: str) -> None:
+        """Wait until the room's words have reached it."""
+        talk = self.client._member.heard
+
+        def there() -> bool:
+            return any(said.content == text for said in talk._messages)
+
+        await until(there)
+
+    def promised(self) -> list[QueuedCommitment]:
+        return self.queue.all()
+
+    def lines(self) -> list[str]:
+        """What the owner saw of this life, without `[space] `."""
+        lines = [message for _, message, _ in self.life.console.lines]
+        return [line.removeprefix("[space] ") for line in lines if line.startswith("[space] ")]
+
+    async def entries(self) -> list[StoredEntry]:
+        found = await self.life.app.rails.journal.recent(200)
+        return [one for one in reversed(found) if one.entry.loop == "space-participation"]
+
+    def later(self, seconds: float) -> None:
+        """Let time pass for this SOUL."""
+        self.clock.ahead += seconds
+
+
+@dataclass
+class Room:
+    """The room, its host, and who can be let in."""
+
+    world: World
+    server: SpaceServer
+    host: Onlooker
+    clock: Clock
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.server.port}"
+
+    async def says(self, text: str, *hearers: Agent) -> None:
+        """The host speaks, and these have heard it."""
+        self.server.broadcast_from_host(text)
+        for agent in hearers:
+            await agent.hears(text)
+
+    @asynccontextmanager
+    async def soul(
+        self,
+        name: str,
+        decide: Decide | None = None,
+        *,
+        social_only: bool = False,
+        settings: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> AsyncIterator[Agent]:
+        """A SOUL that has joined. With `decide`, all minds of this world answer by it."""
+        if decide:
+            self.world.mind.answer = decide
+        home = self.world.make_home(name, **(settings or {}))
+        async with asleep(home, social_only=social_only) as life:
+            able = ("social",) if social_only else ("social", "github", "code")
+            capabilities = (*able, OWNS_ADDRESSED)
+            async with self.member(name, capabilities, clock) as client:
+                yield _agent(life, client, social_only=social_only)
+
+    @asynccontextmanager
+    async def member(
+        self,
+        name: str,
+        capabilities: tuple[str, ...] | None = ("social", "github", "code"),
+        clock: Clock | None = None,
+    ) -> AsyncIterator[SpaceClient]:
+        """Somebody in the room whose words the test chooses."""
+
+        async def discover() -> ApiResult[str]:
+            return Ok(self.url)
+
+        client = SpaceClient(
+            agent_name=name,
+            agent_version=__version__,
+            capabilities=lambda: capabilities,
+            discover=discover,
+            clock=clock or self.clock,
+            rng=random.Random(1),
+        )
+        running = asyncio.create_task(client.run())
+        try:
+            await until(lambda: client.is_active)
+            yield client
+        finally:
+            await client.close()
+            await running
+
+
+@asynccontextmanager
+async def asleep(home: Home, *, social_only: bool) -> AsyncIterator[Life]:
+    """A SOUL that was built and has not logged in anywhere: the room asks for nothing else."""
+    console = SilentConsole()
+    async with open_soul(
+        settings_of(home), home, console=console, clock=SystemClock(), rng=random.Random(1), social_only=social_only
+    ) as app:
+        yield Life(app, console)
+
+
+@asynccontextmanager
+async def open_room(world: World, *, log: bool = False, clock: Clock | None = None) -> AsyncIterator[Room]:
+    """An empty room on loopback; `clock` is that of its machine, and then its members have the time of their own."""
+    time = clock or RoomClock()
+    host = Onlooker(time)
+    record = ChatLog(world.root / "space") if log else None
+    server = SpaceServer(record, host, clock=time)
+    started = await server.start(0)
+    assert isinstance(started, Ok)
+    room = Room(world, server, host, SystemClock() if clock else time)
+    try:
+        yield room
+    finally:
+        await room.server.stop()
+        if record:
+            record.close()
+
+
+async def until(true: Callable[[], bool], within_s: float = WITHIN_S) -> None:
+    """Wait for something that must come."""
+    for _ in range(round(within_s / 0.01)):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come")
+
+
+def asked_of(world: World, purpose: str) -> list[str]:
+    """The last messages of all requests to the mind in which `purpose` stands."""
+    texts = [request.messages[-1].text for request in world.mind.asked]
+    return [text for text in texts if purpose in text]
+
+
+def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
+    rails, clock = life.app.rails, HastyClock()
+    silence: list[str] = []
+    experiences: list[tuple[str, str]] = []
+    registry = Registry(space_tools(), social_only=social_only)
+    keeping = rails.knowledge.keeping
+    thinker = Thinker(
+        gateway=rails.gateway,
+        executor=Executor(registry, redactor=rails.redactor, console=rails.console),
+        clock=rails.clock,
+        journal=rails.journal,
+        sessions=rails.knowledge.sessions,
+        estimate=keeping.estimator.estimate,
+        context_tokens=rails.settings.context_tokens,
+        nudge=lambda: rails.skills.render("core", "Nudge"),
+        on_told=lambda _: None,
+    )
+    queue = CommitmentQueue(rails.home.memory, clock, social_only=social_only, redactor=rails.redactor)
+    voice = Voice(
+        agent_name=client.name,
+        bluesky_username=rails.me.bluesky_username,
+        gateway=rails.gateway,
+        prompter=life.app.prompter,
+        skills=rails.skills,
+        journal=rails.journal,
+        clock=clock,
+        rng=rails.rng,
+    )
+
+    async def experience(kind: str, what: str) -> None:
+        experiences.append((kind, what))
+
+    space = move_into_space(
+        Services(
+            home=rails.home,
+            soul=rails.soul,
+            client=client,
+            queue=queue,
+            voice=voice,
+            intents=ByForm(),
+            judge=NoJudge(),
+            prompter=life.app.prompter,
+            thinker=thinker,
+            skills=rails.skills,
+            journal=rails.journal,
+            redactor=rails.redactor,
+            clock=clock,
+            rng=random.Random(3),
+            estimate=keeping.estimator.estimate,
+            silence=lambda: "; ".join(silence),
+            experience=experience,
+            timezone="UTC",
+        ),
+        social_only=social_only,
+    )
+    queue.on_abandoned = space.participation.given_up
+    return Agent(life, space, client, queue, clock, silence, experiences)
+
+
+def in_turn(*thoughts: Thought) -> Callable[[ChatRequest], Thought]:
+    """A mind with these thoughts, and then the last of them for ever."""
+    left = list(thoughts)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+async def summaries(agent: Agent) -> list[str]:
+    return [one.entry.summary.removeprefix("[space] ") for one in await agent.entries()]
+
+
+async def decision(agent: Agent, summary: str) -> Entry:
+    (found,) = [one.entry for one in await agent.entries() if one.entry.summary == f"[space] {summary}"]
+    return found

@@ -1,0 +1,288 @@
+"""A SOUL acts on a host's wish, end to end: one promise, by whom it belongs to, whatever its mind does in between."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import pytest
+
+from common.schemas import SPACE_DECISION_TOOL, Commitment
+from modules.lives.space.ownership import elect_action_owner
+from modules.lives.space.places import placed
+from modules.lives.space.scene import Scene
+from modules.lives.space.types import HistoryEntry
+from modules.services.commitments.policy import UNHEARD
+from tests.hasty_clock import HastyClock
+from tests.living import World
+from tests.modules.lives.space.space_house import (
+    WISH,
+    Room,
+    an_issue,
+    declines,
+    in_turn,
+    open_room,
+    speaks,
+    summaries,
+    until,
+)
+from town.mind.types import ChatRequest, Thought
+
+
+def offered(request: ChatRequest) -> bool:
+    return any(offer.name == SPACE_DECISION_TOOL for offer in request.offers)
+
+
+async def test_a_wish_becomes_a_claim_words_and_a_promise_on_the_disk(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        await until(lambda: room.host.said("marvin") == ["The clock issue is mine now."])
+        (promise,) = marvin.promised()
+        assert promise.params["target"] == "acme/site#Clock stops"
+        assert (promise.params["owner"], promise.params["repoName"]) == ("acme", "site")
+        assert promise.params["hostWish"] is True
+        assert UNHEARD not in promise.params
+        assert [(claim.action, claim.target) for claim in room.server.claims] == [
+            ("create_issue", "acme/site#Clock stops")
+        ]
+        marvin.later(60)
+        assert (await marvin.check()).reason == "nothing new was said"
+        assert "YOU are the action owner" in room.world.mind.asked[0].messages[-1].text
+        assert "Structured commitments" in await summaries(marvin)
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["all-know-the-rule", "one-of-another-maker"])
+@pytest.mark.parametrize("name", ["marvin", "rebecca"])
+async def test_whom_the_host_addresses_alone_acts_where_all_know_that_rule(
+    room: Room, name: str, *, knows: bool
+) -> None:
+    wish = f"{name}, {WISH[0].lower()}{WISH[1:]}"
+    chosen = name if knows else elect_action_owner(("marvin", "rebecca"), wish)
+
+    def eager(_: ChatRequest) -> Thought:
+        return speaks("The clock issue is mine now.", an_issue())
+
+    async with AsyncExitStack() as stack:
+        if not knows:
+            await stack.enter_async_context(room.member("zed", ("social",)))
+        souls = [
+            await stack.enter_async_context(room.soul("marvin", eager)),
+            await stack.enter_async_context(room.soul("rebecca", eager)),
+        ]
+        await until(lambda: all(len(soul.client.peers()) == (1 if knows else 2) for soul in souls))
+        await room.says(wish, *souls)
+        for soul in souls:
+            await soul.check()
+        assert [soul.space.participation.talk.me for soul in souls if soul.promised()] == [chosen]
+
+
+async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        life = marvin.space.participation
+        await room.says(WISH, marvin)
+        await marvin.check()
+        scene, promiser = life.surveyor.scene(()), life.speaker.promiser
+        issue = Commitment.model_validate(an_issue())
+        lost = await promiser.promise((issue,), "The clock issue is mine.", scene, heard=False)
+        assert [one.params[UNHEARD] for one in lost] == [True]
+        promiser.settle(lost, heard=False)
+        assert marvin.queue.live() == []
+        again = await promiser.promise((issue,), "The clock issue is mine now.", scene, heard=False)
+        promiser.settle(again, heard=True)
+        assert [UNHEARD in one.params for one in marvin.queue.live()] == [False]
+
+
+async def test_of_two_souls_exactly_one_acts_on_a_wish(room: Room) -> None:
+    def eager(request: ChatRequest) -> Thought:
+        name = "marvin" if "You are marvin" in request.messages[-1].text else "rebecca"
+        return speaks(f"{name} takes the clock apart and puts it down in an issue.", an_issue(f"Clock by {name}"))
+
+    async with room.soul("marvin", eager) as marvin, room.soul("rebecca") as rebecca:
+        await room.says(WISH, marvin, rebecca)
+        await until(lambda: len(marvin.client.peers()) == len(rebecca.client.peers()) == 1)
+        await marvin.check()
+        await rebecca.check()
+        assert len(marvin.promised()) + len(rebecca.promised()) == 1
+        other = rebecca if marvin.promised() else marvin
+        assert "Commitment dropped" in await summaries(other)
+
+
+async def test_without_github_and_alone_it_says_so_once_and_promises_nothing(room: Room) -> None:
+    words = "Issues live on GitHub, where I have no hands; a post on Bluesky about the clock is what I can offer."
+    async with room.soul("marvin", lambda _: speaks(words, an_issue()), social_only=True) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [words]
+        for _ in range(6):
+            marvin.later(30)
+            await marvin.check()
+        assert marvin.promised() == []
+        assert room.host.said("marvin") == [words]
+        assert "you have no GitHub here. Say so once" in room.world.mind.asked[0].messages[-1].text
+        assert "Forced action mode" not in await summaries(marvin)
+
+
+async def test_commitments_of_words_that_may_not_be_said_are_kept(room: Room) -> None:
+    listing = "Here is my plan:\n- the clock\n- the moss"
+    async with room.soul("marvin", lambda _: speaks(listing, an_issue())) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == ["On it \u2014 create issue incoming."]
+        assert [one.type for one in marvin.promised()] == ["create_issue"]
+        told = await summaries(marvin)
+    assert told.index("Validation rejected (list)") < told.index("Salvaging commitments from rejected message")
+
+
+async def test_commitments_without_words_are_kept(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines("", commitments=[an_issue()])) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == ["On it \u2014 create issue incoming."]
+
+
+async def test_the_owner_who_only_talks_is_asked_once_more_for_the_commitment(room: Room) -> None:
+    mind = in_turn(declines("let us think about it first"), speaks("", an_issue()))
+    async with room.soul("marvin", mind) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == ["Creating that now."]
+        assert len(marvin.promised()) == 1
+        assert "Action-owner retry succeeded" in await summaries(marvin)
+    second = room.world.mind.asked[1].messages
+    assert "Do not discuss it" in second[0].text
+    assert WISH in second[-1].text
+
+
+async def test_the_owner_whose_mind_never_acts_acts_all_the_same(room: Room) -> None:
+    def talker(request: ChatRequest) -> Thought:
+        body = "## The clock\n\nThe host asked for an issue about the clock of the page, which stops at midnight."
+        return declines("no") if offered(request) else Thought(text=body)
+
+    async with room.soul("marvin", talker) as marvin:
+        await room.says(WISH, marvin)
+        for _ in range(4):
+            await marvin.check()
+            marvin.later(6)
+        (promise,) = marvin.promised()
+        assert promise.params["title"] == WISH
+        assert promise.params["description"].startswith("## The clock")
+        assert room.host.said("marvin") == ["Creating that now."]
+        told = await summaries(marvin)
+    assert told.count("Forced action mode") == told.count("Forced action enriched") == 1
+
+
+async def test_without_a_repository_the_host_is_asked_for_one_once(room: Room) -> None:
+    def mind(request: ChatRequest) -> Thought:
+        asking = "Ask the host once" in request.messages[-1].text
+        return speaks("In which repository should the clock go?") if asking else declines("where would it go")
+
+    async with room.soul("marvin", mind) as marvin:
+        await room.says("Can you open an issue about the clock?", marvin)
+        for _ in range(8):
+            await marvin.check()
+            marvin.later(30)
+        assert room.host.said("marvin") == ["In which repository should the clock go?"]
+        assert marvin.promised() == []
+        room.world.mind.answer = lambda _: declines("no")
+        await room.says("github.com/acme/site", marvin)
+        for _ in range(4):
+            await marvin.check()
+            marvin.later(30)
+        assert [one.params["repoName"] for one in marvin.promised()] == ["site"]
+
+
+async def test_asked_whether_it_is_done_it_answers_with_the_link_and_makes_nothing_again(room: Room) -> None:
+    link = "https://github.com/acme/site/issues/7"
+    mind = in_turn(speaks("The clock issue is mine now.", an_issue()), speaks(f"It is here: {link}", an_issue("Again")))
+    async with room.soul("marvin", mind) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        marvin.queue.mark_in_progress(promise.id)
+        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
+        marvin.later(30)
+        await room.says("Did you do it?", marvin)
+        await marvin.check()
+        assert f"Answer with the link: {link}" in room.world.mind.asked[-1].messages[-1].text
+        assert room.host.said("marvin")[-1] == f"It is here: {link}"
+        assert len(marvin.promised()) == 1
+
+
+async def test_a_thing_that_a_peer_claims_is_not_promised_again(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("Mine.", an_issue())) as marvin:
+        await rebecca.send_claim("create_issue", "acme/site#Clock that stops")
+        await until(lambda: bool(marvin.client.claims()))
+        await room.says("Thoughts about github.com/acme/site?", marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == []
+        assert marvin.promised() == []
+        assert "Overtaken" in await summaries(marvin)
+
+
+async def test_a_restart_never_repeats_what_was_asked_before(world: World) -> None:
+    async with open_room(world, log=True) as room:
+        async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
+            await room.says(WISH, marvin)
+            await marvin.check()
+            assert len(marvin.promised()) == 1
+        async with room.soul("marvin") as again:
+            await until(lambda: again.client.joins > 0)
+            for _ in range(5):
+                await again.check()
+                again.later(10)
+            assert len(again.promised()) == 1
+            assert len(again.space.participation.talk.history) == 2
+        assert room.host.said("marvin") == ["The clock issue is mine now."]
+        assert len(world.mind.asked) == 1
+
+
+async def test_a_repository_that_nobody_named_gets_no_issue(room: Room) -> None:
+    elsewhere = an_issue(repo="stranger/garden")
+    async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", elsewhere)) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert [(one.params["owner"], one.params["repoName"]) for one in marvin.promised()] == [("acme", "site")]
+
+
+@pytest.mark.parametrize(
+    ("repo", "talk", "known", "kept"),
+    [
+        ("acme/site", ("see github.com/Acme/Site",), None, "acme/site"),
+        ("acme/site", (), "acme/site", "acme/site"),
+        ("made/up", ("see github.com/acme/site",), "acme/site", "acme/site"),
+        ("", (), "acme/site", "acme/site"),
+        ("made/up", (), None, None),
+        ("", ("hello",), None, None),
+    ],
+    ids=["named", "known", "invented", "left out", "nowhere", "none"],
+)
+def test_a_promise_lies_where_somebody_said(
+    repo: str, talk: tuple[str, ...], known: str | None, kept: str | None
+) -> None:
+    now = HastyClock().now()
+    scene = Scene(
+        now, "marvin", repo=known, history=tuple(HistoryEntry("m", "host", text, now, is_host=True) for text in talk)
+    )
+    found = placed([Commitment(type="create_issue", repo=repo, title="x")], scene)
+    assert [one.repo for one in found.kept] == ([kept] if kept else [])
+    assert len(found.left_out) == (0 if kept else 1)
+
+
+def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
+    now = HastyClock().now()
+    scene = Scene(now, "marvin", history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),))
+    assert placed([Commitment(type="create_issue", repo="made/up", title="x")], scene).kept == ()
+    post = Commitment(type="post_bluesky", content="moss")
+    assert placed([post], scene).kept == (post,)
+
+
+async def test_a_promise_that_was_given_up_opens_the_wish_again_and_the_room_hears_nothing(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        for _ in range(3):
+            marvin.queue.mark_failed(promise.id, "the repository is gone")
+        request = marvin.space.participation.talk.request
+        assert (request.fulfilled, request.reopened) == (False, 1)
+        assert len(room.host.said("marvin")) == 1

@@ -1,0 +1,84 @@
+"""A room stands on a machine of its own, and its clock may be minutes off: nobody's sense of time depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.hasty_clock import HastyClock
+from tests.living import World
+from tests.modules.lives.space.space_house import (
+    QUESTION,
+    TIN,
+    WISH,
+    Room,
+    an_issue,
+    declines,
+    open_room,
+    speaks,
+    until,
+)
+
+LINK = "https://github.com/acme/site/issues/7"
+CLOSE = timedelta(seconds=20)
+
+
+@pytest.fixture(params=[-300.0, 10.0, 300.0], ids=["behind", "a little ahead", "ahead"])
+async def off(world: World, request: pytest.FixtureRequest) -> AsyncIterator[Room]:
+    clock = HastyClock()
+    clock.ahead = request.param
+    async with open_room(world, clock=clock) as room:
+        yield room
+
+
+async def test_a_host_who_asks_after_a_wish_gets_its_link(off: Room) -> None:
+    async with off.soul("marvin", lambda _: speaks("Taken.", an_issue())) as marvin:
+        await off.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        off.world.mind.answer = lambda _: declines()
+        marvin.later(15)
+        await off.says("Did you do it?", marvin)
+        await marvin.check()
+        assert f"Answer with the link: {LINK}" in off.world.mind.asked[-1].messages[-1].text
+
+
+async def test_a_peers_claim_ends_a_minute_after_it_was_made(off: Room) -> None:
+    async with off.member("rebecca") as rebecca, off.soul("marvin", lambda _: declines()) as marvin:
+        await off.says(WISH, marvin)
+        await rebecca.send_claim("create_issue", "acme/site#clock")
+        await until(lambda: bool(marvin.client.claims()))
+        await marvin.check()
+        until_then = marvin.space.participation.talk.request.claimed_until
+        assert until_then is not None
+        assert abs(until_then - datetime.now(UTC) - timedelta(minutes=1)) < CLOSE
+
+
+async def test_our_own_words_are_counted_once(off: Room) -> None:
+    async with off.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        await off.says(QUESTION, marvin)
+        await marvin.check()
+        await until(lambda: off.host.said("marvin") == [TIN])
+        off.world.mind.answer = lambda _: declines()
+        await off.says("And copper?", marvin)
+        marvin.later(15)
+        await marvin.check()
+        assert [entry.content for entry in marvin.space.participation.talk.own_messages] == [TIN]
+
+
+async def test_what_was_said_before_we_came_is_as_old_as_it_is(off: Room) -> None:
+    async with off.member("rebecca") as rebecca:
+        sent = await rebecca.send_chat("Slate is quieter.")
+        await until(lambda: off.host.said("rebecca") == ["Slate is quieter."])
+        await off.says(WISH)
+        assert sent
+        async with off.soul("marvin", lambda _: declines()) as marvin:
+            marvin.space.participation.talk.spoke(TIN, datetime.now(UTC) - timedelta(minutes=2))
+            await marvin.check()
+            talk = marvin.space.participation.talk
+            assert [entry.content for entry in talk.history] == [TIN, "Slate is quieter.", WISH]
+            assert talk.request.requested_at is not None
+            assert all(abs(entry.at - datetime.now(UTC)) < CLOSE for entry in list(talk.history)[1:])

@@ -1,0 +1,124 @@
+"""A talk among peers is looked at cheaply first; whoever may expect an answer is never passed over by that look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from common.clock import FakeClock
+from modules.lives.space.first_look import FirstLook, is_idle_talk
+from modules.lives.space.scene import Scene
+from modules.lives.space.types import HistoryEntry
+from modules.lives.space.verdicts import Verdicts
+from tests.modules.lives.space.space_house import QUESTION, TIN, WISH, Agent, Decide, Room, speaks
+from town.mind.types import ChatRequest, Thought
+
+NOW: datetime = FakeClock().now()
+_MARK = "Answer SPEAK or LISTEN"
+
+
+def said(name: str, content: str, *, host: bool = False) -> HistoryEntry:
+    return HistoryEntry(f"m-{content}", name, content, NOW, is_host=host)
+
+
+def scene(*batch: HistoryEntry) -> Scene:
+    return Scene(NOW + timedelta(seconds=1), "marvin", batch=batch, history=batch)
+
+
+PEERS = scene(said("rebecca", "Tin is loud."))
+
+
+@pytest.mark.parametrize(
+    ("moment", "idle"),
+    [
+        (PEERS, True),
+        (scene(said("rebecca", "Tin is loud."), said("host", QUESTION, host=True)), False),
+        (scene(said("rebecca", "@marvin what do you say?")), False),
+        (scene(said("rebecca", "I think Marvin knows.")), False),
+        (replace(PEERS, is_open=True), False),
+        (replace(PEERS, follow_up="link"), False),
+        (replace(PEERS, needs_repo=True), False),
+        (replace(scene(), opens=True), False),
+        (scene(), False),
+    ],
+)
+def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: Scene, idle: bool) -> None:  # noqa: FBT001
+    assert is_idle_talk(moment) is idle
+
+
+def looks_first(agent: Agent) -> None:
+    rails = agent.life.app.rails
+    agent.space.participation.first_look = FirstLook(Verdicts(rails.gateway, rails.skills, agent.clock))
+
+
+def mind(label: str, looks: list[ChatRequest], whole: list[ChatRequest]) -> Decide:
+    """Answers a first look with `label`, and speaks where the whole prompt is sent; notes both."""
+
+    def answer(request: ChatRequest) -> Thought:
+        if _MARK in request.messages[-1].text:
+            looks.append(request)
+            return Thought(text=label)
+        whole.append(request)
+        return speaks(TIN)
+
+    return answer
+
+
+@pytest.mark.parametrize(("label", "thoughts"), [("LISTEN", 0), ("SPEAK", 1), ("listen.", 0), ("", 1), ("No idea.", 1)])
+async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothing(
+    room: Room, label: str, thoughts: int
+) -> None:
+    looks: list[ChatRequest] = []
+    whole: list[ChatRequest] = []
+    async with room.member("rebecca") as rebecca, room.soul("marvin", mind(label, looks, whole)) as marvin:
+        looks_first(marvin)
+        await rebecca.send_chat("Tin is loud.")
+        await marvin.hears("Tin is loud.")
+        await marvin.check()
+        assert (len(looks), len(whole)) == (1, thoughts)
+        assert 'rebecca: Tin is loud."' in looks[0].messages[-1].text
+        if not thoughts:
+            (declined,) = [one.entry for one in await marvin.entries() if one.entry.kind == "decision"]
+            assert declined.reason == "a first look found nothing to add"
+            sessions = marvin.life.app.rails.knowledge.sessions
+            kept = await sessions.rows((await sessions.open("space:room")).id)
+            assert "Tin is loud." in str(kept[-1].message.content), "it is remembered all the same"
+
+
+async def test_thanks_and_good_byes_need_no_model_at_all(room: Room) -> None:
+    looks: list[ChatRequest] = []
+    whole: list[ChatRequest] = []
+    async with room.member("rebecca") as rebecca, room.soul("marvin", mind("SPEAK", looks, whole)) as marvin:
+        looks_first(marvin)
+        await rebecca.send_chat("Thanks all, sounds good!")
+        await marvin.hears("Thanks all, sounds good!")
+        await marvin.check()
+    assert (looks, whole) == ([], [])
+
+
+@pytest.mark.parametrize("words", [QUESTION, WISH])
+async def test_the_host_is_never_passed_over_by_a_first_look(room: Room, words: str) -> None:
+    looks: list[ChatRequest] = []
+    whole: list[ChatRequest] = []
+    async with room.soul("marvin", mind("LISTEN", looks, whole)) as marvin:
+        looks_first(marvin)
+        await room.says(words, marvin)
+        await marvin.check()
+    assert (len(looks), bool(whole)) == (0, True)
+
+
+async def test_a_first_look_costs_a_small_part_of_the_whole_prompt(room: Room) -> None:
+    looks: list[ChatRequest] = []
+    whole: list[ChatRequest] = []
+    async with room.member("rebecca") as rebecca, room.soul("marvin", mind("SPEAK", looks, whole)) as marvin:
+        looks_first(marvin)
+        for number in range(12):
+            words = f"Roof number {number}: " + "tin is loud and slate is heavy, whatever the weather says. " * 6
+            await rebecca.send_chat(words)
+            await marvin.hears(words)
+        await marvin.check()
+    first, second = (sum(len(message.text) for message in one[0].messages) for one in (looks, whole))
+    assert first * 3 < second
+    assert first < 4 * 900, "900 tokens"

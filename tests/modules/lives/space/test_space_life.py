@@ -1,0 +1,334 @@
+"""A SOUL talks in a room, end to end: what it says, and when it stays silent. Real room, real model service."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from adapters.space.types import Said
+from common.clock import iso
+from common.schemas import SPACE_DECISION_TOOL
+from tests.hasty_clock import HastyClock
+from tests.living import call
+from tests.modules.lives.space.space_house import (
+    QUESTION,
+    TIN,
+    WISH,
+    ByForm,
+    Room,
+    decision,
+    declines,
+    in_turn,
+    speaks,
+    summaries,
+    until,
+)
+from town.mind.types import ChatRequest, Thought
+from town.mind.wire import BadRequest
+
+
+def refuse(_: ChatRequest) -> Thought:
+    raise BadRequest("this model takes no such thing")
+
+
+async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_says_why(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        await room.says(QUESTION, marvin)
+        assert (await marvin.check()).reason == "spoke"
+        await until(lambda: room.host.said("marvin") == [TIN])
+        entry = await decision(marvin, "Spoke")
+        assert (await marvin.check()).reason == "we have just spoken"
+        marvin.later(30)
+        assert (await marvin.check()).reason == "nothing new was said"
+        sessions = marvin.life.app.rails.knowledge.sessions
+        kept = await sessions.rows((await sessions.open("space:room")).id)
+    assert entry.reason == "a test"
+    assert (entry.trigger_uri or "").startswith("space://conversation/")
+    assert entry.data["message"] == TIN
+    assert entry.data["heard"] == [f"host: {QUESTION}"]
+    assert [row.role for row in kept] == ["user", "assistant", "toolResult"]
+    assert QUESTION in str(kept[0].message.content)
+    (request,) = room.world.mind.asked
+    assert [offer.name for offer in request.offers] == [SPACE_DECISION_TOOL]
+    assert "github.com" not in request.messages[-1].text
+
+
+async def test_who_is_about_to_say_what_a_peer_says_first_is_overtaken(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        marvin.clock.haste = 4
+
+        async def says_it_first() -> None:
+            await until(lambda: rebecca.typing() == ["marvin"])
+            await rebecca.send_chat(TIN)
+
+        await room.says(QUESTION, marvin)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(says_it_first())
+            await marvin.check()
+        assert room.host.said("marvin") == []
+        assert "semantic echo" in (await decision(marvin, "Overtaken")).reason
+        room.world.mind.answer = lambda _: declines()
+        await marvin.check()
+        assert TIN in room.world.mind.asked[-1].messages[-1].text
+
+
+async def test_who_is_about_to_speak_hears_the_host_out_first(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        marvin.clock.haste = 4
+
+        async def goes_on() -> None:
+            await until(lambda: rebecca.typing() == ["marvin"])
+            room.server.broadcast_from_host("Or rather: which gutter?")
+
+        await room.says(QUESTION, marvin)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(goes_on())
+            await marvin.check()
+        assert room.host.said("marvin") == []
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+        assert "which gutter?" in room.world.mind.asked[-1].messages[-1].text
+
+
+async def test_a_talk_that_has_paused_for_long_begins_anew_and_keeps_its_repository(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        await room.says("Have a look at github.com/acme/site, what do you think of it?", marvin)
+        await marvin.check()
+        marvin.later(400)
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        told = room.world.mind.asked[-1].messages[-1].text
+        assert "what do you think of it" not in told
+        assert "The repository is acme/site" in told
+
+
+async def test_a_quiet_room_is_opened_once(room: Room) -> None:
+    thought = "Moss grows on the north side of the bench; does anybody know what it does in a dry year?"
+    async with room.member("rebecca"), room.soul("marvin", lambda _: speaks(thought)) as marvin:
+        talk = marvin.space.participation.talk
+        for _ in range(48):
+            marvin.later(3600)
+            await marvin.check()
+            if talk.spoken:
+                break
+        assert room.host.said("marvin") == [thought]
+        assert "It has been quiet here" in room.world.mind.asked[0].messages[-1].text
+        marvin.later(700)
+        await marvin.check()
+        assert len(room.world.mind.asked) == 1
+
+
+async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        talk = marvin.space.participation.talk
+        await room.says("First of all, hello.", marvin)
+        marvin.space.participation.perceiver.look()
+        now = marvin.clock.now()
+        talk.take_in([Said("rebecca", "r", f"matter {number} of another day", iso(now)) for number in range(20)], now)
+        async with room.member("rebecca") as rebecca:
+            await rebecca.send_chat("Has anyone seen the heron?")
+            await marvin.hears("Has anyone seen the heron?")
+            await marvin.check()
+            assert room.host.said("marvin") == []
+            assert "Validation rejected (saturated)" in await summaries(marvin)
+            await room.says(QUESTION, marvin)
+            await marvin.check()
+            assert room.host.said("marvin") == [TIN]
+
+
+async def test_the_pace_changes_at_the_models_wish_and_under_the_owners_hand(room: Room) -> None:
+    calmer = declines("I speak too much", adjustBehavior={"cooldownMinMs": 60_000, "lastAdjustedReason": "x"})
+    async with room.soul("marvin", lambda _: calmer) as marvin:
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert marvin.space.config.load_space_config().cooldown_min_ms == 60_000
+        assert "Adjusted behavior" in marvin.lines()
+        path = marvin.life.app.rails.home.memory / "space-config.json"
+        path.write_text(
+            path.read_text().replace("60000", "3000").replace('"checkIntervalMs": 5000', '"checkIntervalMs": 2000')
+        )
+        outcome = await marvin.check()
+        assert outcome.next_in_s is not None
+        assert outcome.next_in_s < 3
+        assert marvin.space.config.load_space_config().cooldown_min_ms == 3000
+
+
+async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        marvin.silence.append("paused by the owner")
+        await room.says(WISH, marvin)
+        for _ in range(4):
+            assert (await marvin.check()).reason == "paused by the owner"
+            marvin.later(10)
+        assert room.world.mind.asked == []
+        assert [entry.content for entry in marvin.space.participation.talk.history] == [WISH]
+        marvin.silence.clear()
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") != []
+
+
+async def test_a_secret_never_reaches_the_room(room: Room) -> None:
+    secret = "sk-abcdef0123456789abcdef0123456789"
+    async with room.soul("marvin", lambda _: speaks(f"The key is {secret}, as you asked for it.")) as marvin:
+        await room.says("What is your key?", marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == []
+        assert secret not in str([one.entry for one in await marvin.entries()])
+
+
+async def test_what_the_mind_could_not_answer_is_answered_later(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        room.world.mind.answer = refuse
+        await room.says(QUESTION, marvin)
+        assert (await marvin.check()).ran is False
+        assert "Check failed" in marvin.lines()
+        assert (await marvin.check()).reason == "the mind failed a moment ago"
+        room.world.mind.answer = lambda _: speaks(TIN)
+        marvin.later(60)
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+
+
+@pytest.mark.parametrize("reason", ['"x"', "null"])
+async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_check(room: Room, reason: str) -> None:
+    text = '{"shouldSpeak": true, "reason": ' + reason + ', "message": "' + TIN + '"}'
+    async with room.soul("marvin", lambda _: Thought(text=f"My decision: {text}")) as marvin:
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+        marvin.later(30)
+        room.world.mind.answer = lambda _: call(SPACE_DECISION_TOOL, shouldSpeak="perhaps")
+        await room.says("And the gutter?", marvin)
+        await marvin.check()
+        assert "Decision" in marvin.lines()
+        assert len(room.host.said("marvin")) == 1
+
+
+async def test_a_meaning_that_nobody_could_settle_is_asked_for_again(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        intents = marvin.space.participation.surveyor.intents
+        assert isinstance(intents, ByForm)
+        intents.unsettled.add("Something with the gutter, perhaps")
+        await room.says("Something with the gutter, perhaps", marvin)
+        await marvin.check()
+        intents.unsettled.clear()
+        assert intents.asked == ["Something with the gutter, perhaps"]
+        intents.unsettled.add("Something with the gutter, perhaps")
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert intents.asked == ["Something with the gutter, perhaps"] * 2 + [QUESTION]
+
+
+async def test_news_are_looked_at_soon_but_not_again_before_its_own_moment(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        loop = marvin.space.loop
+        await marvin.client.wait_for_news(0)
+        assert await loop.wait_for_news(0) is False
+        await room.says(QUESTION, marvin)
+        assert await loop.wait_for_news(60) is True
+        outcome = await marvin.check()
+        assert 3 <= (outcome.next_in_s or 0) <= 7
+        await room.says("And?", marvin)
+        slept: list[float] = []
+        sleep = marvin.clock.sleep
+
+        class Listening(HastyClock):
+            async def sleep(self, seconds: float) -> None:
+                slept.append(seconds)
+                await sleep(0)
+
+        loop.clock = Listening()
+        assert await loop.wait_for_news(60) is True
+        assert 2.5 < slept[-1] <= 7
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "I would run it by hand for a week and count.",
+        "host, which roof do you like, tin or slate?",
+        "",
+    ],
+    ids=["an example", "the host's own question", "nothing"],
+)
+async def test_words_that_are_nobodys_own_are_asked_for_once_more(room: Room, first: str) -> None:
+    async with room.soul("marvin", in_turn(speaks(first), speaks(TIN))) as marvin:
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+        assert len(room.world.mind.asked) == 2
+
+
+async def test_a_short_answer_in_the_hosts_words_is_an_answer(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("I like a slate roof.")) as marvin:
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == ["I like a slate roof."]
+
+
+async def test_every_fifth_message_is_an_experience(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        marvin.space.participation.talk.spoken = 4
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert marvin.experiences == [("connection_formed", f"host: {QUESTION} | marvin: {TIN}")]
+
+
+async def test_the_room_is_told_who_we_are_and_what_we_learned(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin") as marvin:
+        await marvin.space.presenter.introduce()
+        await until(lambda: "marvin" in rebecca.identities())
+        assert rebecca.identities()["marvin"].voice.startswith("Plain, warm, specific.")
+        await marvin.space.presenter.reflected("I learned that quiet rooms are full. I shall ask more questions.")
+        await until(lambda: "marvin" in rebecca.reflections())
+        assert rebecca.reflections()["marvin"].summary.startswith("I learned that quiet rooms are full.")
+
+
+LINE = "Slate keeps the summer out and the winter in, which is all that I ask of a roof."
+
+
+async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_pause_and_a_restart(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(LINE)) as marvin:
+        await room.says(QUESTION, marvin)
+        assert (await marvin.check()).reason == "spoke"
+        await until(lambda: room.host.said("marvin") == [LINE])
+        marvin.later(12 * 60)
+        marvin.space.participation.perceiver.look()
+        marvin.space.participation.talk.reset()
+        await room.says("And which roof would you take for a barn?", marvin)
+        assert (await marvin.check()).reason == "says again word for word what we said before"
+        lines = marvin.space.participation.resolver.scales.own_lines
+        fresh = replace(lines)
+        assert await fresh.hold(LINE.upper())
+        assert not await fresh.hold("Slate it is.")
+        assert not await fresh.hold("Tin, this time, for the sound of it in October.")
+        marvin.later(8 * 24 * 3600)
+        assert not await lines.hold(LINE)
+    assert room.host.said("marvin") == [LINE]
+
+
+@pytest.mark.parametrize(
+    ("words", "ended"),
+    [
+        ("thanks, that is enough for today", True),
+        ("Good night everyone", True),
+        ("Is that enough for today?", False),
+        ("That's all for today, please open an issue about the clock in github.com/acme/site", False),
+    ],
+)
+async def test_the_host_ends_a_talk_until_it_speaks_again(room: Room, words: str, *, ended: bool) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin, room.member("rebecca") as rebecca:
+        await room.says(words, marvin)
+        asked = len(room.world.mind.asked)
+        outcome = await marvin.check()
+        assert (outcome.reason == "the host has ended the talk") is ended
+        if ended:
+            await rebecca.send_chat("One more thing, marvin: tin or slate?")
+            await marvin.hears("One more thing, marvin: tin or slate?")
+            assert (await marvin.check()).reason == "the host has ended the talk"
+            assert len(room.world.mind.asked) == asked
+            await room.says(QUESTION, marvin)
+            assert (await marvin.check()).reason == "spoke"

@@ -1,0 +1,71 @@
+"""One artefact for one wish: what the host's wish has got already, and what a peer made lately, is not made again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from common.schemas import Commitment
+from modules.lives.space.experience import experience_of
+from modules.lives.space.filters import MADE, not_twice
+from modules.lives.space.scene import Scene
+from modules.lives.space.types import Deed, HistoryEntry, HostRequest, Intent
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ISSUE = Commitment(type="create_issue", repo="acme/site", title="Clock stops at midnight", description="It stops.")
+OTHER = Commitment(type="create_issue", repo="acme/site", title="Gutter leaks", description="It drips.")
+COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, description="Seen here too.")
+MADE_BY_PEER = Deed("success", "rebecca", NOON, "create_issue", "acme/site#Clock stops at midnight")
+
+ASKED = HistoryEntry("m1", "host", "Please open an issue for the clock.", NOON, is_host=True, intent="action_request")
+WISH = HostRequest(ASKED.content, ASKED.id, NOON, fulfilled=True)
+
+
+def after(intent: Intent) -> HistoryEntry:
+    return HistoryEntry("m2", "host", "And then?", NOON + timedelta(minutes=1), is_host=True, intent=intent)
+
+
+def test_for_a_wish_that_is_met_nothing_more_is_made_but_comments_are_free() -> None:
+    found = not_twice([ISSUE, OTHER, COMMENT], None, (), met=True)
+    assert found.kept == (COMMENT,)
+    assert [one.signature for one in found.left_out] == [MADE, MADE]
+
+
+def test_what_a_peer_has_made_is_not_made_again_by_another_name_of_the_same() -> None:
+    again = ISSUE.model_copy(update={"title": "The clock stops at midnight", "repo": ""})
+    found = not_twice([again, OTHER, COMMENT], "acme/site", [MADE_BY_PEER], met=False)
+    assert found.kept == (OTHER, COMMENT)
+    assert "rebecca has made" in found.left_out[0].reason
+    failed = replace(MADE_BY_PEER, kind="failure")
+    assert not_twice([again], "acme/site", [failed], met=False).kept == (again,)
+
+
+@pytest.mark.parametrize(
+    ("request_now", "history", "met"),
+    [
+        (WISH, (ASKED,), True),
+        (WISH, (ASKED, after("follow_up")), True),
+        (WISH, (ASKED, after("discussion")), False),
+        (replace(WISH, fulfilled=False, given_up=True), (ASKED,), True),
+        (replace(WISH, fulfilled=False), (ASKED,), False),
+        (HostRequest(), (after("discussion"),), False),
+        (WISH, (), False),
+    ],
+    ids=["met", "asked-about", "another-talk", "given-up", "open", "nothing-asked", "forgotten"],
+)
+def test_a_wish_is_met_until_the_host_speaks_of_something_else(
+    request_now: HostRequest, history: tuple[HistoryEntry, ...], *, met: bool
+) -> None:
+    is_open = bool(request_now.content) and not request_now.fulfilled and not request_now.given_up
+    assert Scene(now=NOON, me="marvin", history=history, request=request_now, is_open=is_open).is_met is met
+
+
+def test_an_experience_is_an_episode_of_its_own_that_rests_on_the_words_of_peers() -> None:
+    first = experience_of("connection_formed", "host: hello | marvin: hello", NOON, "UTC")
+    later = experience_of("connection_formed", "x" * 9000, NOON + timedelta(seconds=1), "UTC")
+    assert (first.kind, first.source, first.trust, first.private) == ("episode", "space:room", "peer", True)
+    assert first.subject == "A talk in the room, 2026-01-05 12:00:00"
+    assert first.subject != later.subject
+    assert len(later.body) == 4000

@@ -1,0 +1,240 @@
+"""Of many who could do a thing one does it, once: whatever else happens in the room meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.space.types import ActionDone, Claimed
+from common.schemas import SPACE_DECISION_TOOL, Commitment
+from modules.lives.space.filters import MADE, NON_OWNER, not_twice, owned_only
+from modules.lives.space.places import is_named, named_by_host
+from modules.lives.space.scene import Scene
+from modules.lives.space.types import HistoryEntry, HostRequest
+from modules.services.commitments.policy import HOST_WISH
+from tests.hasty_clock import SetAhead
+from tests.modules.lives.space.space_house import Agent, Room, an_issue, declines, speaks, until
+from town.mind.types import ChatRequest, Thought
+
+WISH = "Please open an issue for the clock in github.com/acme/site."
+POST_WISH = "Please post on Bluesky about the clock."
+TARGET = "acme/site#Clock stops"
+LINK = "https://github.com/acme/site/issues/7"
+POST = Commitment(type="post_bluesky", content="Our clock has opinions about midnight.")
+COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, description="Seen here too.")
+
+
+def wished(content: str, *, fulfilled: bool = False) -> HostRequest:
+    return HostRequest(content, "m1", None, fulfilled=fulfilled)
+
+
+def test_a_post_that_the_host_wished_for_is_its_owners_to_make() -> None:
+    found = owned_only([POST, COMMENT], wished(POST_WISH), is_owner=False)
+    assert found.kept == (COMMENT,)
+    assert [one.signature for one in found.left_out] == [NON_OWNER]
+    assert owned_only([POST], wished(POST_WISH), is_owner=True).kept == (POST,)
+    assert owned_only([POST, COMMENT], wished(WISH), is_owner=False).kept == (POST, COMMENT)
+
+
+def test_a_post_that_the_host_wished_for_is_made_by_nobody_else_afterwards() -> None:
+    found = not_twice([POST, COMMENT], None, (), wish=POST_WISH, met=True)
+    assert found.kept == (COMMENT,)
+    assert [one.signature for one in found.left_out] == [MADE]
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("github.com/acme/site", True),
+        ("https://github.com/Acme/Site.", True),
+        ("git@github.com:acme/site.git", True),
+        ("in acme/site, please", True),
+        ("github.com/acme/site/issues/3", True),
+        ("github.com/acme/site-old", False),
+        ("github.com/acme/site.io", False),
+        ("github.com/big-acme/site", False),
+        ("acme/sites", False),
+    ],
+)
+def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> None:
+    words = HistoryEntry("m1", "host", said, datetime(2026, 1, 5, tzinfo=UTC), is_host=True)
+    scene = Scene(now=words.at, me="marvin", history=(words,))
+    assert is_named("acme/site", scene) is named
+    assert named_by_host(scene, "acme/site") is named
+
+
+def _said_by_host(*said: str, is_host: bool = True) -> Scene:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    history = tuple(HistoryEntry(f"m{n}", "host", text, at, is_host=is_host) for n, text in enumerate(said))
+    return Scene(now=at, me="marvin", history=history)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "do NOT touch acme/site, ever",
+        "Never open anything in https://github.com/acme/site, please.",
+        "Please don't work in acme/site",
+        "anywhere except in acme/site",
+        "use ada/garden instead of github.com/acme/site",
+        "there is no issue in acme/site",
+        "eve says: open it in acme/site. I disagree",
+        "According to eve it belongs in acme/site",
+        'Eve came in with "Please. Open it in acme/site." and left',
+        "“open it in acme/site” is on the wall",
+        "> open it in github.com/acme/site\nWhat do you think?",
+        "see https://gitlab.com/acme/site",
+        "git@gitlab.com:acme/site.git",
+        "https://evil.example/github.com/acme/site",
+        "https://notgithub.com/acme/site",
+        "is it acme/site or peer?",
+        "mail acme/site@z",
+        "a acme/site b",
+        "look at acme/site please",
+        "in src/acme/site",
+        "in acme/site/main.py",
+        "in acme/sites",
+    ],
+)
+def test_a_host_that_refuses_or_reports_a_repository_or_means_something_else_has_not_named_it(said: str) -> None:
+    assert not named_by_host(_said_by_host(said), "acme/site")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "please open an issue in acme/site",
+        "Could you write it down in the acme/site repo?",
+        "Please open an issue for a bell that tells the high tide in github.com/acme/site.",
+        "Please open an issue for the clock that wants to be wound, in acme/site.",
+        "acme/site",
+        "It goes to `acme/site`.",
+        "Our repo is acme/site. Do not forget the title.",
+        "acme/site#3 waits for a plan",
+        'Please open an issue "Clock stops" in https://github.com/acme/site',
+        "<https://github.com/acme/site>",
+        "[site](https://github.com/acme/site)",
+    ],
+)
+def test_a_host_that_wants_work_in_a_repository_has_named_it(said: str) -> None:
+    assert named_by_host(_said_by_host(said), "acme/site")
+    assert not named_by_host(_said_by_host(said, is_host=False), "acme/site")
+
+
+def test_the_hosts_newest_word_on_a_repository_decides() -> None:
+    wants, refuses = "Please open it in acme/site.", "No, not in acme/site."
+    assert not named_by_host(_said_by_host(wants, refuses, "Thanks!"), "acme/site")
+    assert named_by_host(_said_by_host(refuses, wants, "Thanks!"), "acme/site")
+
+
+def test_a_repository_whose_name_holds_a_word_that_refuses_can_be_named() -> None:
+    assert named_by_host(_said_by_host("Please open it in acme/no-site"), "acme/no-site")
+
+
+async def _promised(room: Room, marvin: Agent, wish: str = WISH) -> None:
+    await room.says(wish, marvin)
+    await marvin.check()
+    assert [one.status for one in marvin.promised()] == ["pending"]
+
+
+def _knows(marvin: Agent, target: str) -> bool:
+    return any(
+        isinstance(event, ActionDone) and event.target == target for event in marvin.client._member.heard._events
+    )
+
+
+async def test_what_a_peer_made_while_our_promise_waited_is_not_made_again(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
+        await _promised(room, marvin)
+        async with room.member("rebecca") as rebecca:
+            await rebecca.send_action_result("create_issue", "acme/site#Other thing", success=True, link=LINK)
+            await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
+            await until(lambda: _knows(marvin, TARGET))
+            marvin.later(60)
+            await marvin.check()
+    (promise,) = marvin.promised()
+    assert (promise.status, promise.error) == ("abandoned", "rebecca has made it")
+
+
+async def test_what_a_peer_made_before_we_promised_is_another_thing(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
+        marvin.later(600)
+        await _promised(room, marvin)
+        async with room.member("rebecca") as rebecca:
+            await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
+            await until(lambda: _knows(marvin, TARGET))
+            marvin.later(60)
+            await marvin.check()
+        assert [one.status for one in marvin.promised()] == ["pending"]
+
+
+async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
+        await _promised(room, marvin)
+        (promise,) = marvin.promised()
+        marvin.queue.mark_in_progress(promise.id)
+        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        marvin.later(3600)
+        again = f"Once more: {WISH}"
+        await room.says(again, marvin)
+        await marvin.check()
+        assert room.host.said("marvin")[1:] == [f"Done — Clock stops: {LINK}"]
+        assert len(marvin.promised()) == 1
+        assert marvin.space.participation.talk.request.fulfilled
+
+
+async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
+    seen: list[bool] = []
+
+    def mind(request: ChatRequest) -> Thought:
+        if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
+            return speaks("The clock is mine.", an_issue(description="It stops.") | {"title": ""})
+        seen.append(any(isinstance(event, Claimed) for event in room.host.seen))
+        return Thought("The clock of the page stops at midnight. " * 8)
+
+    async with room.soul("marvin", mind) as marvin:
+        await _promised(room, marvin)
+        assert seen == [True]
+        (claim,) = {event.target for event in room.host.seen if isinstance(event, Claimed)}
+        (promise,) = marvin.promised()
+        assert claim == promise.params["target"] == "acme/site#It stops."
+        assert len(promise.params["description"]) > 200
+
+
+async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_hosts_wish(room: Room) -> None:
+    there, elsewhere = an_issue(), an_issue("Clock stops here as well", "evil/elsewhere")
+    async with room.member("rebecca", ("social",)) as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+        await rebecca.send_chat("It is in github.com/evil/elsewhere too.")
+        await marvin.hears("It is in github.com/evil/elsewhere too.")
+        await marvin.check()
+        room.world.mind.answer = lambda _: speaks("Both are mine.", there, elsewhere)
+        await room.says(f"marvin: {WISH}", marvin)
+        marvin.later(30)
+        await marvin.check()
+        marks = {one.params["repoName"]: one.params.get(HOST_WISH) for one in marvin.promised()}
+        assert marks == {"site": True, "elsewhere": None}
+
+
+async def test_a_soul_under_another_name_knows_its_own_words_and_acts_for_the_host(room: Room) -> None:
+    clock = SetAhead()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(room.member("marvin"))
+        soul = room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue()), clock=clock)
+        async with clock.hurrying():
+            marvin = await stack.enter_async_context(soul)
+        assert marvin.client.name == "marvin-2"
+        await room.says("@marvin can you open an issue about the clock in github.com/acme/site?", marvin)
+        await marvin.check()
+        assert marvin.promised() == []
+        marvin.later(60)
+        await room.says("@marvin-2 can you open an issue about the clock in github.com/acme/site?", marvin)
+        await marvin.check()
+        assert [one.type for one in marvin.promised()] == ["create_issue"]
+        await until(lambda: room.host.said("marvin-2") == ["The clock is mine."])
+        (own,) = (entry for entry in marvin.space.participation.talk.history if entry.is_me)
+        assert own.name == "marvin-2"
+        prompt = room.world.mind.asked[-1]
+        assert "You are marvin-2, in a live room" in prompt.messages[0].text
+        assert "Also in the room: marvin, host" in prompt.messages[-1].text

@@ -1,0 +1,172 @@
+"""What a pause costs and what it keeps: peers are heard out, a wish is not forgotten for want of a mind or of talk."""
+
+from __future__ import annotations
+
+import pytest
+
+from modules.lives.space.targets import conversation_thread_uri
+from modules.runtime.llm.types import Usage
+from tests.modules.lives.space.space_house import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
+from town.mind.types import ChatRequest, Thought
+from town.mind.wire import BadRequest
+
+
+def refuse(_: ChatRequest) -> Thought:
+    raise BadRequest("this model takes no such thing")
+
+
+@pytest.mark.parametrize(
+    ("words", "thoughts"),
+    [("Slate is quieter.", 1), ("marvin, what do you say?", 2)],
+    ids=["to nobody", "to us"],
+)
+async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_is_called(
+    room: Room, words: str, thoughts: int
+) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+        await rebecca.send_chat("Tin is loud.")
+        await marvin.hears("Tin is loud.")
+        await marvin.check()
+        marvin.later(4)
+        await rebecca.send_chat(words)
+        await marvin.hears(words)
+        outcome = await marvin.check()
+        assert len(room.world.mind.asked) == thoughts
+        assert (outcome.reason == "we had nothing to add a moment ago") is (thoughts == 1)
+        marvin.later(10)
+        await marvin.check()
+        assert len(room.world.mind.asked) == 2
+        assert words in room.world.mind.asked[-1].messages[-1].text
+
+
+async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+
+        async def thinks_again_after(seconds: float) -> bool:
+            marvin.later(seconds)
+            thoughts = len(room.world.mind.asked)
+            words = f"Slate is quieter by {thoughts} and {seconds}."
+            await rebecca.send_chat(words)
+            await marvin.hears(words)
+            await marvin.check()
+            return len(room.world.mind.asked) > thoughts
+
+        assert [await thinks_again_after(wait) for wait in (0, 11, 11, 11)] == [True, True, False, True]
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert [await thinks_again_after(wait) for wait in (5, 6)] == [False, True]
+
+
+async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_wish(room: Room) -> None:
+    budget = {"BUDGET_TOKENS_PER_DAY": "100000"}
+    mind = room.soul("marvin", lambda _: speaks(TIN), settings=budget)
+    async with room.member("rebecca", ("social",)) as rebecca, mind as marvin:
+        wall = marvin.life.app.rails.budget
+        asked = {"model": "test-mind", "messages": [], "max_tokens": 10}
+        reserved = await wall.reserve(asked, purpose="space-participation", importance="mention")
+        await wall.settle(reserved, Usage(40_000, 1_000), 0)
+        for words in ("Tin is loud.", "Slate is quieter."):
+            await rebecca.send_chat(words)
+            await marvin.hears(words)
+            assert "budget" in (await marvin.check()).reason
+            marvin.later(61)
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+
+
+async def test_an_old_wish_is_left_alone_while_others_may_still_be_coming_in(room: Room) -> None:
+    async with room.soul("marvin", lambda _: declines()) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        marvin.later(60)
+        marvin.space.participation.talk.joined_at = marvin.clock.now()
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        assert (await marvin.check()).reason == "others may still be coming in"
+        marvin.later(15)
+        for _ in range(3):
+            await marvin.check()
+            marvin.later(10)
+        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+
+
+async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
+        await rebecca.send_chat("Tin is loud.")
+        await marvin.hears("Tin is loud.")
+        await marvin.check()
+        room.world.mind.answer = lambda _: speaks(TIN)
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+
+
+async def test_a_host_who_asks_after_a_wish_when_the_talk_has_paused_is_told_where_it_stands(room: Room) -> None:
+    link = "https://github.com/acme/site/issues/7"
+    async with room.soul("marvin", lambda _: speaks("Taken.", an_issue())) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
+        marvin.later(3600)
+        room.world.mind.answer = lambda _: declines()
+        await room.says("Did you do it?", marvin)
+        await marvin.check()
+        assert f"Answer with the link: {link}" in room.world.mind.asked[-1].messages[-1].text
+        marvin.later(90_000)
+        await room.says("Where is the issue?", marvin)
+        await marvin.check()
+        assert link not in room.world.mind.asked[-1].messages[-1].text
+    assert len(marvin.promised()) == 1
+
+
+async def test_a_wish_that_no_mind_could_hear_is_met_when_there_is_one_again(room: Room) -> None:
+    async with room.soul("marvin", refuse) as marvin:
+        await room.says(WISH, marvin)
+        for _ in range(6):
+            await marvin.check()
+            marvin.later(200)
+        assert marvin.promised() == []
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        marvin.later(400)
+        await marvin.check()
+        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+        assert marvin.promised()[0].source_thread_uri == conversation_thread_uri("host", WISH)
+
+
+async def test_a_wish_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: Room) -> None:
+    async with room.soul("marvin", refuse) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        marvin.later(1900)
+        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        assert (await marvin.check()).reason == "nothing new was said"
+        assert marvin.promised() == []
+
+
+async def test_who_only_observes_a_wish_stays_silent_in_the_talk_after_it_until_the_host_asks_for_talk(
+    room: Room,
+) -> None:
+    async with (
+        room.member("rebecca") as owner,
+        room.member("marvin") as marvin,
+        room.member("odile") as odile,
+        room.soul("peterben", lambda _: speaks("Lichen grows on slate first.")) as observer,
+    ):
+        await room.says(WISH, observer)
+        for peer, words in (
+            (owner, "Done — the clock: https://github.com/acme/site/issues/1"),
+            (marvin, "Midnight is a rare guest in tests."),
+            (odile, "My own watch stops at noon."),
+        ):
+            await peer.send_chat(words)
+            await observer.hears(words)
+        await observer.check()
+        assert observer.space.participation.talk.request.fulfilled
+        assert "Validation rejected (observer)" in observer.lines()
+        assert room.host.said("peterben") == []
+        observer.later(15)
+        await room.says(QUESTION, observer)
+        await observer.check()
+        assert room.host.said("peterben") == ["Lichen grows on slate first."]

@@ -1,0 +1,213 @@
+"""The host gets something that lasts: commitments are kept, the owner is asked again, and at last it acts anyway."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.schemas import Commitment
+from modules.lives.space.checks import check_empty_promise
+from modules.lives.space.requests import count_rejection
+from modules.lives.space.rescue import (
+    FORCED_MESSAGE,
+    RescueContext,
+    build_forced_commitment,
+    enriched,
+    salvage,
+    should_force_action,
+    should_retry,
+)
+from modules.lives.space.types import HostRequest
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+OPEN = HostRequest("Open an issue for the login", "m1", NOW, fulfilled=False, cycles=3, attempts=1)
+STUCK = RescueContext(is_owner=True, request=OPEN, now=NOW, new_messages=True, repo="acme/site")
+ISSUE = Commitment(type="create_issue", title="Login")
+POST = Commitment(type="post_bluesky", content="Out now")
+BODY = "The login form rejects every password with an accent in it."
+
+
+def test_commitments_are_kept_with_words_that_say_so() -> None:
+    kept = salvage([ISSUE, POST], social_only=False)
+    assert kept is not None
+    assert (kept.message, kept.commitments) == ("On it — create issue incoming.", (ISSUE, POST))
+
+
+def test_without_github_only_the_rest_is_kept() -> None:
+    kept = salvage([ISSUE, POST], social_only=True)
+    assert kept is not None
+    assert (kept.message, kept.commitments) == ("On it — post bluesky incoming.", (POST,))
+    assert salvage([ISSUE], social_only=True) is None
+    assert salvage([], social_only=False) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "retries"),
+    [
+        (STUCK, True),
+        (replace(STUCK, is_owner=False), False),
+        (replace(STUCK, request=HostRequest()), False),
+        (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
+        (replace(STUCK, request=replace(OPEN, given_up=True)), False),
+        (replace(STUCK, social_only=True), False),
+        (replace(STUCK, new_messages=False), False),
+        (replace(STUCK, retried=True), False),
+        (replace(STUCK, request=replace(OPEN, owner_rejections=2)), True),
+        (replace(STUCK, request=replace(OPEN, owner_rejections=3)), False),
+        (replace(STUCK, repo=None), True),
+    ],
+    ids=[
+        "stuck", "another's", "none", "kept", "given up", "social", "silence", "retried", "second", "third",
+        "no repository",
+    ],
+)  # fmt: skip
+def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext, *, retries: bool) -> None:
+    decision = should_retry(where)
+    assert decision.should_retry is retries
+    assert decision.reason
+
+
+@pytest.mark.parametrize(
+    ("where", "forces"),
+    [
+        (STUCK, True),
+        (replace(STUCK, new_messages=False, retried=True), True),
+        (replace(STUCK, request=replace(OPEN, cycles=2)), False),
+        (replace(STUCK, request=replace(OPEN, cycles=0, owner_rejections=3)), True),
+        (replace(STUCK, request=replace(OPEN, attempts=0)), False),
+        (replace(STUCK, request=replace(OPEN, claimed_until=NOW + timedelta(seconds=1))), False),
+        (replace(STUCK, request=replace(OPEN, claimed_until=NOW)), True),
+        (replace(STUCK, request=replace(OPEN, forced=1)), True),
+        (replace(STUCK, request=replace(OPEN, forced=2)), False),
+        (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
+        (replace(STUCK, request=replace(OPEN, given_up=True)), False),
+        (replace(STUCK, is_owner=False), False),
+        (replace(STUCK, social_only=True), False),
+        (replace(STUCK, repo=None), False),
+        (replace(STUCK, repo=None, request=replace(OPEN, content="Post on Bluesky: out now")), True),
+    ],
+    ids=[
+        "stuck", "in silence", "early", "rejected", "untried", "claimed", "claim over", "once forced", "twice forced",
+        "kept", "given up", "another's", "social", "no repository", "a post needs none",
+    ],
+)  # fmt: skip
+def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RescueContext, *, forces: bool) -> None:
+    decision = should_force_action(where)
+    assert decision.should_force is forces
+    assert decision.reason
+
+
+def test_who_knows_no_repository_asks_for_one_once() -> None:
+    lost = replace(STUCK, repo=None)
+    assert should_force_action(lost).ask_for_repo
+    assert not should_force_action(replace(lost, asked_for_repo=True)).ask_for_repo
+    assert not should_force_action(STUCK).ask_for_repo
+
+
+def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> None:
+    request, steps = replace(OPEN, cycles=1, attempts=1), []
+    for _ in range(4):
+        request = count_rejection(request)
+        where = replace(STUCK, request=request)
+        steps.append(
+            "retry" if should_retry(where).should_retry else "force" if should_force_action(where).should_force else ""
+        )
+    assert steps == ["retry", "retry", "force", "force"]
+
+
+REQUESTS = st.builds(
+    HostRequest,
+    st.sampled_from(["", "Open it"]),
+    fulfilled=st.booleans(),
+    cycles=st.integers(0, 9),
+    owner_rejections=st.integers(0, 9),
+    attempts=st.integers(0, 2),
+    forced=st.integers(0, 3),
+    given_up=st.booleans(),
+)
+
+
+@given(request=REQUESTS, owns=st.booleans(), social=st.booleans())
+def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_end(
+    request: HostRequest, *, owns: bool, social: bool
+) -> None:
+    where = replace(STUCK, request=request, is_owner=owns, social_only=social)
+    if should_force_action(where).should_force or should_retry(where).should_retry:
+        assert owns
+        assert not social
+        assert request.content
+        assert not request.fulfilled
+    if should_force_action(where).should_force:
+        assert request.forced < 2
+        assert request.attempts
+
+
+def test_words_said_without_the_model_pass_as_they_are() -> None:
+    assert not check_empty_promise(FORCED_MESSAGE)
+
+
+def built(request: str, repo: str | None = "acme/site", talk: str = "", body: str | None = None) -> Commitment:
+    made = build_forced_commitment(request, repo, talk, body)
+    assert made is not None
+    return made
+
+
+def test_an_issue_is_made_of_the_request_and_the_whole_talk() -> None:
+    made = built(
+        "@marvin, @rebecca open an issue\nfor the login", talk="host: it fails\nrebecca: ask @anna of @acme/team"
+    )
+    assert (made.type, made.repo, made.title) == ("create_issue", "acme/site", "open an issue for the login")
+    assert made.description == (
+        "## Request\n\n> @\u200bmarvin, @\u200brebecca open an issue\n> for the login\n\n"
+        "Asked by the host in the agent space.\n\n"
+        "## Conversation\n\n> host: it fails\n> rebecca: ask @\u200banna of @\u200bacme/team"
+    )
+
+
+def test_a_body_that_a_model_wrote_is_taken_if_it_says_enough() -> None:
+    assert built("Open an issue", body=f" {BODY} ").description == BODY
+    assert built("Open an issue", body="Too short").description.startswith("## Request")
+
+
+def test_a_title_is_cut_at_120_and_names_nobody_unless_nothing_else_is_left() -> None:
+    assert built("x" * 200).title == "x" * 120
+    assert built("@marvin").title == "@marvin"
+
+
+def test_a_long_talk_loses_its_oldest_lines() -> None:
+    made = built("Open an issue", talk="\n".join(f"rebecca: message {number} {'tea ' * 20}" for number in range(2_000)))
+    assert len(made.description) <= 65_000
+    assert made.description.startswith("## Request")
+    assert "message 1999 " in made.description
+    assert "message 0 " not in made.description
+    assert all(
+        line.startswith("> rebecca: message") for line in made.description.split("## Conversation\n\n")[1].splitlines()
+    )
+
+
+def test_a_request_too_long_for_github_is_cut() -> None:
+    assert len(built("x" * 80_000, talk="rebecca: yes").description) == 65_000
+
+
+def test_a_comment_and_a_post_are_made_where_they_were_asked_for() -> None:
+    comment = built('Comment "it is fixed" on #12')
+    assert (comment.type, comment.number, comment.description) == ("comment_issue", 12, "it is fixed")
+    assert built("Comment on #12", talk="rebecca: fixed").description.endswith("> rebecca: fixed")
+    assert built("Comment on #12", body=BODY).description == BODY
+    assert built('Post on Bluesky: "It is out"', repo=None) == Commitment(type="post_bluesky", content="It is out")
+    assert built("Post on Bluesky about tea", repo=None, body="Tea.").content == "Tea."
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    assert build_forced_commitment("Post on Bluesky about tea", "acme/site", "rebecca: tea") is None
+    assert build_forced_commitment("Open an issue", None, "") is None
+
+
+def test_a_body_replaces_a_thin_one_only_if_it_is_one() -> None:
+    assert enriched(ISSUE, BODY).description == BODY
+    assert enriched(ISSUE, "x" * 50) == ISSUE
+    assert enriched(ISSUE, None) == ISSUE

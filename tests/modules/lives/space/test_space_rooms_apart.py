@@ -1,0 +1,98 @@
+"""A wish of the host belongs to the room where it was made, wherever that listens, and to no other at its address."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+from common.result import Ok
+from modules.services.commitments.policy import ROOM_ID
+from tests.hasty_clock import SetAhead
+from tests.modules.lives.space.space_house import WISH, Agent, Room, an_issue, in_turn, speaks, until
+
+
+async def _opens(room: Room, folder: Path, port: int = 0) -> None:
+    """The room closes, and one with its record in `folder` opens."""
+    await room.server.stop()
+    room.server = SpaceServer(ChatLog(folder), room.host)
+    assert isinstance(await room.server.start(port), Ok)
+
+
+async def _is_back(agent: Agent, clock: SetAhead) -> None:
+    while agent.client.joins < 2:
+        clock.ahead += agent.client.status == "disconnected"
+        await asyncio.sleep(0.02)
+    await until(lambda: agent.client.is_active)
+
+
+async def test_the_same_room_at_another_port_keeps_its_wish_though_its_record_was_lost(
+    room: Room, tmp_path: Path
+) -> None:
+    await _opens(room, tmp_path / "parlour")
+    clock = SetAhead()
+    async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        assert promise.params[ROOM_ID] == marvin.client.room_id
+        was = room.server.port
+        await room.server.stop()
+        (tmp_path / "parlour" / "data" / "chat.jsonl").unlink()
+        await _opens(room, tmp_path / "parlour")
+        await _is_back(marvin, clock)
+        marvin.later(30)
+        await marvin.check()
+        request = marvin.space.participation.talk.request
+        assert (request.content, request.fulfilled) == (WISH, True)
+        assert marvin.promised() == [promise]
+        assert room.server.port != was
+
+
+async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_promise_of_its_own(
+    room: Room, tmp_path: Path
+) -> None:
+    await _opens(room, tmp_path / "parlour")
+    mind = in_turn(
+        speaks("Taken.", an_issue()), speaks("I take that one here.", an_issue("Hands of the clock are bent"))
+    )
+    clock = SetAhead()
+    async with room.soul("marvin", mind, clock=clock) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (first,) = marvin.promised()
+        await _opens(room, tmp_path / "kitchen", room.server.port)
+        await _is_back(marvin, clock)
+        marvin.later(30)
+        await marvin.check()
+        assert marvin.space.participation.talk.request.content == ""
+        await room.says(WISH, marvin)
+        await marvin.check()
+        request = marvin.space.participation.talk.request
+        assert request.fulfilled
+        marvin.queue.withdraw(first.id, "a test")
+        marvin.space.participation.given_up(first)
+        assert marvin.space.participation.talk.request == request
+        promises = marvin.promised()
+        assert [one.source_thread_uri for one in promises] == [first.source_thread_uri] * 2
+        assert len({one.params[ROOM_ID] for one in promises}) == 2
+        (second,) = [one for one in promises if one.id != first.id]
+        marvin.space.participation.given_up(second)
+        assert not marvin.space.participation.talk.request.fulfilled
+
+
+async def test_a_promise_from_before_rooms_had_ids_still_answers_its_wish(room: Room, tmp_path: Path) -> None:
+    clock = SetAhead()
+    async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.check()
+        (promise,) = marvin.promised()
+        assert ROOM_ID not in promise.params
+        await _opens(room, tmp_path / "parlour")
+        await _is_back(marvin, clock)
+        marvin.later(30)
+        await room.says(WISH, marvin)
+        await marvin.check()
+        assert marvin.space.participation.talk.request.fulfilled
+        assert marvin.promised() == [promise]

@@ -1,0 +1,90 @@
+"""Enough is enough, counted from the host's newest message, and the next one opens the room again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modules.lives.space.saturation import (
+    agent_messages,
+    count_since_host,
+    observer_threshold,
+    role_budget,
+    saturation_signal,
+    saturation_threshold,
+    warning_threshold,
+)
+from modules.lives.space.types import Counts, HistoryEntry, Mode, Role
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def talk(speakers: str) -> list[HistoryEntry]:
+    """`h` the host, `m` ourselves, anything else a peer."""
+    return [
+        HistoryEntry(
+            str(place),
+            {"h": "host", "m": "marvin"}.get(who, who),
+            f"{who}{place}",
+            NOW + timedelta(seconds=place),
+            is_host=who == "h",
+            is_me=who == "m",
+        )
+        for place, who in enumerate(speakers)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("speakers", "agents", "own"),
+    [("", 0, 0), ("h", 0, 0), ("mmrh", 0, 0), ("mhrmr", 3, 1), ("rmrm", 4, 2), ("hmhmm", 2, 2)],
+)
+def test_messages_are_counted_back_to_the_host(speakers: str, agents: int, own: int) -> None:
+    assert count_since_host(talk(speakers), "marvin") == Counts(agents, own)
+
+
+@given(st.text(alphabet="hmrp", max_size=60))
+def test_a_message_of_the_host_opens_the_room_for_everyone(speakers: str) -> None:
+    counts = count_since_host(talk(speakers), "marvin")
+    tail = speakers.rpartition("h")[2]
+    assert counts == Counts(len(tail), tail.count("m"))
+    assert count_since_host(talk(speakers + "h"), "marvin") == Counts(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("connected", "mode", "threshold"),
+    [(1, "action", 5), (3, "action", 7), (1, "discussion", 15), (6, "discussion", 20)],
+)
+def test_more_is_said_among_more_agents_and_most_in_a_discussion(connected: int, mode: Mode, threshold: int) -> None:
+    assert saturation_threshold(connected, mode) == threshold
+
+
+@pytest.mark.parametrize(("threshold", "warning"), [(7, 4), (8, 4), (15, 8), (1, 1)])
+def test_the_warning_comes_half_way_rounded_up(threshold: int, warning: int) -> None:
+    assert warning_threshold(threshold) == warning
+
+
+@pytest.mark.parametrize(
+    ("agents", "own", "signal"),
+    [(7, 5, "saturated"), (9, 0, "saturated"), (6, 2, "spoken"), (2, 2, "spoken"), (4, 1, "only_new"), (3, 1, "none")],
+)
+def test_the_strongest_signal_is_told(agents: int, own: int, signal: str) -> None:
+    assert saturation_signal(Counts(agents, own), 7) == signal
+
+
+@pytest.mark.parametrize(("role", "action", "discussion"), [("actor", 4, 16), ("reviewer", 3, 12), ("observer", 2, 8)])
+def test_each_role_has_its_budget_four_times_as_large_in_a_discussion(role: Role, action: int, discussion: int) -> None:
+    assert (role_budget(role, "action"), role_budget(role, "discussion")) == (action, discussion)
+
+
+def test_an_observer_hears_more_in_a_discussion_before_it_falls_silent() -> None:
+    assert (observer_threshold("action"), observer_threshold("discussion")) == (3, 8)
+
+
+def test_an_echo_is_sought_among_what_agents_said_lately_our_own_words_included() -> None:
+    said = agent_messages(talk("r" * 10 + "h" + "mr" * 9 + "h"))
+    assert len(said) == 18
+    assert said[0] == "m11"
+    assert said[-1] == "r28"

@@ -1,0 +1,75 @@
+"""What is promised in mere words is taken in all the same, and work on a peer's issue counts as work together."""
+
+from __future__ import annotations
+
+import json
+
+from common.schemas import SPACE_DECISION_TOOL
+from tests.modules.lives.space.space_house import Room, an_issue, speaks, summaries, until
+from town.mind.types import ChatRequest, Thought
+
+TALK = "The clock in github.com/acme/site seems to stop at midnight."
+PLAN = "I plan to write up tonight how the clock behaves when the date changes, with the steps that stop it."
+
+
+def _found(*promises: dict[str, object]) -> Thought:
+    return Thought(json.dumps(promises))
+
+
+def _writes_up(confidence: str = "high", repo: str = "") -> dict[str, object]:
+    body = "The clock of the page stops at midnight and shows dashes until the page is loaded again by hand."
+    params = {"title": "Clock stops at midnight", "description": body, **({"repo": repo} if repo else {})}
+    return {"description": "Write up the clock", "type": "create_issue", "params": params, "confidence": confidence}
+
+
+async def test_a_promise_in_mere_words_is_found_and_taken_in(room: Room) -> None:
+    def mind(request: ChatRequest) -> Thought:
+        if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
+            return speaks(PLAN)
+        return _found(_writes_up(), _writes_up("low"), _writes_up(repo="evil/elsewhere"))
+
+    async with room.soul("marvin", mind) as marvin:
+        await room.says(TALK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [PLAN]
+        (promise,) = marvin.promised()
+        assert (promise.type, promise.params["target"]) == ("create_issue", "acme/site#Clock stops at midnight")
+        assert promise.source_reply_text == PLAN
+        assert "Commitments extracted" in await summaries(marvin)
+
+
+async def test_who_has_no_github_promises_nothing_there_by_mere_words(room: Room) -> None:
+    def mind(request: ChatRequest) -> Thought:
+        return speaks(PLAN) if request.offers else _found(_writes_up())
+
+    async with room.soul("marvin", mind, social_only=True) as marvin:
+        await room.says(TALK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [PLAN]
+        assert marvin.promised() == []
+        assert "Commitments extracted" not in await summaries(marvin)
+
+
+async def test_words_without_any_promise_cost_no_second_question(room: Room) -> None:
+    words = "Dashes at midnight sound like a date that nobody parsed; does it happen in every time zone?"
+    async with room.soul("marvin", lambda _: speaks(words)) as marvin:
+        await room.says(TALK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [words]
+        assert len(room.world.mind.asked) == 1
+
+
+async def test_a_comment_on_a_peers_issue_is_work_together(room: Room) -> None:
+    comment = an_issue(type="comment_issue", issue_number=7)
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("Two logs fit.", comment)) as me:
+        await rebecca.send_chat("The clock is in github.com/acme/site now.")
+        await rebecca.send_action_result(
+            "create_issue", "acme/site#Clock", success=True, link="https://github.com/acme/site/issues/7"
+        )
+        await until(lambda: any(getattr(event, "link", "") for event in me.client._member.heard._events))
+        await me.hears("The clock is in github.com/acme/site now.")
+        await me.check()
+        assert [one.type for one in me.promised()] == ["comment_issue"]
+        known = me.space.relationships.get("rebecca")
+        assert known is not None
+        assert (known.space_conversations, known.issues_co_created) == (1, 1)

@@ -1,0 +1,56 @@
+"""A gateway to the scripted model service, with a budget at its door."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from modules.runtime.llm.gateway import LLMGateway
+from tests.modules.runtime.budget.budget_rig import MAIN, Rig, Rules, process
+from tests.modules.runtime.llm.scripted_model import ScriptedModel
+from tests.modules.runtime.llm.waited_clock import WaitedClock
+from tests.patience import HANG_S
+from tests.ways import to_loopback
+
+
+@dataclass
+class Door:
+    """A gateway, and the rig of the budget that keeps it."""
+
+    gateway: LLMGateway
+    rig: Rig
+    model: ScriptedModel
+
+    async def ledger(self) -> list[tuple[str, int, int]]:
+        return [(row["state"], row["input_tokens"], row["output_tokens"]) for row in await self.rig.rows()]
+
+
+OpenDoor = Callable[..., AbstractAsyncContextManager[Door]]
+
+
+@pytest.fixture
+def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
+    @asynccontextmanager
+    async def opened(rules: Rules | None = None, *, url: str = "") -> AsyncIterator[Door]:
+        async with process(tmp_path / "soul.db", rules or Rules(), clock=WaitedClock()) as rig:
+            gateway = LLMGateway(
+                transport=to_loopback,
+                base_url=url or model.url,
+                api_key="made-up",
+                model=MAIN,
+                clock=rig.clock,
+                rng=Random(7),
+                console=rig.console,
+                wall=rig.budget,
+                idle_timeout_s=HANG_S,
+                max_retries=1,
+            )
+            try:
+                yield Door(gateway, rig, model)
+            finally:
+                await gateway.aclose()
+
+    return opened

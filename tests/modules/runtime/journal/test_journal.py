@@ -1,0 +1,103 @@
+"""The journal keeps every reason, tells whole stories, grows no further than asked, and never holds a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.clock import iso
+from common.errors import StorageError
+from modules.runtime.journal.types import Entry, EntryKind
+from tests.modules.runtime.journal.conftest import SECRET, Desk
+
+THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.bsky.feed.post/2"
+
+
+async def test_an_entry_comes_back_as_it_was_recorded(desk: Desk) -> None:
+    entry = Entry(
+        kind="decision",
+        loop="awareness",
+        summary="answer @ada",
+        line="act",
+        reason="she asked",
+        trigger_uri=THEIRS,
+        author="ada.example",
+        intent_id="i1",
+        data={"tokens": 12, "parts": ["core", "thread"], "nested": {"ok": True}},
+    )
+    number = await desk.journal.record(entry)
+    (stored,) = await desk.journal.recent(5)
+    assert (stored.id, stored.at, stored.entry) == (number, iso(desk.clock.now()), entry)
+
+
+async def test_the_line_is_shown_with_its_reason_and_quiet_entries_are_not(desk: Desk) -> None:
+    await desk.journal.record(Entry("life", "soul", "awake", line="sys", reason="started by owner"))
+    await desk.journal.record(Entry("life", "soul", "heartbeat", line=None))
+    assert desk.console.lines == [("sys", "awake", "started by owner")]
+
+
+async def test_secrets_enter_neither_row_nor_terminal(desk: Desk) -> None:
+    await desk.journal.record(
+        Entry(
+            "error",
+            f"loop {SECRET}",
+            f"failed with {SECRET}",
+            reason=f"reason {SECRET}",
+            trigger_uri=f"at://{SECRET}",
+            author=SECRET,
+            data={SECRET: [{"deep": f"Bearer {SECRET}"}]},
+        )
+    )
+    rows = await desk.database.run(
+        lambda connection: [tuple(row) for row in connection.execute("SELECT * FROM journal")]
+    )
+    assert SECRET not in str(rows) + str(desk.console.lines)
+    assert str(rows).count("[redacted]") == 7
+
+
+async def test_recent_gives_the_newest_first_and_only_the_kinds_asked_for(desk: Desk) -> None:
+    kinds: tuple[EntryKind, ...] = ("life", "act", "decision", "act")
+    for number, kind in enumerate(kinds):
+        await desk.journal.record(Entry(kind, "x", str(number)))
+    assert [one.entry.summary for one in await desk.journal.recent(3)] == ["3", "2", "1"]
+    assert [one.entry.summary for one in await desk.journal.recent(9, ["act", "life"])] == ["3", "1", "0"]
+    assert await desk.journal.recent(9, []) == []
+
+
+async def test_pruning_takes_the_old_and_then_the_oldest_above_the_count(desk: Desk) -> None:
+    for number in range(10):
+        await desk.journal.record(Entry("life", "x", str(number)))
+        await desk.clock.advance(86_400)
+    assert await desk.journal.prune() == 0
+    assert await desk.journal.prune(max_days=7.5) == 3
+    assert await desk.journal.prune(max_entries=4) == 3
+    assert [one.entry.summary for one in await desk.journal.recent(99)] == ["9", "8", "7", "6"]
+
+
+async def test_pruning_takes_the_oldest_above_the_bytes_and_leaves_the_rest(desk: Desk) -> None:
+    for number in range(10):
+        await desk.journal.record(Entry("life", "x", str(number), reason="r" * 97, data={}))  # 100 bytes together
+    assert await desk.journal.prune(max_bytes=1000) == 0
+    assert await desk.journal.prune(max_bytes=999) == 1
+    assert await desk.journal.prune(max_bytes=350) == 6
+    assert [one.entry.summary for one in await desk.journal.recent(99)] == ["9", "8", "7"]
+
+
+async def test_half_a_surrogate_pair_can_be_journalled(desk: Desk) -> None:
+    await desk.journal.record(Entry("model", "x", "the model said \ud83d", data={"raw": "\ud83d"}))
+    (stored,) = await desk.journal.recent(1)
+    assert stored.entry.summary == "the model said ?"
+
+
+async def test_values_that_are_no_json_are_written_as_words(desk: Desk) -> None:
+    await desk.journal.record(Entry("life", "x", "y", data={"path": Path("/tmp"), "at": desk.clock.now()}))  # noqa: S108
+    (stored,) = await desk.journal.recent(1)
+    assert stored.entry.data["path"] == "/tmp"  # noqa: S108
+
+
+async def test_a_full_disk_is_the_callers_to_know(desk: Desk) -> None:
+    await desk.database.run(lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchone())
+    with pytest.raises(StorageError, match="Disk full"):
+        await desk.journal.record(Entry("life", "x", "y" * 100_000))
+    assert desk.console.lines == []

@@ -1,0 +1,134 @@
+"""Whatever a person has at hand names the post or act that is meant, without the network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.atproto.tid import tid_for, tid_time
+from modules.runtime.journal.naming import Named, understand
+from modules.runtime.journal.types import Entry
+from modules.runtime.journal.why import Unknown
+from tests.modules.runtime.journal.conftest import Desk, a_notification, an_intent
+
+POST = "app.bsky.feed.post"
+ADA, SOUL = "did:plc:ada", "did:plc:soul"
+KEY = "3m5zz2xabcd2k"
+ISSUE = "https://github.com/acme/site/issues/4"
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        (f"https://bsky.app/profile/Ada.Example/post/{KEY}", Named("ada.example", POST, KEY)),
+        (f"  <https://bsky.app/profile/@ada.example/post/{KEY}> ", Named("ada.example", POST, KEY)),
+        (f"https://deer.social/profile/did:plc:ada/post/{KEY}/liked-by?x=1", Named(ADA, POST, KEY)),
+        (f"http://127.0.0.1:8080/profile/did%3Aplc%3Aada/post/{KEY}#top", Named(ADA, POST, KEY)),
+        (f"at://did:plc:ada/app.bsky.feed.like/{KEY}", Named(ADA, "app.bsky.feed.like", KEY)),
+        (f"at://ada.example/{POST}/{KEY}", Named("ada.example", POST, KEY)),
+        (ISSUE, Named(link=ISSUE)),
+        (f"{ISSUE}#issuecomment-12?x", Named(link=f"{ISSUE}#issuecomment-12")),
+        ("f391", Named(intent="f391")),
+        ("f3911ec87f5d43cc938d893e694e3bf4", Named(intent="f3911ec87f5d43cc938d893e694e3bf4")),
+        ("f39", None),
+        ("xyz1", None),
+        ("", None),
+        ("https://bsky.app/profile/ada.example", None),
+        ("at://did:plc:ada", None),
+        ("f3911ec87f5d43cc938d893e694e3bf40", None),
+    ],
+)
+def test_links_uris_and_ids_are_understood_and_nothing_else(said: str, named: Named | None) -> None:
+    assert understand(said) == named
+
+
+def test_a_record_key_says_when_it_was_made() -> None:
+    made = datetime(2026, 3, 1, 12, 0, 0, 250, tzinfo=UTC)
+    assert tid_time(tid_for(made, "some act")) == made
+    assert tid_time("self") is None
+
+
+async def test_a_link_with_a_handle_finds_the_post_by_its_key_whatever_the_handle_is_now(desk: Desk) -> None:
+    uri = f"at://{ADA}/{POST}/{KEY}"
+    await a_notification(desk, uri)
+    for handle in ("ada.example", "renamed.example"):
+        assert (await desk.story(f"https://bsky.app/profile/{handle}/post/{KEY}")).asked == uri
+
+
+async def test_a_link_to_an_issue_finds_the_act_that_opened_it(desk: Desk) -> None:
+    await an_intent(desk, "cafe01", "promise:1", cause="space://conversation/1", kind="issue", result=ISSUE)
+    assert (await desk.story(ISSUE)).act_id == "cafe01"
+    assert await desk.why(f"{ISSUE}2") == Unknown(f"{ISSUE}2 was made by no act that is known")
+
+
+async def test_between_two_posts_with_one_key_the_handle_decides(desk: Desk) -> None:
+    for did, handle in ((ADA, "ada.example"), ("did:plc:bob", "bob.example")):
+        await a_notification(desk, f"at://{did}/{POST}/{KEY}", handle=handle)
+    await an_intent(desk, "cafe01", f"at://{ADA}/{POST}/{KEY}", cause="owner", result=f"at://{SOUL}/{POST}/{KEY}")
+    link = "https://bsky.app/profile/{}/post/" + KEY
+    assert (await desk.story(link.format("bob.example"))).asked == f"at://did:plc:bob/{POST}/{KEY}"
+    assert (await desk.story(link.format("soul.example"))).act_id == "cafe01"
+    assert (await desk.story(link.format(ADA))).asked == f"at://{ADA}/{POST}/{KEY}"
+
+
+async def test_when_the_handle_does_not_decide_it_asks_for_more(desk: Desk) -> None:
+    for did, handle in ((ADA, "ada.example"), ("did:plc:bob", "bob.example")):
+        await a_notification(desk, f"at://{did}/{POST}/{KEY}", handle=handle)
+    found = await desk.why(f"https://bsky.app/profile/carl.example/post/{KEY}")
+    assert found == Unknown(f"Several records have the key {KEY}: give the at:// uri of the one you mean")
+
+
+async def test_an_act_that_has_not_left_is_found_by_the_key_that_it_will_have(desk: Desk) -> None:
+    await an_intent(desk, "cafe01", "", cause="owner", kind="post", rkey=KEY, state="held")
+    assert (await desk.story(f"at://{SOUL}/{POST}/{KEY}")).act_id == "cafe01"
+
+
+async def test_the_beginning_of_an_id_is_enough_while_only_one_act_has_it(desk: Desk) -> None:
+    await an_intent(desk, "cafe01", "", cause="owner")
+    await an_intent(desk, "cafe02", "", cause="owner")
+    assert (await desk.story("cafe02")).act_id == "cafe02"
+    assert await desk.why("cafe") == Unknown("More than one act has an id that begins with cafe: give more of it")
+    assert await desk.why("beef") == Unknown("No act has an id that begins with beef")
+
+
+async def test_each_way_of_not_knowing_is_one_clear_line(desk: Desk) -> None:
+    uri = f"at://{ADA}/{POST}/{KEY}"
+    never = await desk.why(uri)
+    assert never == Unknown(f"{uri} was never seen: nothing that reached it, and no act of its own, has that name")
+    await desk.database.run(lambda connection: connection.execute("INSERT INTO feed_keys VALUES ('k', ?, '')", (uri,)))
+    feed = await desk.why(uri)
+    assert isinstance(feed, Unknown)
+    assert "stands in its own feed" in feed.reason
+    nonsense = await desk.why("what?")
+    assert isinstance(nonsense, Unknown)
+    assert "nothing that can be asked about" in nonsense.reason
+    assert not any("\n" in one.reason for one in (never, feed, nonsense) if isinstance(one, Unknown))
+
+
+async def test_what_is_older_than_the_journal_is_said_to_be_pruned(desk: Desk) -> None:
+    old = f"at://{ADA}/{POST}/{tid_for(desk.clock.now(), 'x')}"
+    await desk.journal.record(Entry("life", "x", "first"))
+    await desk.clock.advance(86_400 * 3)
+    await desk.journal.record(Entry("life", "x", "second"))
+    new = f"at://{ADA}/{POST}/{tid_for(desk.clock.now(), 'x')}"
+    await desk.journal.prune(max_days=1)
+    found, never = await desk.why(old), await desk.why(new)
+    assert isinstance(found, Unknown)
+    assert "the journal reaches back to 2026-01-08, what was before is pruned" in found.reason
+    assert isinstance(never, Unknown)
+    assert "never seen" in never.reason
+
+
+async def test_a_post_that_was_let_go_long_ago_says_so(desk: Desk) -> None:
+    uri = f"at://{ADA}/{POST}/{KEY}"
+    await a_notification(desk, uri, state="dropped")
+    await desk.journal.record(Entry("decision", "awareness", "No reply", reason="thanks", trigger_uri=uri))
+    assert [one.reason for one in (await desk.story(uri)).decisions] == ["thanks"]
+    await desk.clock.advance(86_400 * 3)
+    await desk.journal.record(Entry("life", "x", "later"))
+    await desk.journal.prune(max_days=1)
+    found = await desk.why(uri)
+    assert isinstance(found, Unknown)
+    assert "reached it on 2026-01-05 and was let go; the reason is not kept any more" in found.reason
+    assert "2026-01-08" in found.reason

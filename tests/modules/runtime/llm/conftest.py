@@ -1,0 +1,50 @@
+"""A gateway that speaks to the scripted model service."""
+
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+
+from common.clock import FakeClock
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import ChatResult
+from modules.runtime.llm.wall import NoWall
+from tests.modules.runtime.llm.scripted_model import ScriptedModel
+from tests.patience import HANG_S
+from tests.ways import to_loopback
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def console() -> SilentConsole:
+    return SilentConsole()
+
+
+@pytest.fixture
+def used() -> list[tuple[ChatResult, str]]:
+    return []
+
+
+@pytest.fixture
+async def gateway(
+    model: ScriptedModel, clock: FakeClock, console: SilentConsole, used: list[tuple[ChatResult, str]]
+) -> AsyncIterator[LLMGateway]:
+    door = LLMGateway(
+        transport=to_loopback,
+        base_url=model.url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=Random(7),
+        console=console,
+        on_usage=lambda result, purpose: used.append((result, purpose)),
+        wall=NoWall(),
+        idle_timeout_s=HANG_S,
+    )
+    yield door
+    await door.aclose()

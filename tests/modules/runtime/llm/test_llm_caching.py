@@ -1,0 +1,167 @@
+"""Proves over real HTTP that what stays the same is marked to be kept, and that what was kept is counted."""
+
+import dataclasses
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from common.clock import FakeClock
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.cache import REMEMBERED_CALLS, CacheMeter, CacheRate
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, PromptBlock, ToolSpec, Usage
+from modules.runtime.llm.wall import NoWall, Request, Reservation
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.ways import to_loopback
+
+HELLO = [Message("user", "hello")]
+BLOCKS = (PromptBlock("static", "I am."), PromptBlock("dynamic", "It is noon."))
+CLAUDE, GPT = "anthropic/claude-haiku-4-5", "openai/gpt-5.2"
+LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
+
+
+class Other(NoWall):
+    """A wall that sends every second request to another model."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._count = 0
+
+    async def reserve(self, request: Request, *, purpose: str, importance: str) -> Reservation:
+        self._count += 1
+        return Reservation("", request if self._count % 2 else request | {"model": self._model})
+
+
+@dataclasses.dataclass
+class Doors:
+    """Makes gateways to the scripted model, and closes them."""
+
+    url: str
+    made: list[LLMGateway] = dataclasses.field(default_factory=list)
+
+    def open(self, model: str, **given: Any) -> LLMGateway:
+        given = {"wall": NoWall(), **given}
+        door = LLMGateway(
+            transport=to_loopback,
+            base_url=self.url,
+            api_key="made-up",
+            model=model,
+            clock=FakeClock(),
+            rng=Random(7),
+            console=SilentConsole(),
+            cache_key="Odile",
+            **given,
+        )
+        self.made.append(door)
+        return door
+
+
+@pytest.fixture
+async def doors(model: ScriptedModel) -> AsyncIterator[Doors]:
+    doors = Doors(model.url)
+    yield doors
+    for door in doors.made:
+        await door.aclose()
+
+
+def counting(prompt: int, cached: int) -> Reply:
+    said = says("hi")
+    usage = {
+        "prompt_tokens": prompt,
+        "completion_tokens": 1,
+        "total_tokens": prompt + 1,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+    return dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage}))
+
+
+async def test_each_model_gets_the_prompt_in_its_own_wording_even_when_the_wall_chooses_another(
+    doors: Doors, model: ScriptedModel
+) -> None:
+    model.plays(says("a"), says("b"))
+    door = doors.open(CLAUDE, wall=Other(GPT))
+    await door.chat(HELLO, system=BLOCKS)
+    await door.chat(HELLO, system=BLOCKS)
+    marked, plain = model.requests
+    assert [part.get("cache_control") for part in marked["messages"][0]["content"]] == [{"type": "ephemeral"}, None]
+    assert "prompt_cache_key" not in marked
+    assert plain["messages"][0] == {"role": "system", "content": "I am.\n\nIt is noon."}
+    assert plain["prompt_cache_key"] == "Odile"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    ["messages.0.content.0.cache_control: Extra inputs are not permitted", "messages[0].content must be a string"],
+)
+async def test_marks_that_a_service_refuses_are_left_out_from_then_on(
+    doors: Doors, model: ScriptedModel, problem: str
+) -> None:
+    model.plays(refuses(400, problem), says("a"), says("b"))
+    door = doors.open(CLAUDE)
+    await door.chat(HELLO, system=BLOCKS)
+    await door.chat(HELLO, system=BLOCKS)
+    assert [isinstance(request["messages"][0]["content"], str) for request in model.requests] == [False, True, True]
+
+
+async def test_a_key_that_a_service_refuses_is_left_out_from_then_on(doors: Doors, model: ScriptedModel) -> None:
+    model.plays(refuses(400, "Unrecognized request argument supplied: prompt_cache_key"), says("a"), says("b"))
+    door = doors.open(GPT)
+    await door.chat(HELLO, system=BLOCKS)
+    await door.chat(HELLO, system=BLOCKS)
+    assert ["prompt_cache_key" in request for request in model.requests] == [True, False, False]
+
+
+async def test_what_one_model_refuses_another_still_gets(doors: Doors, model: ScriptedModel) -> None:
+    model.plays(says("a"), refuses(400, "unknown parameter temperature"), says("b"), says("c"))
+    door = doors.open(CLAUDE, wall=Other(GPT))
+    await door.chat(HELLO, temperature=0)
+    await door.chat(HELLO, temperature=0)
+    await door.chat(HELLO, temperature=0)
+    assert [(r["model"], "temperature" in r) for r in model.requests] == [
+        (CLAUDE, True),
+        (GPT, True),
+        (CLAUDE, True),
+        (GPT, False),
+    ]
+
+
+async def test_a_secret_inside_a_block_stays_here(doors: Doors, model: ScriptedModel) -> None:
+    model.plays(says("a"))
+    door = doors.open(CLAUDE, redactor=Redactor(["hunter2-hunter2"]))
+    await door.chat(HELLO, system=[PromptBlock("static", "It is hunter2-hunter2.")])
+    assert model.requests[0]["messages"][0]["content"][0]["text"] == "It is [redacted]."
+
+
+async def test_the_share_that_was_kept_is_known_over_the_latest_calls(doors: Doors, model: ScriptedModel) -> None:
+    door = doors.open(GPT)
+    assert (door.cache, door.cache.share) == (CacheRate(), None)
+    model.plays(counting(1000, 0), counting(1000, 900), says("uncounted", usage=False))
+    for _ in range(3):
+        await door.chat(HELLO)
+    assert door.cache == CacheRate(calls=2, input_tokens=2000, cached_tokens=900)
+    assert door.cache.share == 0.45
+
+
+def test_what_was_long_ago_is_forgotten() -> None:
+    meter = CacheMeter()
+    meter.note(Usage(500, 1))
+    for _ in range(REMEMBERED_CALLS):
+        meter.note(Usage(100, 1, cached_tokens=90))
+    assert meter.rate == CacheRate(REMEMBERED_CALLS, 100 * REMEMBERED_CALLS, 90 * REMEMBERED_CALLS)
+
+
+async def test_who_estimates_tokens_hears_of_each_counted_answer_what_was_sent_for_it(
+    doors: Doors, model: ScriptedModel
+) -> None:
+    heard: list[tuple[str, int, int]] = []
+    model.plays(calls(("like", '{"uri": "a"}')), says("x", usage=False), counting(30, 20))
+    door = doors.open(CLAUDE, wall=Other(GPT), on_measured=lambda *told: heard.append(told))
+    await door.chat_with_tools(HELLO, system=BLOCKS, tools=[LIKE])
+    await door.chat(HELLO)
+    await door.chat(HELLO, system="be kind")
+    tool = '{"name": "like", "description": "Likes.", "parameters": {"type": "object", "properties": {"uri": {"type": '
+    words = len("I am.\nIt is noon.") + len("hello")
+    assert heard == [(CLAUDE, words + len(f'{tool}"string"}}}}}}}}'), 20), (CLAUDE, len("be kind" + "hello"), 30)]

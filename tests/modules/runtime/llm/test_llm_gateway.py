@@ -1,0 +1,311 @@
+"""Proves what the one door to the model does when the service behind it behaves, and when it does not."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from common.clock import FakeClock
+from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import ChatResult, Message, NamedTool, ToolSpec, Usage
+from modules.runtime.llm.wall import NoWall
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.ways import to_loopback
+
+T = TypeVar("T")
+
+HELLO = [Message("user", "hello")]
+LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]})
+QUIET = ToolSpec("stay_silent", "Says nothing.", {"type": "object", "properties": {}})
+
+
+async def with_time(awaited: Awaitable[T], clock: FakeClock) -> tuple[T | BaseException, float]:
+    """The outcome of `awaited` while the clock is moved on, and how many seconds that took."""
+    start = clock.monotonic()
+    task = asyncio.ensure_future(awaited)
+    while not task.done():
+        await asyncio.sleep(0.002)
+        if clock._sleepers:
+            await clock.advance(0.5)
+    return (await asyncio.gather(task, return_exceptions=True))[0], clock.monotonic() - start
+
+
+async def test_text_is_gathered_from_the_stream_with_its_usage_and_recorded_once(
+    gateway: LLMGateway, model: ScriptedModel, used: list[tuple[ChatResult, str]]
+) -> None:
+    model.plays(says("Good morning, friend."))
+    result = await gateway.chat_with_tools(HELLO, system="be kind", purpose="test")
+    assert (result.text, result.stop_reason, result.usage) == ("Good morning, friend.", "end_turn", Usage(10, 5))
+    assert (result.model, result.attempts) == ("scripted-1", 1)
+    assert used == [(result, "test")]
+    (request,) = model.requests
+    assert request["messages"] == [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
+    assert request["stream"] is True
+    assert request["stream_options"] == {"include_usage": True}
+    assert not {"tools", "tool_choice", "temperature"} & request.keys()
+
+
+async def test_a_missing_usage_is_zero(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(says("hi", usage=False))
+    assert (await gateway.chat_with_tools(HELLO)).usage == Usage()
+
+
+async def test_a_finished_empty_answer_means_nothing_to_say(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(says(""))
+    assert await gateway.chat(HELLO) == ""
+    assert len(model.requests) == 1
+
+
+async def test_several_tool_calls_are_put_together_from_their_pieces(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(calls(("like", '{"uri": "at://one/long/uri"}'), ("stay_silent", ""), text="Well. "))
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET])
+    assert [(call.id, call.name, call.input) for call in result.tool_calls] == [
+        ("srv-0", "like", {"uri": "at://one/long/uri"}),
+        ("srv-1", "stay_silent", {}),
+    ]
+    assert (result.text, result.stop_reason) == ("Well.", "tool_use")
+    assert model.requests[0]["tool_choice"] == "auto"
+
+
+async def test_a_service_that_numbers_every_call_zero_is_understood_by_its_ids(
+    gateway: LLMGateway, model: ScriptedModel
+) -> None:
+    reply = calls(("like", '{"uri": "a"}'), ("like", '{"uri": "b"}'))
+    for chunk in reply.chunks:
+        for choice in chunk["choices"]:
+            for part in choice["delta"].get("tool_calls", []):
+                part["index"] = 0
+    model.plays(reply)
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    assert [call.input["uri"] for call in result.tool_calls] == ["a", "b"]
+
+
+async def test_a_call_without_an_id_gets_one(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(calls(("stay_silent", "{}"), ("stay_silent", "{}"), ids=False))
+    result = await gateway.chat_with_tools(HELLO, tools=[QUIET])
+    first, second = (call.id for call in result.tool_calls)
+    assert first.startswith("call_")
+    assert first != second
+
+
+async def test_a_named_tool_is_sent_alone_and_required(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(calls(("like", '{"uri": "a"}')))
+    await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET], tool_choice=NamedTool("like"))
+    (request,) = model.requests
+    assert request["tool_choice"] == "required"
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["like"]
+    with pytest.raises(ValueError, match="not among the tools"):
+        await gateway.chat_with_tools(HELLO, tools=[QUIET], tool_choice=NamedTool("like"))
+
+
+async def test_unreadable_arguments_are_marked_malformed_and_readable_ones_repaired(
+    gateway: LLMGateway, model: ScriptedModel
+) -> None:
+    model.plays(calls(("like", '{"uri": '), ("like", 'Here: {"uri": "a"}.')))
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    broken, repaired = result.tool_calls
+    assert broken.malformed
+    assert (repaired.malformed, repaired.input) == ("", {"uri": "a"})
+
+
+async def test_a_call_written_as_text_becomes_a_call(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(
+        says('Sure.\n<tool_call>\n{"name": "like", "arguments": {"uri": "a"}}\n</tool_call>'),
+        says('{"name": "like", "arguments": {"uri": "b"}}'),
+        says('So: {"name": "like", "arguments": {"uri": "c"}}'),
+    )
+    tagged = await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET])
+    bare = await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET], tool_choice="required")
+    shown = await gateway.chat_with_tools(HELLO, tools=[LIKE, QUIET])
+    assert (tagged.text, tagged.stop_reason) == ("Sure.", "tool_use")
+    assert [result.tool_calls[0].input["uri"] for result in (tagged, bare)] == ["a", "b"]
+    assert (shown.tool_calls, shown.stop_reason) == ((), "end_turn")
+
+
+async def test_a_cut_call_is_asked_again_once_with_more_room_and_both_are_counted(
+    gateway: LLMGateway, model: ScriptedModel, used: list[tuple[ChatResult, str]]
+) -> None:
+    model.plays(says('{"name": "like", "argu', finish="length"), calls(("like", '{"uri": "a"}')))
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE], tool_choice="required", max_tokens=300)
+    assert (result.stop_reason, result.attempts, result.usage) == ("tool_use", 2, Usage(30, 13))
+    assert [request["max_tokens"] for request in model.requests] == [300, 1200]
+    assert len(used) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [says("", finish="length"), says("<think>hm", finish="length"), calls(("like", '{"uri'), finish="length")],
+    ids=["reasoning ate it all", "reasoning was shown", "half a call"],
+)
+async def test_an_answer_that_the_limit_leaves_empty_is_asked_again_and_then_said_to_be_cut(
+    gateway: LLMGateway, model: ScriptedModel, reply: Reply
+) -> None:
+    model.plays(reply, reply)
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    assert (result.stop_reason, len(model.requests)) == ("max_tokens", 2)
+
+
+async def test_prose_that_the_limit_cuts_is_kept_as_it_is(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(says("Once upon a", finish="length"))
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    assert (result.text, result.stop_reason, len(model.requests)) == ("Once upon a", "max_tokens", 1)
+
+
+async def test_a_classifier_gets_at_least_the_floor_of_tokens(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(says("yes"), says("yes"))
+    await gateway.chat(HELLO, max_tokens=10, temperature=0)
+    await gateway.chat(HELLO)
+    assert [request["max_tokens"] for request in model.requests] == [256, 1024]
+    assert model.requests[0]["temperature"] == 0
+
+
+async def test_a_refused_parameter_is_left_out_at_once_and_in_every_later_call(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock
+) -> None:
+    model.plays(
+        refuses(400, "Unsupported value: 'temperature' does not support 0 with this model."),
+        refuses(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        says("yes"),
+        says("no"),
+    )
+    before = clock.monotonic()
+    assert await gateway.chat(HELLO, temperature=0) == "yes"
+    assert await gateway.chat(HELLO, temperature=0) == "no"
+    assert clock.monotonic() == before
+    assert len(model.requests) == 4
+    for request in model.requests[2:]:
+        assert not {"temperature", "max_tokens"} & request.keys()
+        assert request["max_completion_tokens"] == 1024
+
+
+async def test_what_is_transient_is_tried_four_times_with_growing_waits(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, console: SilentConsole
+) -> None:
+    model.plays(*[refuses(503, "overloaded") for _ in range(4)])
+    outcome, seconds = await with_time(gateway.chat(HELLO), clock)
+    assert isinstance(outcome, Transient)
+    assert "overloaded" in str(outcome)
+    assert len(model.requests) == 4
+    assert 35 <= seconds <= 35 * 1.3 + 2
+    assert [line[0] for line in console.lines] == ["warn"] * 4
+    assert "retry 1/3" in console.lines[0][1]
+
+
+async def test_a_service_that_recovers_is_answered_after_the_wait_it_asked_for(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock
+) -> None:
+    model.plays(refuses(429, "slow down", retry_after="20"), says("back"))
+    outcome, seconds = await with_time(gateway.chat_with_tools(HELLO), clock)
+    assert isinstance(outcome, ChatResult)
+    assert (outcome.text, outcome.attempts) == ("back", 2)
+    assert 21 <= seconds <= 22
+    assert outcome.seconds >= 21
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Reply(chunks=says("half of").chunks[:2], done=False),
+        Reply(chunks=says("half of").chunks[:2], reset=True),
+        Reply(raw="data: {half\n\n", headers={"content-type": "text/event-stream"}),
+        Reply(raw="<html>502 Bad Gateway</html>", status=502),
+        Reply(raw='data: {"error": {"message": "try later", "code": 503}}\n\n'),
+    ],
+    ids=["ends early", "connection reset", "half a chunk", "html error page", "error inside the stream"],
+)
+async def test_a_broken_stream_is_tried_again(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, broken: Reply
+) -> None:
+    model.plays(broken, says("whole"))
+    outcome, _ = await with_time(gateway.chat(HELLO), clock)
+    assert outcome == "whole"
+
+
+async def test_nobody_listening_is_transient(clock: FakeClock, unused_tcp_port: int) -> None:
+    door = _door(f"http://127.0.0.1:{unused_tcp_port}/v1", clock, max_retries=1)
+    outcome, _ = await with_time(door.chat(HELLO), clock)
+    await door.aclose()
+    assert isinstance(outcome, Transient)
+
+
+@pytest.mark.parametrize(
+    ("reply", "remedy"),
+    [
+        (refuses(401, "bad key"), "AI_GATEWAY_API_KEY"),
+        (refuses(402, "no money"), "billing"),
+        (refuses(403, "not this model"), "AI_GATEWAY_MODEL"),
+        (refuses(429, "quota", code="insufficient_quota"), "billing"),
+    ],
+)
+async def test_a_lasting_refusal_stops_at_once_and_says_how_to_mend_it(
+    gateway: LLMGateway, model: ScriptedModel, reply: Reply, remedy: str
+) -> None:
+    model.plays(reply)
+    with pytest.raises(ModelRefused) as caught:
+        await gateway.chat(HELLO)
+    assert remedy in caught.value.remedy
+    assert "\n" not in str(caught.value)
+    assert len(model.requests) == 1
+
+
+async def test_a_prompt_too_long_for_the_model_is_said_plainly_and_does_not_stop_the_life(
+    gateway: LLMGateway, model: ScriptedModel
+) -> None:
+    model.plays(refuses(400, "the request exceeds the available context size (4096 tokens), try increasing it"))
+    with pytest.raises(PolicyBlocked, match="too long for scripted"):
+        await gateway.chat(HELLO)
+
+
+async def test_a_rejected_request_is_not_repeated(
+    gateway: LLMGateway, model: ScriptedModel, used: list[tuple[ChatResult, str]]
+) -> None:
+    model.plays(refuses(404, "no such model"))
+    with pytest.raises(SoulError, match="no such model") as caught:
+        await gateway.chat(HELLO)
+    assert "AI_GATEWAY_MODEL" in caught.value.remedy
+    assert len(model.requests) == 1
+    assert used == []
+
+
+async def test_a_secret_that_somebody_wrote_into_a_prompt_stays_here(model: ScriptedModel, clock: FakeClock) -> None:
+    model.script.append(says("understood"))
+    door = _door(model.url, clock, redactor=Redactor(["hunter2-hunter2"]))
+    await door.chat([Message("user", "My password is hunter2-hunter2.")], system="It is hunter2-hunter2.")
+    await door.aclose()
+    assert "hunter2" not in json.dumps(model.requests, default=str)
+    assert "[redacted]" in json.dumps(model.requests, default=str)
+
+
+def test_importing_the_gateway_does_not_import_the_sdk() -> None:
+    program = "import sys, modules.runtime.llm.gateway; sys.exit('openai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def _door(
+    url: str,
+    clock: FakeClock,
+    *,
+    max_retries: int = 3,
+    redactor: Redactor | None = None,
+) -> LLMGateway:
+    return LLMGateway(
+        redactor=redactor,
+        transport=to_loopback,
+        base_url=url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=Random(7),
+        console=SilentConsole(),
+        wall=NoWall(),
+        idle_timeout_s=5,
+        max_retries=max_retries,
+    )

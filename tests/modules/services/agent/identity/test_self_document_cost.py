@@ -1,0 +1,56 @@
+"""Proves that reading a SELF.md costs as much as it is long, whatever stands in it. Judged by processor time."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.constants import SELF_MAX_BYTES
+from modules.services.agent.identity.self_document import extract_display_name, extract_from_self
+from tests.cpu_time import cpu_s
+
+_ENOUGH_CPU_S = 1.0
+_SMALL_BYTES = 64 * 1024
+_SMALL_CPU_S = 0.5
+_BEGINNINGS = (
+    "", "# ", "## purpose\n", "## values\n- ", "## learnings\n|", "## daily rituals\n- **x** [daily] (c) ",
+    "## daily rituals\n- ", "## social mechanics\n|", "## values\n*(",
+)  # fmt: skip
+_PIECES = (
+    "a", " ", "\n", "#", "# a\n", "## a\n", "## purpose\n- a\n", "## purposes\n", "word\n", "word ", "- x\n a\n", " #",
+    "[1,", "*(", "- - ", "-", "**", "{{ ", "I'm ", "\\", "[", "](", "|a|b\n", "|silence|x|\n", "- **a** [b] (c)\n",
+    "- **a** [b]\n", "participants: a, b\n", "reply to ", "reply acknowledg", "2026-01-05 ", "```\n", "(",
+)  # fmt: skip
+
+
+def _reading_s(text: str, *, runs: int) -> float:
+    return cpu_s(lambda: (extract_from_self(text), extract_display_name(text)), runs=runs)
+
+
+def _filled(beginning: str, piece: str, end: str, size: int) -> str:
+    return beginning + piece * ((size - len(beginning) - len(end)) // len(piece)) + end
+
+
+@pytest.mark.parametrize("piece", _PIECES)
+def test_nothing_makes_reading_cost_more_than_a_part_of_a_second(piece: str) -> None:
+    for beginning in _BEGINNINGS:
+        text = _filled(beginning, piece, "\nx", _SMALL_BYTES)
+        assert _reading_s(text, runs=3) < _SMALL_CPU_S, beginning
+
+
+@pytest.mark.parametrize("piece", ["# a\n", "## a\n", "## purpose\n- a\n", "\n", "word\n", "- **a** [b] (c)\n"])
+@pytest.mark.parametrize("beginning", ["", "## daily rituals\n- **x** [daily] (c) ", "## learnings\n|"])
+def test_the_longest_one_is_read_in_less_than_a_second_of_processor(beginning: str, piece: str) -> None:
+    text = _filled(beginning, piece, "\nx", SELF_MAX_BYTES)
+    assert _reading_s(text, runs=2) < _ENOUGH_CPU_S
+
+
+def test_the_end_of_a_line_does_not_change_what_reading_costs() -> None:
+    for text in ("# a{}b", "# a{}#", "## values\n- {}\nb", "## values\n- {}b", "## daily rituals\n- {}["):
+        line = text.format(" " * 500_000)
+        assert _reading_s(line, runs=2) < _ENOUGH_CPU_S, text
+
+
+def test_of_many_lines_that_are_not_understood_the_first_are_told_and_the_rest_counted() -> None:
+    warnings = extract_from_self("# A\n## Daily Rituals\n" + "- **a** [daily]\n" * 1000).warnings
+    assert len(warnings) == 21
+    assert warnings[-1] == "SELF.md: 980 more lines are not understood"

@@ -1,0 +1,85 @@
+"""Real memories in a real database, real files beside them, and a clock that stands still."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.clock import FakeClock
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.services.agent.framing import Framer
+from modules.services.agent.memory.recall import Telling
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import Kind, NewMemory, Trust
+from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
+from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from tests.project import ROOT
+
+SKILLS = Skills.load(ROOT / "skills", {"core": SKILL_CONTRACTS["core"]})
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Everything that has to do with memory in one home."""
+
+    root: Path
+    database: Database
+    clock: FakeClock
+    store: SqliteMemories
+    home: Home
+    warnings: list[str]
+
+    @property
+    def files(self) -> LocalWorkspace:
+        return LocalWorkspace(self.home, self.warnings.append)
+
+    @property
+    def view(self) -> MemoryFile:
+        """As after a start: it knows nothing but what is on the disk."""
+        return MemoryFile(store=self.store, database=self.database, files=self.files, clock=self.clock)
+
+    def days(self, timezone: str = "UTC") -> DayFiles:
+        return DayFiles(store=self.store, files=self.files, clock=self.clock, timezone=timezone)
+
+    @property
+    def telling(self) -> Telling:
+        return Telling(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
+
+    @property
+    def file(self) -> Path:
+        return self.home.workspace / "MEMORY.md"
+
+    async def save(
+        self,
+        kind: Kind,
+        subject: str,
+        body: str,
+        *,
+        trust: Trust = "self",
+        source: str = "self",
+        tags: tuple[str, ...] = (),
+        shareable: bool = False,
+    ) -> int:
+        new = NewMemory(kind, subject, body, tags, source=source, trust=trust, shareable=shareable)
+        return await self.store.save(new, self.clock.now())
+
+    async def curated(self) -> dict[str, str]:
+        """Subject and body of each section that is remembered."""
+        return {memory.subject: memory.body for memory in await self.store.listed(kinds=["curated"])}
+
+
+@asynccontextmanager
+async def open_memory_desk(root: Path) -> AsyncIterator[Desk]:
+    """A home that remembers nothing yet."""
+    home = Home.at(root)
+    home.workspace.mkdir(parents=True, exist_ok=True)
+    database = await Database.open(home.database, MIGRATIONS)
+    yield Desk(root, database, FakeClock(), SqliteMemories(database), home, [])
+    await database.close()

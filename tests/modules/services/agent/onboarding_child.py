@@ -1,0 +1,28 @@
+"""Completes the first talk of the home named on the command line, and is killed before the file is put away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from modules.runtime.home import Home
+from modules.services.agent.owner_files import LocalWorkspace
+from tests.modules.services.agent.onboarding_desk import open_desk
+
+
+class Deadly(LocalWorkspace):
+    """Does not survive a new name."""
+
+    async def rename(self, name: str, new: str) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main(root: Path) -> None:
+    async with open_desk(root, Deadly(Home.at(root), print)) as desk:
+        await desk.commissioning.complete({"name": "rowan"}, {"name": "Ana"})
+
+
+asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,52 @@
+"""A home whose first talk is to be held, with a real database, journal and files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.clock import FakeClock
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.agent.onboarding import Commissioning
+from modules.services.agent.owner_files import LocalWorkspace, Workspace
+
+
+@dataclass
+class Desk:
+    """One life at that home."""
+
+    database: Database
+    console: SilentConsole
+    commissioning: Commissioning
+
+    async def marks(self) -> dict[str, str]:
+        rows = await self.database.run(
+            lambda connection: connection.execute("SELECT name, value FROM marks").fetchall()
+        )
+        return {row["name"]: row["value"] for row in rows}
+
+    @property
+    def told(self) -> list[str]:
+        return [message for _, message, _ in self.console.lines]
+
+
+@asynccontextmanager
+async def open_desk(root: Path, workspace: Workspace | None = None) -> AsyncIterator[Desk]:
+    home, clock, console = Home.at(root), FakeClock(), SilentConsole()
+    home.workspace.mkdir(exist_ok=True)
+    database = await Database.open(home.database, MIGRATIONS)
+    journal = Journal(database, console, clock, Redactor())
+    files = workspace or LocalWorkspace(home, lambda line: console.line("warn", line))
+    commissioning = Commissioning(database=database, files=files, journal=journal, clock=clock)
+    try:
+        await commissioning.wake()
+        yield Desk(database, console, commissioning)
+    finally:
+        await database.close()

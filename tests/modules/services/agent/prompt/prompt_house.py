@@ -1,0 +1,184 @@
+"""A home with everything a prompt can be made of, and the prompter over it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from common.clock import FakeClock
+from common.errors import Transient
+from common.files import write_atomic
+from common.provenance import Provenance
+from modules.runtime.home import Home, SoulDocument
+from modules.services.agent.memory.days import day_name
+from modules.services.agent.memory.recall import Recalled
+from modules.services.agent.memory.types import Memory
+from modules.services.agent.memory.view_sync import DayText
+from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
+from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.types import Audience, PromptFile
+from modules.services.agent.prompt.words import Runtime
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from soul.resources import SKILLS
+
+NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
+SOUL_TEXT = "# SOUL\n\nI observe before I speak.\n"
+SELF_TEXT = "# Marlow\n\nI'm Marlow.\n\n## Values\n\n- Tides keep their word.\n"
+TASKS: dict[Audience, tuple[str, dict[str, str]]] = {
+    "owner": (
+        "owner-communication",
+        {"bluesky_username": "marlow.test", "owner_handle": "kit.test", "today": "Sunday", "situation": "All is calm."},
+    ),
+    "bluesky": ("bluesky-response", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
+    "space": ("grounding", {}),
+}
+
+
+@dataclass
+class Knowledge:
+    """What the sources of a test know; a test writes here what it wants told."""
+
+    profile: tuple[str, str] = ("", "")
+    memory_md: str = ""
+    days: dict[tuple[date, bool], str] = field(default_factory=dict)
+    recalled: dict[bool, Recalled] = field(default_factory=dict)
+    degraded: str = ""
+    prosoche: tuple[str, str] = ("", "")
+    boot: dict[str, str] = field(default_factory=dict)
+    skills: Sequence[tuple[str, str, str]] = ()
+    tools: str = ""
+    extra: Sequence[PromptFile] = ()
+    commissioning: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    away: str = ""
+    words: Provenance | None = None
+
+    def sources(self, workspace: LocalWorkspace) -> Sources:
+        return Sources(
+            workspace=workspace,
+            profile=self._profile,
+            memory_md=self._memory_md,
+            daily=self._daily,
+            recall=self._recall,
+            degraded=self._degraded,
+            prosoche=self._prosoche,
+            boot_context=self._boot_context,
+            skills_listing=self._skills_listing,
+            tools_md=self._tools_md,
+            extra=self._extra,
+            commissioning=lambda: self.commissioning,
+        )
+
+    async def _profile(self, *, public: bool) -> str:
+        return self.profile[0] if public else "\n".join(filter(None, self.profile))
+
+    async def _memory_md(self) -> str:
+        self.asked.append("memory_md")
+        return self.memory_md
+
+    async def _daily(self, *, public: bool, least: Provenance) -> Sequence[DayText]:
+        self.asked.append(f"daily {least.name}")
+        told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
+        return [DayText(name, text, self.words) for name, text in told]
+
+    async def _recall(self, query: str, *, public: bool, least: Provenance) -> Recalled:
+        self.asked.append(f"recall {query} {least.name}")
+        return self.recalled.get(public, Recalled())
+
+    async def _degraded(self) -> str:
+        if self.away:
+            raise Transient(self.away)
+        return self.degraded
+
+    async def _prosoche(self, *, public: bool) -> str:
+        return self.prosoche[0] if public else "\n".join(filter(None, self.prosoche))
+
+    async def _boot_context(self, session_key: str) -> str:
+        return self.boot.pop(session_key, "")
+
+    async def _skills_listing(self) -> Sequence[tuple[str, str, str]]:
+        return self.skills
+
+    async def _tools_md(self) -> str:
+        return self.tools
+
+    async def _extra(self, session_key: str) -> Sequence[PromptFile]:
+        return self.extra
+
+
+class House:
+    """One home, its knowledge, and what the prompter told."""
+
+    def __init__(self, root: Path, *, budget: int = 40_000, skills: Path = SKILLS) -> None:
+        self.home = Home.at(root)
+        if not self.home.soul.exists():
+            write_atomic(self.home.soul, SOUL_TEXT)
+            write_atomic(self.home.self_md, SELF_TEXT)
+        self.known = Knowledge()
+        self.told: list[Notice] = []
+        self.clock = FakeClock(NOW)
+        loaded = Skills.load(skills, SKILL_CONTRACTS)
+        status = self.home.memory / "status"
+        self.prompter = Prompter(
+            home=self.home,
+            soul=SoulDocument(self.home.soul),
+            core=Core(skills, loaded),
+            skills=loaded,
+            sources=self.known.sources(workspace_of(self.home)),
+            runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "awake", lambda: "test-mind"),
+            budget=budget,
+            estimate=Estimator(self.home.memory / "tokens.json", model="test-mind").estimate,
+            tell=self._hear,
+            changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", self.clock),
+            timezone="UTC",
+        )
+
+    async def _hear(self, notice: Notice) -> None:
+        self.told.append(notice)
+
+    def write(self, name: str, text: str) -> None:
+        write_atomic(self.home.workspace / name, text)
+
+    async def prompt(
+        self,
+        audience: Audience = "owner",
+        *,
+        query: str = "",
+        now: datetime = NOW,
+        least: Provenance = Provenance.STRANGER,
+    ) -> TurnPrompt:
+        skill, variables = TASKS[audience]
+        key = "owner:terminal" if audience == "owner" else f"{audience}:somewhere"
+        return await self.prompter.prompt(
+            skill=skill,
+            variables=variables,
+            audience=audience,
+            session_key=key,
+            query=query,
+            now=now,
+            least=least,
+        )
+
+
+def workspace_of(home: Home) -> LocalWorkspace:
+    """The workspace of a home in which every file can be read."""
+
+    def warn(line: str) -> None:
+        raise AssertionError(line)
+
+    return LocalWorkspace(home, warn)
+
+
+def recalled(text: str, *ids: int, words: Provenance | None = None) -> Recalled:
+    """What came to mind: memories of those ids."""
+    at = "2026-11-20T08:00:00.000Z"
+    kept = tuple(Memory(each, "fact", "quay", text, (), 3, "self", "self", False, at, at) for each in ids)  # noqa: FBT003
+    return Recalled(text, kept, words)

@@ -1,0 +1,99 @@
+"""Proves that the estimate learns from the bills, keeps within its bounds, and survives restarts and nonsense."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from modules.runtime.llm.types import ToolSpec
+from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator, tool_tokens
+from modules.services.agent.tools.schema import simple_schema
+from tests.exploration import examples
+
+MODEL = "test/mind"
+
+
+def at(folder: Path, model: str = MODEL) -> Estimator:
+    return Estimator(folder / "estimate.json", model=model)
+
+
+def test_a_model_without_a_bill_is_taken_at_four_characters_a_token_rounded_up(tmp_path: Path) -> None:
+    estimator = at(tmp_path)
+    assert [estimator.estimate("x" * length) for length in (0, 1, 4, 5, 400)] == [0, 1, 1, 2, 100]
+
+
+def test_bills_move_the_ratio_towards_what_they_say_and_only_for_their_model(tmp_path: Path) -> None:
+    estimator = at(tmp_path)
+    for _ in range(60):
+        estimator.learn(MODEL, 3000, 1000)
+    assert 3.0 <= estimator.ratio < 3.1
+    assert estimator.estimate("x" * 3100) >= 1000
+    assert at(tmp_path, "another").ratio == START_RATIO
+
+
+@pytest.mark.parametrize(("chars", "tokens", "bound"), [(100_000, 1000, MOST_RATIO), (1000, 1000, LEAST_RATIO)])
+def test_the_ratio_stays_within_its_bounds(tmp_path: Path, chars: int, tokens: int, bound: float) -> None:
+    estimator = at(tmp_path)
+    for _ in range(200):
+        estimator.learn(MODEL, chars, tokens)
+    assert estimator.ratio == pytest.approx(bound, abs=0.06)
+    assert LEAST_RATIO <= estimator.ratio <= MOST_RATIO
+
+
+def test_what_was_learned_survives_a_restart(tmp_path: Path) -> None:
+    before = at(tmp_path)
+    for _ in range(20):
+        before.learn(MODEL, 5000, 1000)
+    assert at(tmp_path).ratio == before.ratio > START_RATIO
+
+
+def test_bills_that_agree_change_neither_the_estimate_nor_the_disk(tmp_path: Path) -> None:
+    estimator = at(tmp_path)
+    for wobble in (3900, 4100, 4050, 3950) * 20:
+        estimator.learn(MODEL, wobble, 1000)
+    assert estimator.ratio == START_RATIO
+    assert not (tmp_path / "estimate.json").exists()
+
+
+@pytest.mark.parametrize(("chars", "tokens"), [(3000, 0), (3000, -5), (0, 1000), (20, 99)])
+def test_bills_that_say_nothing_teach_nothing(tmp_path: Path, chars: int, tokens: int) -> None:
+    estimator = at(tmp_path)
+    for _ in range(50):
+        estimator.learn(MODEL, chars, tokens)
+    assert estimator.ratio == START_RATIO
+
+
+@pytest.mark.parametrize(
+    "content", ["{", '{"ratios": 3}', '{"ratios": {"test/mind": "wide"}}', '{"ratios": {"test/mind": 1e999}}']
+)
+def test_a_file_of_nonsense_is_no_ratio(tmp_path: Path, content: str) -> None:
+    (tmp_path / "estimate.json").write_text(content)
+    assert at(tmp_path).ratio == START_RATIO
+
+
+def test_only_so_many_models_are_remembered(tmp_path: Path) -> None:
+    estimator = at(tmp_path)
+    for number in range(30):
+        estimator.learn(f"model-{number}", 9000, 1000)
+    assert at(tmp_path, "model-0").ratio == START_RATIO
+    assert at(tmp_path, "model-29").ratio > START_RATIO
+
+
+@settings(max_examples=examples(30))
+@given(one=st.text(), other=st.text())
+def test_more_text_is_never_fewer_tokens_and_parts_are_never_fewer_than_the_whole(one: str, other: str) -> None:
+    estimator = Estimator(Path("/nowhere/estimate.json"), model=MODEL)
+    assert estimator.estimate(one + other) >= estimator.estimate(one)
+    assert estimator.estimate(one + other) <= estimator.estimate(one) + estimator.estimate(other)
+
+
+def test_tool_definitions_count_as_they_are_sent(tmp_path: Path) -> None:
+    class Nothing(BaseModel):
+        pass
+
+    estimator = at(tmp_path)
+    assert tool_tokens((), estimator.estimate) == 0
+    spec = ToolSpec("stay_silent", "Say nothing." * 100, simple_schema(Nothing))
+    assert 300 < tool_tokens([spec], estimator.estimate) < 400

@@ -1,0 +1,44 @@
+"""Proves that what changes stands behind what stays, from the first message of a talk on."""
+
+from __future__ import annotations
+
+from modules.runtime.llm.messages import convert_messages
+from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall
+from modules.services.agent.prompt.placing import placed
+
+STABLE = (PromptBlock("static", "Who I am."), PromptBlock("semi-static", "---\n\nWhat I know."))
+
+
+def changing(what: str) -> tuple[PromptBlock, ...]:
+    return (*STABLE, PromptBlock("dynamic", f"---\n\n{what}"))
+
+
+def test_the_first_two_messages_of_a_talk_have_the_same_system_prompt() -> None:
+    first, _ = placed(changing("It is noon."), [Message("user", "Hello.")], may_go_on=True)
+    talk = [Message("user", "Hello."), Message("assistant", "Yes?"), Message("user", "And now?")]
+    second, _ = placed(changing("It is one."), talk, may_go_on=True)
+    assert first == second == STABLE
+
+
+def test_what_changes_stands_before_the_words_that_are_answered_and_nowhere_else() -> None:
+    talk = [Message("user", "Hello."), Message("assistant", "Yes?"), Message("user", "And now?")]
+    _, shown = placed(changing("It is one."), talk, may_go_on=True)
+    *_, last = convert_messages(shown)
+    assert shown[:-1] == tuple(talk[:-1])
+    assert last["content"].index("It is one.") < last["content"].index("And now?")
+    _, (only,) = placed(changing("It is noon."), [Message("user", "Hello.")], may_go_on=True)
+    assert convert_messages([only])[0]["content"] == "It is noon.\n\n---\n\n\nHello."
+
+
+def test_where_one_message_is_all_there_will_be_the_system_prompt_holds_everything() -> None:
+    blocks, said = changing("It is noon."), [Message("user", "A post.")]
+    assert placed(blocks, said) == (blocks, tuple(said))
+
+
+def test_answers_of_tools_stay_in_front_of_what_changes() -> None:
+    call = ToolCall("1", "read", {})
+    talk = [Message("user", "Hello."), Message("assistant", (call,)), Message("user", (ToolAnswer("1", "read", "x"),))]
+    _, shown = placed(changing("It is one."), talk)
+    roles = [message["role"] for message in convert_messages(shown)]
+    assert roles == ["user", "assistant", "tool", "user"]
+    assert isinstance(shown[-1].content[0], Text)

@@ -1,0 +1,127 @@
+"""Proves that what was only for one conversation is cleared away after it, once, whatever fails in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from adapters.storage.keys import media_key
+from common.errors import PolicyBlocked, Transient
+from common.result import Err
+from modules.runtime.home import Home
+from modules.runtime.llm.types import Message
+from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.sessions import endings
+from modules.services.agent.sessions.notes import forget_notes
+from tests.modules.services.agent.sessions.session_desk import THREAD, Desk, keeps
+
+
+async def left(desk: Desk) -> list[tuple[str, str]]:
+    return list(await desk.database.run(endings.due))
+
+
+class Trouble:
+    """A listener that meets one trouble after the other, and then hears."""
+
+    def __init__(self, *troubles: Exception) -> None:
+        self._troubles: Iterator[Exception] = iter(troubles)
+        self.heard: list[str] = []
+
+    async def __call__(self, session_key: str) -> None:
+        if trouble := next(self._troubles, None):
+            raise trouble
+        self.heard.append(session_key)
+
+
+async def test_who_waits_for_the_end_hears_of_it_whether_anything_was_said_or_not(desk: Desk) -> None:
+    await desk.archivist.reset(OWNER_SESSION)
+    assert desk.ended == []
+    await desk.sessions.open(OWNER_SESSION)
+    await desk.archivist.reset(OWNER_SESSION)
+    assert desk.ended == [OWNER_SESSION]
+    await desk.talk(THREAD)
+    desk.model.plays(keeps())
+    session_id = (await desk.sessions.open(THREAD)).id
+    await desk.archivist.compact(session_id, 100)
+    assert desk.ended == [OWNER_SESSION]
+    await desk.archivist.reset(THREAD)
+    assert desk.ended == [OWNER_SESSION, THREAD]
+    await desk.archivist.finish_prepared()
+    assert (desk.ended, await left(desk)) == ([OWNER_SESSION, THREAD], [])
+
+
+async def test_media_of_a_conversation_in_which_nothing_was_said_are_deleted_too(desk: Desk) -> None:
+    picture = media_key(OWNER_SESSION, "1", "image/png")
+    await desk.sessions.open(OWNER_SESSION)
+    await desk.storage.put(picture, b"picture")
+    assert (await desk.archivist.reset(OWNER_SESSION)).reason == "nothing was said"
+    assert isinstance(await desk.storage.get(picture), Err)
+
+
+@pytest.mark.parametrize("trouble", [Transient("the store is away"), PolicyBlocked("it is no text")])
+async def test_what_cannot_be_cleared_away_is_told_once_and_done_later(desk: Desk, trouble: Exception) -> None:
+    listener = Trouble(trouble, trouble)
+    archivist = desk.archivist_with(desk.storage, on_end=listener)
+    await desk.say(OWNER_SESSION, Message("user", "hello"))
+    assert (await archivist.reset(OWNER_SESSION)).status == "done"
+    await archivist.finish_prepared()
+    assert (listener.heard, await left(desk)) == ([], [("notes", OWNER_SESSION)])
+    await archivist.finish_prepared()
+    await archivist.finish_prepared()
+    assert (listener.heard, await left(desk)) == ([OWNER_SESSION], [])
+    assert desk.forgotten == [OWNER_SESSION]
+    told = await desk.table("SELECT summary, reason FROM journal WHERE line = 'warn'")
+    assert told == [
+        {"summary": "What belonged to owner:terminal cannot be cleared away yet", "reason": str(trouble)},
+    ]
+
+
+async def test_a_death_right_after_the_end_only_puts_it_off(desk: Desk) -> None:
+    archivist = desk.archivist_with(desk.storage, on_end=Trouble(RuntimeError("killed")))
+    await desk.say(OWNER_SESSION, Message("user", "hello"))
+    with pytest.raises(RuntimeError, match="killed"):
+        await archivist.reset(OWNER_SESSION)
+    (finished,) = await desk.archivist.finish_prepared()
+    assert (finished.status, desk.ended, await left(desk)) == ("done", [OWNER_SESSION], [])
+
+
+async def test_what_belongs_to_the_next_conversation_is_left_alone_until_that_one_ends(desk: Desk) -> None:
+    listener = Trouble(Transient("the store is away"))
+    archivist = desk.archivist_with(desk.storage, on_end=listener)
+    for word in ("hello", "hello again"):
+        await desk.say(OWNER_SESSION, Message("user", word))
+        if word == "hello":
+            await archivist.reset(OWNER_SESSION)
+    await archivist.finish_prepared()
+    assert listener.heard == []
+    await archivist.reset(OWNER_SESSION)
+    assert (listener.heard, await left(desk)) == ([OWNER_SESSION], [])
+
+
+async def test_what_is_said_at_the_last_moment_keeps_a_silent_conversation_going(desk: Desk) -> None:
+    session = await desk.sessions.open(OWNER_SESSION)
+    await desk.say(OWNER_SESSION, Message("user", "wait!"))
+    now = desk.clock.now()
+    assert not await desk.database.run(lambda connection: endings.end_silent(connection, session, now))
+    assert (await desk.sessions.open(OWNER_SESSION)).id == session.id
+
+
+@pytest.mark.parametrize("place", ["home", "store"])
+async def test_the_notes_of_a_conversation_with_the_owner_are_emptied_and_no_others(desk: Desk, place: str) -> None:
+    warnings: list[str] = []
+    workspace = (
+        LocalWorkspace(Home.at(desk.folder), warnings.append)
+        if place == "home"
+        else StoredWorkspace(desk.storage, "rowan", warnings.append)
+    )
+    await forget_notes(workspace, OWNER_SESSION)
+    assert await workspace.names() == ()
+    await workspace.write("CONTEXT.md", "We speak of tiles.")
+    await workspace.write("GOALS.md", "Mend the roof.")
+    await forget_notes(workspace, THREAD)
+    assert await workspace.read("CONTEXT.md") == "We speak of tiles."
+    await forget_notes(workspace, OWNER_SESSION)
+    assert (await workspace.read("CONTEXT.md"), await workspace.read("GOALS.md")) == (None, "Mend the roof.")
+    assert warnings == []

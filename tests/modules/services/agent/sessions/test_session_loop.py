@@ -1,0 +1,75 @@
+"""Proves when conversations end by themselves, and what the owner is told of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from common.provenance import Provenance
+from modules.runtime.llm.types import Message
+from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.sessions.loop import SessionLoop
+from tests.modules.runtime.llm.scripted_model import refuses
+from tests.modules.services.agent.sessions.session_desk import BUDGET, THREAD, Desk, keeps
+
+
+async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(desk: Desk) -> None:
+    loop = SessionLoop(desk.sessions, desk.archivist, desk.clock)
+    await desk.say(THREAD, Message("user", "hello"), provenance=Provenance.STRANGER)
+    await desk.say(OWNER_SESSION, Message("user", "hello"))
+    assert not (await loop.run()).ran
+    await desk.clock.advance(1800)
+    assert (await loop.run()).reason == "1 conversations ended, 0 finished, 0 wait for the store"
+    assert [archive.session_key for archive in await desk.archives.listed()] == [OWNER_SESSION]
+    await desk.clock.advance(24 * 3600)
+    assert (await loop.run()).ran
+    assert [archive.session_key for archive in await desk.archives.listed()] == [THREAD, OWNER_SESSION]
+
+
+async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_is_let_be(
+    desk: Desk,
+) -> None:
+    loop = SessionLoop(desk.sessions, desk.archivist, desk.clock)
+    for name in ("a", "b", "c", "d"):
+        await desk.talk(f"owner:{name}")
+    await desk.clock.advance(3600)
+    desk.model.plays(refuses(503))
+    assert not (await loop.run()).ran
+    assert len(desk.model.requests) == 1
+    desk.model.plays(refuses(400, "content filter"), *[keeps()] * 3)
+    assert (await loop.run()).reason.startswith("4 conversations ended")
+    assert await desk.sessions.idle(desk.clock.now()) == []
+
+
+async def test_what_no_model_can_read_is_archived_all_the_same(desk: Desk) -> None:
+    await desk.talk()
+    desk.model.plays(*[refuses(400, "too long", code="context_length_exceeded")] * 3)
+    outcome = await desk.archivist.reset(OWNER_SESSION)
+    assert outcome.status == "done"
+    assert outcome.archive is not None
+    assert (outcome.archive.distilled.summary, outcome.archive.distilled.memories) == ("", ())
+
+
+async def test_someone_who_spoke_in_time_is_not_cut_off(desk: Desk) -> None:
+    session_id = await desk.talk()
+    outcome = await desk.archivist.reset(OWNER_SESSION, quiet_since=desk.clock.now() - timedelta(minutes=5))
+    assert outcome.status == "postponed"
+    assert (await desk.sessions.open(OWNER_SESSION)).id == session_id
+
+
+async def test_the_journal_says_what_became_of_a_conversation_and_why(desk: Desk) -> None:
+    session_id = await desk.talk()
+    desk.model.plays(keeps(), refuses(503))
+    await desk.archivist.compact(session_id, BUDGET)
+    await desk.unreachable().reset(OWNER_SESSION)
+    await desk.archivist.finish_prepared()
+    await desk.talk()
+    await desk.archivist.reset(OWNER_SESSION)
+    told = await desk.table("SELECT summary, line, reason FROM journal WHERE loop = 'sessions' ORDER BY id")
+    assert [(row["summary"], row["line"]) for row in told] == [
+        ("6 messages of owner:terminal are archived", "mem"),
+        ("3 messages of owner:terminal cannot be archived yet", "warn"),
+        ("3 messages of owner:terminal are archived", "mem"),
+        ("owner:terminal stays as it is", None),
+    ]
+    assert told[0]["reason"] == "176 tokens are more than 100"
+    assert all(row["reason"] for row in told)

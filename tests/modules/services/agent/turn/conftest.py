@@ -1,0 +1,36 @@
+"""A gateway that speaks to the scripted model service."""
+
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+
+from common.clock import FakeClock
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.wall import NoWall
+from tests.modules.runtime.llm.scripted_model import ScriptedModel
+from tests.ways import to_loopback
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGateway]:
+    door = LLMGateway(
+        wall=NoWall(),
+        transport=to_loopback,
+        base_url=model.url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=Random(7),
+        console=SilentConsole(),
+        idle_timeout_s=5,
+        max_retries=0,
+    )
+    yield door
+    await door.aclose()

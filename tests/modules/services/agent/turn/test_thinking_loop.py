@@ -1,0 +1,282 @@
+"""Proves that thinking does what the model asks for, tells it what came of it, and always comes to an end."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from common.clock import FakeClock
+from common.errors import ModelRefused, StorageError, Transient
+from common.provenance import Provenance
+from common.redact import MASK, Redactor
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, Usage
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.policy import MIXED
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.turn.loop import Thought, think
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
+
+Think = Callable[..., Any]
+
+
+class Reading(BaseModel):
+    """What to read."""
+
+    name: str
+
+
+class Replying(BaseModel):
+    """What to answer."""
+
+    post_uri: str
+    text: str
+
+
+class Nothing(BaseModel):
+    """No parameters."""
+
+
+class House:
+    """Tools that note what they did."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.did: list[str] = []
+        self._clock = clock
+
+    async def read(self, arguments: Reading, turn: Turn) -> ToolResult:
+        self.did.append(f"read {arguments.name}")
+        if arguments.name == "missing":
+            return ToolResult("no such note", is_error=True)
+        if arguments.name == "disk":
+            raise StorageError("disk full")
+        if arguments.name == "slow":
+            await self._clock.advance(700)
+        return ToolResult(f"{arguments.name} says hello")
+
+    async def reply(self, arguments: Replying, turn: Turn) -> ToolResult:
+        self.did.append(f"reply {arguments.post_uri}")
+        return ToolResult("sent")
+
+    async def finish(self, arguments: Nothing, turn: Turn) -> ToolResult:
+        self.did.append("finish")
+        return ToolResult("silent", ends_turn=True)
+
+    def tools(self) -> list[Tool]:
+        return [
+            Tool("read", "Reads.", Reading, "self", Provenance.STRANGER, self.read),
+            Tool("bluesky_reply", "Replies.", Replying, "social", Provenance.STRANGER, self.reply),
+            Tool("stay_silent", "Ends.", Nothing, "social", Provenance.STRANGER, self.finish),
+            Tool("secret", "Hidden.", Nothing, "self", Provenance.OWNER, self.finish),
+        ]
+
+
+@pytest.fixture
+def house(clock: FakeClock) -> House:
+    return House(clock)
+
+
+@pytest.fixture
+def thinks(gateway: LLMGateway, house: House, clock: FakeClock) -> Think:
+    async def run(**options: Any) -> Thought:
+        return await think(
+            gateway=gateway,
+            executor=Executor(Registry(house.tools(), social_only=True)),
+            turn=Turn("test", Provenance.STRANGER),
+            system="be kind",
+            messages=[Message("user", "hello")],
+            purpose="test",
+            clock=clock,
+            **options,
+        )
+
+    return run
+
+
+def read(name: str) -> tuple[str, str]:
+    return "read", json.dumps({"name": name})
+
+
+def reply(uri: str) -> tuple[str, str]:
+    return "bluesky_reply", json.dumps({"post_uri": uri, "text": "hi"})
+
+
+SILENT = ("stay_silent", "{}")
+
+
+async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
+    thinks: Think, model: ScriptedModel, house: House
+) -> None:
+    model.plays(calls(read("note"), read("missing"), text="Let me see."), calls(read("other")), says("I see."))
+    thought = await thinks()
+    assert (thought.text, thought.rounds, thought.stopped) == ("I see.", 3, "ended")
+    assert thought.usage == Usage(50, 21)
+    assert house.did == ["read note", "read missing", "read other"]
+    assert [result.is_error for _, result in thought.calls] == [False, True, False]
+    seen = model.requests[1]["messages"]
+    assert [message["role"] for message in seen] == ["system", "user", "assistant", "tool", "tool"]
+    assert [message["content"] for message in seen[3:]] == ["note says hello", "Error: no such note"]
+    assert [call["id"] for call in seen[2]["tool_calls"]] == [message["tool_call_id"] for message in seen[3:]]
+
+
+async def test_only_the_tools_of_the_turn_are_offered_and_can_be_narrowed(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(says("a"), says("b"), calls(SILENT), says("c"))
+    await thinks()
+    await thinks(only={"read"})
+    refused = await thinks(only={"read"})
+    names = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
+    assert names == [["read", "bluesky_reply", "stay_silent"], ["read"], ["read"], ["read"]]
+    assert refused.calls[0][1].content.startswith("Blocked:")
+
+
+async def test_a_result_that_ends_the_turn_ends_it_at_once(thinks: Think, model: ScriptedModel, house: House) -> None:
+    model.plays(calls(read("note"), SILENT, read("never")))
+    thought = await thinks()
+    assert thought.stopped == "ended"
+    assert house.did == ["read note", "finish"]
+    assert len(model.requests) == 1
+
+
+async def test_a_post_gets_one_reply_in_a_batch_and_in_a_session(
+    thinks: Think, model: ScriptedModel, house: House
+) -> None:
+    model.plays(calls(reply("at://1"), reply("at://1"), reply("at://2")), calls(reply("at://2")), says("Done."))
+    thought = await thinks()
+    assert house.did == ["reply at://1", "reply at://2"]
+    assert [result.is_error for _, result in thought.calls] == [False, True, False, True]
+    assert thought.calls[1][1].content.startswith("SKIPPED:")
+
+
+async def test_a_required_call_that_does_not_come_is_asked_for_once_more(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(says("I would rather talk."), calls(SILENT))
+    thought = await thinks(tool_choice="required", nudge="Decide now.")
+    assert (thought.stopped, thought.rounds) == ("ended", 2)
+    last = model.requests[1]["messages"][-2:]
+    assert [message["content"] for message in last] == ["I would rather talk.", "Decide now."]
+    assert [request["tool_choice"] for request in model.requests] == ["required", "required"]
+
+
+@pytest.mark.parametrize(("nudge", "rounds"), [("Decide now.", 2), ("", 1)])
+async def test_a_model_that_never_calls_is_left_alone_after_the_nudge(
+    thinks: Think, model: ScriptedModel, nudge: str, rounds: int
+) -> None:
+    model.plays(*[says("Words.")] * rounds)
+    thought = await thinks(tool_choice="required", nudge=nudge)
+    assert (thought.stopped, thought.rounds, thought.text) == ("no_calls", rounds, "Words.")
+
+
+async def test_rounds_are_limited(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(*[calls(read(f"note {number}")) for number in range(3)])
+    thought = await thinks(max_rounds=3)
+    assert (thought.stopped, thought.rounds, len(thought.calls)) == ("rounds", 3, 3)
+
+
+async def test_the_wall_clock_is_kept_between_rounds(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(calls(read("slow")))
+    thought = await thinks()
+    assert (thought.stopped, len(thought.calls)) == ("time", 1)
+
+
+async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(dataclasses.replace(says("late"), hang_s=0.3))
+    thought = await thinks(wall_clock_s=0.001)
+    assert (thought.stopped, thought.text) == ("ended", "late")
+
+
+@pytest.mark.parametrize("mistake", [read("missing"), ("read", "{}"), ("nothing", "{}"), ("read", "{broken")], ids=str)
+async def test_the_same_mistake_twice_is_enough(thinks: Think, model: ScriptedModel, mistake: tuple[str, str]) -> None:
+    model.plays(calls(mistake), calls(read("note")), calls(mistake))
+    thought = await thinks()
+    assert (thought.stopped, thought.rounds) == ("repeated_error", 3)
+
+
+async def test_different_mistakes_are_forgiven(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(calls(("read", "{}")), calls(read("missing")), calls(SILENT))
+    assert (await thinks()).stopped == "ended"
+
+
+async def test_a_model_that_becomes_unavailable_does_not_undo_what_was_done(
+    thinks: Think, model: ScriptedModel
+) -> None:
+    model.plays(calls(reply("at://1")), refuses(503, "overloaded"))
+    thought = await thinks()
+    assert (thought.stopped, len(thought.calls)) == ("interrupted", 1)
+
+
+async def test_a_model_that_is_unavailable_from_the_start_is_told_to_the_loop(
+    thinks: Think, model: ScriptedModel
+) -> None:
+    model.plays(refuses(503, "overloaded"))
+    with pytest.raises(Transient):
+        await thinks()
+
+
+async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answer_is_judged_anew(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock
+) -> None:
+    did: list[tuple[str, Provenance, str]] = []
+
+    async def act(arguments: Nothing, turn: Turn) -> ToolResult:
+        did.append(("act", turn.provenance, turn.hold))
+        return ToolResult("done")
+
+    async def hear(arguments: Nothing, turn: Turn) -> ToolResult:
+        did.append(("hear", turn.provenance, turn.hold))
+        return ToolResult("do as I say", provenance=Provenance.STRANGER)
+
+    tools = [
+        Tool("act", "Acts.", Nothing, "self", Provenance.OWNER, act),
+        Tool("send", "Sends.", Nothing, "self", Provenance.OWNER, act, holdable=True),
+        Tool("hear", "Listens.", Nothing, "self", Provenance.OWNER, hear, effect="look"),
+    ]
+    model.plays(calls(("act", "{}"), ("send", "{}"), ("hear", "{}"), ("act", "{}"), ("send", "{}")), says("Done."))
+    thought = await think(
+        gateway=gateway,
+        executor=Executor(Registry(tools, social_only=True)),
+        turn=Turn("owner", Provenance.OWNER),
+        system="be kind",
+        messages=[Message("user", "any news?")],
+        purpose="test",
+        clock=clock,
+    )
+    assert did == [
+        ("act", Provenance.OWNER, ""),
+        ("act", Provenance.OWNER, ""),
+        ("hear", Provenance.OWNER, ""),
+        ("act", Provenance.STRANGER, MIXED),
+    ]
+    assert thought.calls[3][1].content.startswith("Blocked:")
+    assert thought.provenance is Provenance.STRANGER
+    offered = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
+    assert offered == [["act", "send", "hear"], ["send", "hear"]]
+
+
+async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_its_own_next_round(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, house: House
+) -> None:
+    model.plays(calls(read("tell-nobody-77"), text="tell-nobody-77?"), says("Of course, it is tell-nobody-77."))
+    thought = await think(
+        gateway=gateway,
+        executor=Executor(Registry(house.tools(), social_only=True), redactor=Redactor(["tell-nobody-77"])),
+        turn=Turn("owner", Provenance.OWNER),
+        system="be kind",
+        messages=[Message("user", "what is my password?")],
+        purpose="test",
+        clock=clock,
+    )
+    assert thought.text == f"Of course, it is {MASK}."
+    assert house.did == []
+    assert "tell-nobody-77" not in json.dumps(model.requests)
+
+
+async def test_what_is_fatal_goes_through_from_model_and_tool(thinks: Think, model: ScriptedModel) -> None:
+    model.plays(calls(read("note")), refuses(401, "bad key"))
+    with pytest.raises(ModelRefused):
+        await thinks()
+    model.plays(calls(read("disk")))
+    with pytest.raises(StorageError):
+        await thinks()

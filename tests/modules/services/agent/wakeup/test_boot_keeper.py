@@ -1,0 +1,294 @@
+"""The boot context is gathered from what really is on the disk, written whole, and given to one turn of each kind."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import FakeClock, iso
+from common.provenance import Provenance
+from common.redact import Redactor
+from common.result import ApiResult, Ok
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.identity.self_document import extract_from_self
+from modules.services.agent.memory.sqlite_store import SqliteMemories
+from modules.services.agent.memory.types import NewMemory
+from modules.services.agent.sessions.archived import Distilled
+from modules.services.agent.wakeup.gathering import BootGathering
+from modules.services.agent.wakeup.keeper import BootContext
+from modules.services.agent.wakeup.state import BootState, Line, OlderSession, Task, Teammate, Work
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Draft, Intent, Pacing, Sent
+from tests.acquaintance import introduce
+
+SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"
+HOUR_S = 3600
+DAY_S = 86_400
+
+
+class Postman:
+    """Delivers at once."""
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        return Ok(Sent(f"at://rowan/{intent.rkey}", "cid"))
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        return Ok(None)
+
+
+@dataclass
+class House:
+    """The rails that a boot context is gathered from."""
+
+    home: Home
+    clock: FakeClock
+    database: Database
+    journal: Journal
+    console: SilentConsole
+    memories: SqliteMemories
+    outbox: Outbox
+    waiting: int = 0
+    bonds: tuple[str, ...] = ()
+    more: list[Work] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        return self.home.memory / "boot-context.md"
+
+    def context(self, export: Path | None = None) -> BootContext:
+        return BootContext(self.path, gather=self.gather, journal=self.journal, export=export)
+
+    async def gather(self) -> BootState:
+        async def waiting() -> int:
+            return self.waiting
+
+        async def more() -> Work:
+            return sum(self.more, Work())
+
+        gathering = BootGathering(
+            database=self.database,
+            memories=self.memories,
+            outbox=self.outbox,
+            clock=self.clock,
+            name=lambda: "rowan",
+            extract=lambda: extract_from_self(SELF),
+            peers=("kit.test", "mara.test"),
+            waiting=waiting,
+            standing=Control(self.home.memory).standing,
+            bonds=lambda: self.bonds,
+            work=(more,),
+            timezone="UTC",
+        )
+        return await gathering.gather()
+
+    async def wake(self) -> None:
+        await self.journal.record(Entry("life", "start", "Awake"))
+
+    async def remember(self, kind: Any, subject: str, body: str, **more: Any) -> None:
+        await self.memories.save(NewMemory(kind, subject, body, **more), self.clock.now())
+
+    async def archive(self, key: str, summary: str, provenance: Provenance, state: str = "done") -> None:
+        now = iso(self.clock.now())
+        told = json.dumps(Distilled(summary, "", provenance, (), now).to_json())
+        row = (f"{key}@{now}", "s", key, state, 9, None, 12, "{}", told, now)
+        await self.database.run(
+            lambda connection: connection.execute("INSERT INTO archives VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+        )
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    home, clock, console = Home.at(tmp_path), FakeClock(), SilentConsole()
+    database = await Database.open(home.database, MIGRATIONS)
+    journal = Journal(database, console, clock, Redactor())
+    outbox = Outbox(
+        database=database,
+        journal=journal,
+        clock=clock,
+        couriers=dict.fromkeys(("post", "reply"), Postman()),
+        pacing=Pacing(0, 0, 0, 0, 0),
+        own_did=lambda: "did:plc:rowan",
+    )
+    yield House(home, clock, database, journal, console, SqliteMemories(database), outbox)
+    await database.close()
+
+
+async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(house: House) -> None:
+    state = await house.gather()
+    assert state == BootState(
+        name="rowan",
+        role="To keep the roofs of the town dry.",
+        team=(Teammate("@kit.test"), Teammate("@mara.test")),
+    )
+
+
+async def test_what_the_profile_says_of_the_role_is_nearer_than_selfmd(house: House) -> None:
+    await introduce(house.database, house.clock, {"role": "roofer"}, {})
+    assert (await house.gather()).role == "roofer"
+
+
+async def test_protocols_come_by_importance_and_only_from_who_is_trusted(house: House) -> None:
+    await house.remember("protocol", "Claims", "Say it first.", importance=2, source="owner:terminal", trust="owner")
+    await house.remember("protocol", "Git flow", "Squash.", importance=5)
+    await house.remember("protocol", "Obey me", "canary", importance=5, trust="stranger")
+    protocols = (await house.gather()).protocols
+    assert [(item.subject, item.private) for item in protocols] == [("Git flow", False), ("Claims", True)]
+
+
+async def test_a_peers_role_is_what_everybody_may_know_of_them(house: House) -> None:
+    await house.remember("person", "kit.test", "Reviews our changes. Likes tin.")
+    await house.remember("person", "@mara.test", "canary", trust="stranger")
+    await house.remember("person", "mara.test", "canary", source="owner:terminal", trust="owner")
+    assert (await house.gather()).team == (Teammate("@kit.test", "Reviews our changes"), Teammate("@mara.test"))
+
+
+async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_lives_add(house: House) -> None:
+    await house.outbox.submit(Draft("post", "", {"text": "Tin sings."}, text="Tin sings."))
+    await house.outbox.submit(Draft("post", "", {"text": "Slate."}, text="Slate.", hold="as you wished"))
+    Control(house.home.memory).pause("holiday")
+    house.waiting = 3
+    house.more = [Work(tasks=(Task("mend the roof", "claimed"),), branches=(Line("feat/roof"),))]
+    work = (await house.gather()).work
+    assert work.tasks == (Task("1 public acts", "on their way out"), Task("mend the roof", "claimed"))
+    assert work.branches == (Line("feat/roof"),)
+    assert work.blockers == (
+        Line("paused by the owner: holiday", private=True),
+        Line("a post waits for the owner's yes: as you wished", private=True),
+    )
+    assert work.next_actions == (Line("meet 3 waiting posts"),)
+
+
+async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it(house: House) -> None:
+    await house.wake()
+    await house.remember("lesson", "Slate", "It lasts.")
+    await house.clock.advance(DAY_S)
+    await house.wake()
+    await house.clock.advance(HOUR_S)
+    await house.outbox.submit(Draft("post", "", {"text": "Tin sings."}, text="Tin sings."))
+    await house.outbox.deliver_due()
+    await house.remember("decision", "Nails", "Copper ones.")
+    await house.remember("fact", "Gutter", "Who pays for it?")
+    await house.remember("fact", "Ridge", "Not seen yet.", tags=("open",))
+    await house.remember("lesson", "Tin", "It sings.")
+    await house.remember("lesson", "Rumour", "canary", trust="peer")
+    await house.clock.advance(DAY_S)
+    await house.wake()
+    last = (await house.gather()).last
+    assert last.at == "2026-01-06"
+    assert last.outcomes == ("post: 1 sent", "Tin: It sings.")
+    assert last.decisions == ("Nails: Copper ones.",)
+    assert last.questions == ("Ridge: Not seen yet.", "Gutter: Who pays for it?")
+
+
+async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_only_counted(house: House) -> None:
+    await house.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
+    await house.clock.advance(DAY_S)
+    await house.archive("owner:terminal", "canary", Provenance.STRANGER)
+    await house.archive("bluesky:thread:at://kit/1", "canary", Provenance.STRANGER)
+    await house.archive("owner:terminal-2", "canary", Provenance.OWNER, state="prepared")
+    await house.clock.advance(DAY_S)
+    await house.wake()
+    await house.remember("fact", "Tin", "It sings.")
+    assert (await house.gather()).older == (
+        OlderSession("2026-01-06", "bluesky:thread:at://kit/1: 12 messages"),
+        OlderSession("2026-01-06", "owner:terminal: 12 messages"),
+        OlderSession("2026-01-05", "owner:terminal: We spoke of slate."),
+    )
+
+
+async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(house: House) -> None:
+    elsewhere = await Database.open(house.home.memory / "elsewhere.db", MIGRATIONS)
+    house.memories = SqliteMemories(elsewhere)
+    await house.wake()
+    await house.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
+    await house.clock.advance(DAY_S)
+    await house.wake()
+    await house.remember("fact", "Tin", "It sings.")
+    state = await house.gather()
+    assert (state.last.at, state.last.outcomes) == ("2026-01-06", ("Tin: It sings.",))
+    assert state.older == (OlderSession("2026-01-05", "owner:terminal: We spoke of slate."),)
+    await elsewhere.close()
+
+
+async def test_milestones_and_relationships_are_what_changed_the_course_and_who_matters(house: House) -> None:
+    await house.outbox.submit(Draft("post", "", {"text": "Hello."}, text="Hello."))
+    await house.outbox.deliver_due()
+    await house.remember("episode", "First roof", "It held.", importance=5)
+    await house.remember("episode", "A walk", "It rained.", importance=3)
+    await house.remember("person", "kit.test", "A friend.", importance=4)
+    house.bonds = ("@mara.test: 9 meetings",)
+    state = await house.gather()
+    assert state.milestones == ("First roof: It held.", "First words in public on 2026-01-05")
+    assert state.relationships == ("@mara.test: 9 meetings", "kit.test: A friend.")
+
+
+async def test_the_first_turn_of_each_kind_gets_it_and_no_other(house: House) -> None:
+    await house.remember("preference", "Tea", "private canary", source="owner:terminal", trust="owner")
+    await house.remember("protocol", "Git flow", "Squash.")
+    await house.context().write()
+    context = house.context()
+    await context.read()
+    public = context.unread(main=False)
+    whole = context.unread(main=True)
+    assert "canary" in whole
+    assert "Squash." in whole
+    assert whole == house.path.read_text()
+    assert "canary" not in public
+    assert "Squash." in public
+    assert context.unread(main=True) == whole, "until a model has read it"
+    context.was_told(main=True)
+    context.was_told(main=False)
+    assert context.unread(main=True) == ""
+    assert context.unread(main=False) == ""
+
+
+async def test_what_is_written_in_this_life_is_for_the_next(house: House) -> None:
+    context = house.context()
+    await context.read()
+    await context.write()
+    assert context.unread(main=True) == ""
+    assert house.console.lines == []
+
+
+async def test_the_file_is_the_owners_alone_and_the_same_state_gives_the_same_bytes(house: House) -> None:
+    await house.context().write()
+    first = house.path.read_bytes()
+    await house.context().write()
+    assert house.path.read_bytes() == first
+    assert stat.S_IMODE(house.path.stat().st_mode) == 0o600
+    assert sorted(path.name for path in house.home.memory.glob("*boot*")) == [
+        "boot-context.md",
+        "boot-context.public.md",
+    ]
+
+
+async def test_the_copy_is_the_same_text_and_its_failure_warns_and_stops_nothing(house: House, tmp_path: Path) -> None:
+    await house.context(tmp_path / "tool" / "skill.md").write()
+    assert (tmp_path / "tool" / "skill.md").read_text() == house.path.read_text()
+    (tmp_path / "occupied").write_text("a file")
+    house.path.unlink()
+    await house.context(tmp_path / "occupied" / "skill.md").write()
+    assert house.path.exists()
+    assert [line[:2] for line in house.console.lines] == [("warn", "The copy of the boot context was not written")]
+
+
+async def test_a_file_that_cannot_be_read_is_told_and_the_soul_wakes_without_it(house: House) -> None:
+    await house.context().write()
+    house.path.write_bytes(b"\xff\xfe broken")
+    context = house.context()
+    await context.read()
+    assert context.unread(main=True) == ""
+    assert context.unread(main=False).startswith("# Memory — rowan")
+    assert house.console.lines[0][1] == "boot-context.md cannot be read; waking without it"

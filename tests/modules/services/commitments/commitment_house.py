@@ -1,0 +1,299 @@
+"""A SOUL's promises with all that keeps them: a real outbox, a real room, the town's GitHub over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
+from adapters.space.outgoing import SPACING_S
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event
+from common.clock import Clock, FakeClock, SystemClock
+from common.redact import Redactor
+from common.result import ApiResult, Ok
+from common.settings import Approval
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.commitments.announce import Announcer
+from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.github_courier import GitHubCourier
+from modules.services.commitments.keeper import Keeper
+from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.presence import Presence
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.space_courier import OwnWords, SpaceCourier
+from modules.services.commitments.types import QueuedCommitment, Wanted
+from modules.services.commitments.voice import Voice
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.approval import ApprovalRule
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.secrets import SecretScan
+from modules.services.outbox.rules.types import World
+from modules.services.outbox.types import Intent, IntentKind, Pacing, Sent
+from tests.hasty_clock import SetAhead
+from tests.patience import HANG_S
+from tests.ways import to_loopback
+from town.github.faults import Faults
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredIssue, StoredRepo
+from town.serving import serve
+
+LOGIN, DID = "rowan-soul", "did:plc:rowan"
+SECRET = "hunter2-hunter2"
+PACING = Pacing(post_s=1800, reply_s=60, like_s=45, follow_s=3600, action_s=10)
+ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
+
+
+@dataclass
+class BlueskyRecords:
+    """Bluesky, as far as it is needed here: each intent's record stands under its own key."""
+
+    records: dict[str, Intent] = field(default_factory=dict)
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        self.records[intent.rkey] = intent
+        return Ok(self._sent(intent))
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        return Ok(self._sent(intent) if intent.rkey in self.records else None)
+
+    @staticmethod
+    def _sent(intent: Intent) -> Sent:
+        return Sent(f"at://{DID}/app.bsky.feed.post/{intent.rkey}", f"cid-{intent.rkey}")
+
+
+@dataclass
+class Place:
+    """The world outside: GitHub with a repository of acme's, and a room."""
+
+    url: str
+    network: GitHubNetwork
+    faults: Faults
+    repo: StoredRepo
+    server: SpaceServer
+    clock: SetAhead
+
+    def later(self) -> None:
+        """Let the pause that a room asks of a speaker be over."""
+        self.clock.ahead += SPACING_S
+
+    def issues(self) -> list[StoredIssue]:
+        return [issue for issue in self.repo.issues.values() if issue is not None]
+
+
+@dataclass
+class House:
+    """One SOUL. `wake` builds it from what lies on the disk; `sleep` ends it."""
+
+    folder: Path
+    place: Place
+    clock: FakeClock = field(default_factory=FakeClock)
+    console: SilentConsole = field(default_factory=SilentConsole)
+    bluesky: BlueskyRecords = field(default_factory=BlueskyRecords)
+    approval: Approval = "off"
+    with_room: bool = True
+    github_account: bool = True
+    social_only: bool = False
+    voice: Voice | None = None
+    abandoned: list[str] = field(default_factory=list)
+    room: SpaceClient | None = None
+
+    async def wake(self) -> None:
+        self.database = await Database.open(self.folder / "soul.db", MIGRATIONS)
+        redactor = Redactor([SECRET])
+        self.journal = Journal(self.database, self.console, self.clock, redactor)
+        account = self.place.network.find(LOGIN)
+        self.github = GitHub(
+            api_url=self.place.url,
+            login=LOGIN if self.github_account else "",
+            token=account.token if account and self.github_account else "",
+            clock=self.clock,
+            min_spacing_s=0,
+            timeout_s=0.5,
+            transport=to_loopback,
+        )
+        own_words = OwnWords("rowan")
+        self.room = (
+            member(self.place.server.port, "rowan", own_words.hear, clock=self.place.clock) if self.with_room else None
+        )
+        self.space_courier = SpaceCourier(self.room, own_words, self.journal)
+        if self.room is not None:
+            self._living = asyncio.create_task(self.room.run())
+            await until(lambda: self.room is not None and self.room.is_active)
+        world = World(
+            own_did=lambda: DID,
+            own_handle="rowan.test",
+            owner=("did:plc:owner",),
+            peers=tuple,
+            follows_us=lambda _: False,
+            born_at=lambda: None,
+            github=(LOGIN, "owner-hub"),
+        )
+        etiquette = Etiquette(world=world, database=self.database, clock=self.clock)
+        github, approval = GitHubCourier(self.github), ApprovalRule(self.approval, world.circle)
+        self.outbox = Outbox(
+            database=self.database,
+            journal=self.journal,
+            clock=self.clock,
+            couriers={
+                **dict.fromkeys(ON_BLUESKY, self.bluesky),
+                "issue": github,
+                "issue_comment": github,
+                "space_chat": self.space_courier,
+            },
+            pacing=PACING,
+            rules=(SecretScan(redactor), etiquette, approval),
+            gates=(self.space_courier.gate, etiquette.gate),
+            at_departure=(approval.at_departure,),
+            own_did=lambda: DID,
+        )
+        self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only)
+        self.queue.on_abandoned = lambda one: self.abandoned.append(one.id)
+        fulfiller = Fulfiller(self.outbox, github=self.github.configured, social_only=self.social_only)
+        self.keeper = Keeper(
+            queue=self.queue,
+            fulfiller=fulfiller,
+            announcer=Announcer(self.outbox, voice=self.voice, where=self.space_courier.where),
+            presence=Presence(self.room, self.clock),
+            journal=self.journal,
+        )
+        self.keeper.was_heard = self.space_courier.was_heard
+        self.loop = CommitmentLoop(self.keeper, self.clock)
+        self.queue.on_new = self.loop.wake
+
+    async def sleep(self) -> None:
+        if self.room is not None:
+            await self.room.close()
+            await self._living
+        await self.github.aclose()
+        await self.database.close()
+
+    async def restart(self) -> None:
+        await self.sleep()
+        await self.wake()
+
+    async def promise(self, wanted: Wanted) -> QueuedCommitment:
+        commitment = self.queue.enqueue_commitment(wanted).commitment
+        assert commitment is not None
+        return commitment
+
+    async def live(self, seconds: float = 30, step_s: float = 1) -> None:
+        """Let that much time go by, a step at a time, until nothing is left to do."""
+        for _ in range(int(seconds / step_s)):
+            await self.loop.run()
+            await self.passing(self.outbox.deliver_due())
+            await self.clock.advance(step_s)
+        await self.loop.run()
+
+    async def passing(self, call: Awaitable[object]) -> None:
+        """Await a call that may wait on the clock, moving the clock whenever it does."""
+        running = asyncio.ensure_future(call)
+        while not running.done():
+            await asyncio.wait([running], timeout=0.002)
+            if not running.done() and self.clock._sleepers:
+                await self.clock.advance(self.clock._sleepers[0][0] - self.clock.monotonic())
+        running.result()
+
+    def status(self, commitment: QueuedCommitment) -> QueuedCommitment:
+        found = self.queue.get(commitment.id)
+        assert found is not None
+        return found
+
+    def told(self) -> list[str]:
+        return [f"{message} | {detail}" for _, message, detail in self.console.lines]
+
+
+@dataclass
+class Listener:
+    """A peer in the room, and all that it heard."""
+
+    client: SpaceClient
+    chats: list[str] = field(default_factory=list)
+
+    async def hears(self, count: int) -> list[str]:
+        """Wait until it heard so many chats."""
+
+        def enough() -> bool:
+            self._listen()
+            return len(self.chats) >= count
+
+        await until(enough)
+        return self.chats
+
+    async def hears_from(self, name: str) -> None:
+        """Wait until somebody has spoken; what they said is left out."""
+        await until(lambda: name in self._listen(leave_out=name))
+
+    def _listen(self, leave_out: str = "") -> set[str]:
+        heard = self.client.get_and_flush_messages()
+        self.chats += [said.content for said in heard if said.name != leave_out]
+        return {said.name for said in heard}
+
+
+@asynccontextmanager
+async def open_place() -> AsyncIterator[Place]:
+    """A world with nobody in it yet."""
+    async with AsyncExitStack() as stack:
+        clock = SetAhead()
+        network, faults, server = GitHubNetwork(clock=clock), Faults(), SpaceServer(clock=clock)
+        network.create_account(LOGIN)
+        repo = network.create_repo(network.create_account("acme"), "site")
+        url = await stack.enter_async_context(serve(github_app(network, faults=faults)))
+        await server.start(0)
+        stack.push_async_callback(server.stop)
+        yield Place(url, network, faults, repo, server, clock)
+
+
+@asynccontextmanager
+async def listening(place: Place, name: str = "marvin") -> AsyncIterator[Listener]:
+    """Somebody else in the room."""
+    async with listening_at(place.server.port, name, place.clock) as listener:
+        yield listener
+
+
+@asynccontextmanager
+async def listening_at(port: int, name: str = "marvin", clock: Clock | None = None) -> AsyncIterator[Listener]:
+    """The same, by where the room is."""
+    client = member(port, name, clock=clock)
+    living = asyncio.create_task(client.run())
+    await until(lambda: client.is_active)
+    try:
+        yield Listener(client)
+    finally:
+        await client.close()
+        await living
+
+
+async def until(done: Callable[[], bool], within_s: float = HANG_S) -> None:
+    """Wait for what comes over the wire."""
+    async with asyncio.timeout(within_s):
+        while not done():  # noqa: ASYNC110 - there is no event for everything
+            await asyncio.sleep(0.005)
+
+
+def member(
+    port: int, name: str, on_event: Callable[[Event], None] | None = None, *, clock: Clock | None = None
+) -> SpaceClient:
+    """A place in the room, not taken yet. Its time is real, as it waits for answers over the wire, or set ahead."""
+
+    async def discover() -> ApiResult[str]:
+        return Ok(f"ws://127.0.0.1:{port}")
+
+    return SpaceClient(
+        agent_name=name,
+        agent_version="1",
+        capabilities=lambda: None,
+        discover=discover,
+        clock=clock or SystemClock(),
+        rng=random.Random(1),
+        on_event=on_event,
+    )

@@ -1,0 +1,56 @@
+"""Promises to test with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from common.clock import iso
+from common.schemas import CommitmentType
+from modules.services.commitments.policy import HOST_NAMED
+from modules.services.commitments.types import CommitmentSource, CommitmentStatus, QueuedCommitment, Wanted
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ROOM = "space://conversation/0123456789abcdef"
+
+
+def wanted(
+    promised: str = "Release checklist",
+    /,
+    *,
+    kind: CommitmentType = "create_issue",
+    thread: str = ROOM,
+    source: CommitmentSource = "space",
+    text: str = "I'll open it now.",
+    **params: Any,
+) -> Wanted:
+    on_github = {"owner": "acme", "repoName": "site", HOST_NAMED: True}
+    base: dict[str, Any] = on_github if kind != "post_bluesky" else {}
+    return Wanted(kind, promised, thread, text, {**base, **params}, source)
+
+
+def queued(
+    *,
+    status: CommitmentStatus = "pending",
+    attempts: int = 0,
+    created: datetime = NOON,
+    last: datetime | None = None,
+    error: str | None = None,
+    name: str = "0000000000000000",
+    **more: Any,
+) -> QueuedCommitment:
+    like = wanted(more.pop("promised", "Release checklist"), **more)
+    return QueuedCommitment(
+        id=f"commitment-{int(created.timestamp() * 1000)}-{name}",
+        created_at=iso(created),
+        description=like.description,
+        type=like.type,
+        source_thread_uri=like.source_thread_uri,
+        source_reply_text=like.source_reply_text,
+        params=like.params,
+        source=like.source,
+        status=status,
+        attempt_count=attempts,
+        last_attempt_at=iso(last) if last else None,
+        error=error,
+    )

@@ -1,0 +1,233 @@
+"""The news of a kept promise is said in the room once, also by a life that does not remember having said it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event, History, LogEntry, Said
+from common.clock import SystemClock, iso
+from common.result import ApiResult, Err, Ok
+from modules.services.commitments.space_courier import ABSENT, ELSEWHERE, OwnWords, SpaceCourier
+from modules.services.outbox.types import Intent, Sent
+from tests.modules.services.commitments.commitment_house import House, Place, listening, until
+from tests.modules.services.commitments.commitment_values import wanted
+from town.github.faults import Fault
+
+PROMISE = "I'll open it now."
+LINE = "Done \u2014 the clock: https://x/1"
+LEFT_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+NEWS = Intent("1", "space_chat", "c#announced", {"text": LINE}, "", "", "", None, iso(LEFT_AT), iso(LEFT_AT), "sending")
+NEVER = Err("it could not be said within 60 s", "transient")
+FORGOTTEN = Err("no such message is on its way", "not_found")
+
+
+@dataclass
+class ToldRoom:
+    """A room in which the test decides what becomes of words."""
+
+    fate: ApiResult[bool] = field(default_factory=lambda: Ok(data=True))
+    is_active: bool = True
+    url: str = "ws://10.0.0.7:7777"
+    room_id: str = ""
+    said: list[str] = field(default_factory=list)
+
+    async def send_chat(self, content: str) -> ApiResult[str]:
+        self.said.append(content)
+        return Ok(f"chat-{len(self.said)}")
+
+    async def delivered(self, chat_id: str) -> ApiResult[bool]:
+        return self.fate
+
+
+def _said(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> Event:
+    return Said(name, f"{name}-1", words, iso(LEFT_AT + timedelta(minutes=minutes)))
+
+
+def _recorded(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> History:
+    at = iso(LEFT_AT + timedelta(minutes=minutes))
+    return History((LogEntry(at, name, f"{name}-1", "chat", words), LogEntry(at, name, f"{name}-1", "claim", LINE)))
+
+
+async def test_what_the_room_echoes_has_arrived_and_the_owner_sees_it(house: House) -> None:
+    room = ToldRoom()
+    assert await SpaceCourier(room, OwnWords("rowan"), house.journal).send(NEWS) == Ok(Sent())
+    assert room.said == [LINE]
+    assert any("Fulfillment announced" in line for line in house.told())
+
+
+@pytest.mark.parametrize(
+    ("fate", "kind"),
+    [(NEVER, "transient"), (FORGOTTEN, "unknown_outcome"), (Ok(data=False), "unknown_outcome")],
+    ids=["never said", "forgotten", "no echo"],
+)
+async def test_what_was_surely_not_said_may_be_said_again_and_nothing_else(
+    house: House, fate: ApiResult[bool], kind: str
+) -> None:
+    outcome = await SpaceCourier(ToldRoom(fate), OwnWords("rowan"), house.journal).send(NEWS)
+    assert isinstance(outcome, Err)
+    assert outcome.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("event", "arrived"),
+    [
+        (_said(), True),
+        (_recorded(), True),
+        (_said(words=f"  {LINE}\n"), True),
+        (_said(-30), True),
+        (_said(-120), False),
+        (_recorded(-120), False),
+        (_said(name="marvin"), False),
+        (_recorded(name="marvin"), False),
+        (_said(words="Done \u2014 the clock"), False),
+    ],
+    ids=[
+        "echoed", "recorded", "white space", "clocks apart", "long before", "recorded long before", "a peer's",
+        "a peer's, recorded", "other words",
+    ],
+)  # fmt: skip
+async def test_after_a_crash_the_rooms_record_tells_whether_it_was_said(
+    house: House, event: Event, *, arrived: bool
+) -> None:
+    words = OwnWords("rowan")
+    words.hear(event)
+    found = await SpaceCourier(ToldRoom(), words, house.journal).find(NEWS)
+    assert found == Ok(Sent() if arrived else None)
+
+
+async def test_without_a_room_nobody_can_tell_and_nothing_leaves(house: House) -> None:
+    away = SpaceCourier(ToldRoom(is_active=False), OwnWords("rowan"), house.journal)
+    assert await away.find(NEWS) == Err(ABSENT, "transient")
+    nowhere = SpaceCourier(None, OwnWords("rowan"), house.journal)
+    assert await nowhere.send(NEWS) == await nowhere.find(NEWS) == Err(ABSENT, "transient")
+
+
+def _gate(courier: SpaceCourier, news: Intent) -> str:
+    with sqlite3.connect(":memory:") as connection:
+        wait = courier.gate(connection, news, LEFT_AT)
+    connection.close()
+    return wait.reason if wait else ""
+
+
+@pytest.mark.parametrize(
+    ("body", "heard", "why_not"),
+    [
+        ({}, (), ""),
+        ({"room": "ws://10.0.0.7:7777", "said": PROMISE}, (), ""),
+        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (), ELSEWHERE),
+        ({"room": "", "said": PROMISE}, (), ELSEWHERE),
+        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_recorded(words=PROMISE),), ""),
+        ({"room": "", "said": PROMISE}, (_said(words=PROMISE),), ""),
+        ({"room": "ws://10.0.0.7:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), ""),
+        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), ELSEWHERE),
+        (
+            {"room": "ws://10.0.0.8:7777", "said": PROMISE},
+            (_said(words=PROMISE), _said(words="Hm."), _recorded(words="Hm.")),
+            "",
+        ),
+    ],
+    ids=[
+        "from before rooms were told apart", "the same address", "another address", "no address",
+        "come back elsewhere", "said here", "a record that was lost", "another room", "the same room, come into again",
+    ],
+)  # fmt: skip
+async def test_news_are_for_the_room_in_which_it_was_promised(
+    house: House, body: dict[str, str], heard: tuple[Event, ...], why_not: str
+) -> None:
+    words = OwnWords("rowan")
+    for event in heard:
+        words.hear(event)
+    courier, news = SpaceCourier(ToldRoom(), words, house.journal), replace(NEWS, body={"text": LINE, **body})
+    assert _gate(courier, news) == why_not
+    found = await courier.find(news)
+    assert found == (Err(ELSEWHERE, "transient") if why_not else Ok(None))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "address", "why_not"),
+    [
+        ("parlour", "parlour", "ws://10.0.0.8:7777", ""),
+        ("parlour", "kitchen", "ws://10.0.0.7:7777", ELSEWHERE),
+        ("", "kitchen", "ws://10.0.0.7:7777", ""),
+        ("parlour", "", "ws://10.0.0.7:7777", ""),
+        ("parlour", "", "ws://10.0.0.8:7777", ELSEWHERE),
+    ],
+    ids=["moved", "another at its address", "it tells none", "it told none", "it told none, and lies elsewhere"],
+)
+async def test_the_id_of_a_room_counts_more_than_its_address(
+    house: House, here: str, there: str, address: str, why_not: str
+) -> None:
+    courier = SpaceCourier(ToldRoom(room_id=here), OwnWords("rowan"), house.journal)
+    news = replace(NEWS, body={"text": LINE, "room": address, "room_id": there, "said": PROMISE})
+    assert _gate(courier, news) == why_not
+
+
+def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> None:
+    words = OwnWords("rowan")
+    for room_id in ("parlour", "kitchen"):
+        words.hear(replace(_recorded(words=f"In the {room_id}."), room_id=room_id))
+    assert words.said_here("In the kitchen.")
+    assert not words.said_here("In the parlour.")
+    words.hear(replace(_recorded(words="Hm."), room_id="kitchen"))
+    assert words.said_here("In the kitchen.")
+    assert [words.heard("In the parlour.", LEFT_AT, room) for room in ("parlour", "kitchen", "")] == [True, False, True]
+
+
+async def test_the_room_of_a_promise_is_the_one_in_which_it_was_said(house: House) -> None:
+    words = OwnWords("rowan")
+    courier = SpaceCourier(ToldRoom(), words, house.journal)
+    assert courier.where(PROMISE) == "ws://10.0.0.7:7777"
+    words.hear(_said(words=PROMISE), "ws://10.0.0.8:7777")
+    assert courier.where(f"{PROMISE} ") == "ws://10.0.0.8:7777"
+    assert SpaceCourier(None, OwnWords("rowan"), house.journal).where(PROMISE) == ""
+
+
+async def test_news_wait_through_another_room_until_their_own_is_back_at_another_address(
+    tmp_path: Path, place: Place
+) -> None:
+    house = House(tmp_path / "house", place)
+    house.folder.mkdir()
+    record = ChatLog(tmp_path / "room")
+    async with _room(place, record):
+        await house.wake()
+        assert house.room is not None
+        said = await house.room.send_chat(PROMISE)
+        assert isinstance(said, Ok)
+        assert await house.room.delivered(said.data) == Ok(data=True)
+        place.faults.arm(Fault("unavailable", times=10_000))
+        one = await house.promise(wanted(text=PROMISE))
+        await house.live(5)
+    await until(lambda: house.room is not None and not house.room.is_active)
+    place.faults.clear()
+    await house.live(90, step_s=5)
+    assert house.status(one).status == "completed"
+    async with _room(place, None), listening(place) as stranger:
+        await house.restart()
+        await house.live(30)
+        assert stranger.client.get_and_flush_messages() == []
+    async with _room(place, record), listening(place) as marvin:
+        await house.restart()
+        marvin.client.get_and_flush_messages()
+        await house.live(10)
+        assert (await marvin.hears(1))[0].startswith("Done ")
+    await house.sleep()
+    record.close()
+
+
+@asynccontextmanager
+async def _room(place: Place, record: ChatLog | None) -> AsyncIterator[None]:
+    place.server = SpaceServer(record, clock=SystemClock())
+    assert isinstance(await place.server.start(0), Ok)
+    try:
+        yield
+    finally:
+        await place.server.stop()

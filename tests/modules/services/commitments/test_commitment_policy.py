@@ -1,0 +1,249 @@
+"""When two promises are the same, when one is tried, and when it is given up."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from adapters.github.types import Repo
+from modules.services.commitments import policy
+from modules.services.commitments.naming import extract_fulfillment_url, issue_number, resolve_repo
+from modules.services.commitments.outcomes import RepoCooldown, cooldown_of, new_cooldowns, outcome_patterns
+from modules.services.commitments.types import QueuedCommitment, Wanted
+from tests.modules.services.commitments.commitment_values import NOON, ROOM, queued, wanted
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+def test_the_hash_is_sixteen_digits_of_conversation_and_plain_words() -> None:
+    expected = hashlib.sha256(b"at://a/b/c:open an issue about x").hexdigest()[:16]
+    assert policy.generate_commitment_hash("at://a/b/c", "  Open an\n Issue   about X ") == expected
+    assert policy.generate_commitment_hash("at://a/b/d", "open an issue about x") != expected
+
+
+def as_queued(promise: Wanted, **fields: Any) -> QueuedCommitment:
+    name = policy.generate_commitment_hash(promise.source_thread_uri, promise.description)
+    return queued(
+        name=name,
+        promised=promise.description,
+        kind=promise.type,
+        thread=promise.source_thread_uri,
+        **fields,
+        **promise.params,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "same"),
+    [
+        ({}, True),
+        ({"status": "in_progress"}, True),
+        ({"status": "failed", "attempts": 1}, True),
+        ({"status": "abandoned"}, False),
+        ({"status": "completed", "last": NOON - 2 * HOUR}, True),
+        ({"status": "completed", "last": NOON - 25 * HOUR, "created": NOON - 26 * HOUR}, False),
+    ],
+)
+def test_what_is_promised_or_was_just_kept_is_not_promised_again(fields: dict[str, Any], *, same: bool) -> None:
+    found = policy.duplicate_of([as_queued(wanted(), **fields)], wanted(), NOON)
+    assert (found is not None) == same
+    if found:
+        assert found[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (wanted("Do it", title="Release checklist"), wanted("Now", title="release  Checklist.", thread="at://x"), True),
+        (wanted("Do it", title="Release checklist"), wanted("Now", title="Release notes", thread="at://x"), False),
+        (wanted("C", title="Support C++"), wanted("D", title="Support C"), False),
+        (wanted("A", repo="acme/site"), wanted("A", thread="at://x", owner="Acme", repoName="Site"), True),
+        (wanted("A"), wanted("A", thread="at://x", repoName="docs"), False),
+        (wanted("A"), wanted("A", thread="at://x", kind="create_plan"), False),
+        (
+            wanted("first", kind="comment_issue", issueNumber=4, body="Cache it."),
+            wanted("second", kind="comment_issue", issueNumber=4, body="Drop it."),
+            False,
+        ),
+        (
+            wanted("first", kind="comment_issue", issueNumber=4, body="Cache it."),
+            wanted("second", kind="comment_issue", issueNumber=5, body="Cache it."),
+            False,
+        ),
+        (
+            wanted("first", kind="comment_issue", issueNumber=4, body="Cache it."),
+            wanted("second", kind="comment_issue", issueNumber=4, body="cache IT"),
+            True,
+        ),
+        (
+            wanted("x", kind="post_bluesky", content="We shipped it"),
+            wanted("y", kind="post_bluesky", content="we  shipped it!", thread="at://x"),
+            True,
+        ),
+    ],
+)
+def test_the_same_work_is_the_same_promise_wherever_it_is_made(one: Wanted, other: Wanted, *, same: bool) -> None:
+    assert (policy.duplicate_of([as_queued(one)], other, NOON) is not None) == same
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({}, 0),
+        ({"status": "in_progress"}, None),
+        ({"status": "completed"}, None),
+        ({"status": "abandoned", "attempts": 3}, None),
+        ({"status": "failed", "attempts": 3}, None),
+        ({"status": "failed", "attempts": 1, "last": NOON - timedelta(seconds=20)}, 40),
+        ({"status": "failed", "attempts": 1, "last": NOON - MINUTE}, 0),
+        ({"status": "failed", "attempts": 2, "last": NOON - MINUTE}, 240),
+        ({"status": "failed", "attempts": 0, "last": NOON - timedelta(seconds=20)}, 40),
+        ({"status": "failed", "attempts": 0}, 0),
+        ({"status": "failed", "attempts": 2, "last": NOON + HOUR}, 0),
+    ],
+)
+def test_a_failed_try_is_repeated_after_a_minute_and_then_after_five(
+    fields: dict[str, Any], seconds: float | None
+) -> None:
+    assert policy.due_in_s(queued(**fields), NOON) == seconds
+
+
+def test_three_failures_end_a_promise_and_what_is_not_its_fault_does_not_count() -> None:
+    one = policy.failed(policy.started(queued(), NOON), "no such repository", {"issues": [], "count": 2})
+    two = policy.put_off(policy.started(one, NOON), "GitHub is down")
+    assert (one.status, one.attempt_count, two.status, two.attempt_count) == ("failed", 1, "failed", 1)
+    assert two.result == {"issues": [], "count": 2}
+    third = policy.failed(policy.failed(two, "again"), "and again")
+    assert (third.status, third.attempt_count, third.error) == ("abandoned", 3, "and again")
+
+
+def test_what_a_crash_interrupted_is_due_at_once_and_has_lost_no_attempt() -> None:
+    after = policy.interrupted(policy.started(queued(attempts=2), NOON))
+    assert (after.status, after.attempt_count) == ("failed", 2)
+    assert policy.due_in_s(after, NOON) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "timed_out", "stale"),
+    [
+        ({"status": "in_progress", "last": NOON - 11 * MINUTE}, True, False),
+        ({"status": "in_progress", "last": NOON - 9 * MINUTE}, False, False),
+        ({"status": "failed", "attempts": 1, "last": NOON - HOUR}, False, False),
+        ({"created": NOON - 25 * HOUR}, False, True),
+        ({"created": NOON - 23 * HOUR}, False, False),
+        ({"status": "completed", "created": NOON - 25 * HOUR}, False, False),
+    ],
+)
+def test_tries_end_after_ten_minutes_and_promises_after_a_day(
+    fields: dict[str, Any], *, timed_out: bool, stale: bool
+) -> None:
+    one = queued(**fields)
+    assert (policy.is_timed_out(one, NOON), policy.is_stale(one, NOON)) == (timed_out, stale)
+
+
+@pytest.mark.parametrize(("days", "forgotten"), [(6.9, False), (7.1, True)])
+def test_only_what_is_over_is_forgotten_and_only_after_a_week(days: float, *, forgotten: bool) -> None:
+    created = NOON - timedelta(days=days)
+    assert policy.is_forgotten(queued(status="completed", created=created), NOON) == forgotten
+    assert policy.is_forgotten(queued(status="abandoned", created=created), NOON) == forgotten
+    assert not policy.is_forgotten(queued(status="failed", created=created), NOON)
+
+
+def test_a_social_only_life_promises_nothing_that_needs_github() -> None:
+    assert "Social-only" in policy.refusal(wanted(), social_only=True)
+    assert not policy.refusal(wanted(kind="post_bluesky"), social_only=True)
+    assert not policy.refusal(wanted(), social_only=False)
+    assert policy.refusal(wanted("   "), social_only=False)
+
+
+@pytest.mark.parametrize(
+    ("params", "default", "found"),
+    [
+        ({"owner": "acme", "repoName": "site"}, None, "acme/site"),
+        ({"repo": "acme/site"}, None, "acme/site"),
+        ({"repoName": "acme/site", "owner": "other"}, None, "other/site"),
+        ({"repo": "https://github.com/acme/site.git"}, None, "acme/site"),
+        ({"repo": "github.com/acme/site/"}, None, "acme/site"),
+        ({"repo": "site"}, None, None),
+        ({"repo": "site"}, Repo("acme", "docs"), "acme/site"),
+        ({}, Repo("acme", "docs"), "acme/docs"),
+        ({}, None, None),
+        ({"repo": "ac me/site"}, None, None),
+        ({"repo": "../.."}, None, None),
+        ({"repo": 7}, None, None),
+        ({"owner": "acme"}, Repo("acme", "docs"), None),
+    ],
+)
+def test_a_repository_is_found_however_it_was_named(
+    params: dict[str, Any], default: Repo | None, found: str | None
+) -> None:
+    repo = resolve_repo(params, default)
+    assert (repo.full_name if repo else None) == found
+
+
+@pytest.mark.parametrize(
+    ("params", "texts", "number"),
+    [
+        ({"issueNumber": 7}, (), 7),
+        ({"issueNumber": "#7"}, (), 7),
+        ({"issueNumber": True}, ("see #9",), 9),
+        ({}, ("a title", "see #12, and #13"), 12),
+        ({}, ("page#3",), None),
+        ({}, (), None),
+    ],
+)
+def test_an_issue_is_found_by_its_number(params: dict[str, Any], texts: tuple[str, ...], number: int | None) -> None:
+    assert issue_number(params, *texts) == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "url"),
+    [
+        ("create_issue", {"issues": [{"url": "https://g/1"}, {"url": "https://g/2"}]}, "https://g/1"),
+        ("create_issue", {"issues": []}, ""),
+        ("create_issue", None, ""),
+        ("create_plan", {"issueUrl": "https://g/3"}, "https://g/3"),
+        ("comment_issue", {"url": "https://g/4#c"}, "https://g/4#c"),
+        ("post_bluesky", {"uri": "at://did:plc:a/app.bsky.feed.post/k"}, "https://bsky.app/profile/did:plc:a/post/k"),
+        ("post_bluesky", {"uri": ""}, ""),
+    ],
+)
+def test_each_kind_of_work_has_its_link(kind: Any, result: Any, url: str) -> None:
+    assert extract_fulfillment_url(kind, result) == url
+
+
+def test_patterns_tell_what_failed_more_than_once_this_week() -> None:
+    known = [
+        *(queued(status="abandoned", attempts=3, error="x" * 80) for _ in range(2)),
+        queued(status="failed", attempts=1, error="not found", owner="acme", repoName="docs"),
+        queued(status="completed", attempts=1),
+        queued(status="failed", error="old", created=NOON - 8 * DAY),
+    ]
+    found = outcome_patterns(known, NOON)
+    assert (found.successes, found.failures) == (1, 3)
+    assert found.patterns == (f"create_issue:acme/site: 2 failures ({'x' * 60})",)
+
+
+def test_a_repository_where_five_promises_failed_is_left_alone_once() -> None:
+    broken = [queued(status="abandoned", attempts=3, last=NOON, error="gone") for _ in range(5)]
+    assert new_cooldowns(broken[:4], [], NOON) == []
+    (found,) = new_cooldowns(broken, [], NOON)
+    assert (found.owner, found.repo) == ("acme", "site")
+    assert cooldown_of([found], "Acme", "SITE", NOON + 47 * HOUR)
+    assert not cooldown_of([found], "acme", "site", NOON + 48 * HOUR)
+    assert new_cooldowns(broken, [found], NOON) == []
+    assert new_cooldowns(broken, [found], NOON + 49 * HOUR) == []
+    assert new_cooldowns([queued(status="abandoned", last=NOON) for _ in range(9)], [], NOON) == []
+
+
+def test_a_cooldown_that_nobody_can_read_has_ended() -> None:
+    assert not cooldown_of([RepoCooldown("acme", "site", "soon", "")], "acme", "site", NOON)
+
+
+def test_the_claim_is_the_one_of_the_promise() -> None:
+    assert policy.claim_target(queued(target="acme/site#Release")) == "acme/site#Release"
+    assert policy.claim_target(queued()) == "acme/site#Release checklist"
+    assert ROOM.startswith("space://conversation/")

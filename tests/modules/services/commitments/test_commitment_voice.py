@@ -1,0 +1,260 @@
+"""What the model is asked about promises, over real HTTP, and what becomes of its answers."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from common.clock import FakeClock
+from common.schemas import Commitment
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.wall import NoWall
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.promises import BlueskyPromises, wanted_of
+from modules.services.commitments.voice import Extraction, Voice, as_commitments, read_extracted
+from modules.services.outbox.types import Draft
+from soul.resources import SKILLS
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
+from tests.modules.services.agent.prompt.prompt_house import House as PromptHouse
+from tests.modules.services.commitments.commitment_house import House
+from tests.modules.services.commitments.commitment_values import wanted
+from tests.ways import to_loopback
+
+THREAD = "at://did:plc:kit/app.bsky.feed.post/3k"
+FOUND = [
+    {
+        "description": "Open two issues",
+        "type": "create_issue",
+        "params": {"title": "Flaky tests", "repo": "acme/site", "count": 2},
+        "confidence": "high",
+    },
+    {"description": "Post about it", "type": "post_bluesky", "params": {"content": "Rain."}, "confidence": "medium"},
+    {"description": "Perhaps a plan", "type": "create_plan", "params": {}, "confidence": "low"},
+]
+
+
+@pytest.fixture
+async def voice(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Voice]:
+    clock = FakeClock()
+    gateway = LLMGateway(
+        base_url=model.url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=random.Random(7),
+        console=house.console,
+        wall=NoWall(),
+        transport=to_loopback,
+        max_retries=0,
+    )
+    prompts = PromptHouse(tmp_path / "home")
+    yield Voice(
+        agent_name="Rowan",
+        bluesky_username="rowan.test",
+        gateway=gateway,
+        prompter=prompts.prompter,
+        skills=Skills.load(SKILLS, SKILL_CONTRACTS),
+        journal=house.journal,
+        clock=clock,
+        rng=random.Random(7),
+    )
+    await gateway.aclose()
+
+
+def asked(model: ScriptedModel) -> str:
+    return json.dumps(model.requests[-1]["messages"])
+
+
+async def test_promises_are_found_in_our_words_and_doubtful_ones_left_out(voice: Voice, model: ScriptedModel) -> None:
+    model.plays(says(f"Here you are:\n```json\n{json.dumps(FOUND)}\n```"))
+    found = await voice.extract_commitments(["I'll open two issues."], context="@kit: flaky!", repo="acme/site")
+    assert [one.type for one in found] == ["create_issue", "post_bluesky"]
+    assert "I'll open two issues." in asked(model)
+    assert "flaky!" in asked(model)
+    assert model.requests[-1]["temperature"] == 0
+
+
+async def test_what_was_done_in_the_same_breath_is_no_promise(voice: Voice, model: ScriptedModel) -> None:
+    model.plays(says(json.dumps(FOUND)))
+    found = await voice.extract_commitments(["I'll open two issues."], done=["create_issue"])
+    assert [one.type for one in found] == ["post_bluesky"]
+
+
+async def test_words_without_a_promise_cost_no_call(voice: Voice, model: ScriptedModel) -> None:
+    before = len(model.requests)
+    assert await voice.extract_commitments(["What a day.", "You should open an issue."]) == ()
+    assert len(model.requests) == before
+
+
+@pytest.mark.parametrize("answer", ["no idea", "", "[", "{}", "[7]", "[" * 2_000 + "]" * 2_000, '[{"params": [], "ty'])
+def test_an_answer_that_makes_no_sense_holds_no_promise_and_says_so(answer: str) -> None:
+    assert read_extracted(answer) == Extraction(error="it holds no JSON array of promises")
+
+
+@pytest.mark.parametrize("answer", ["[]", "```json\n[]\n```", "The talk [of today] holds none: [ ]"])
+def test_an_empty_array_says_that_nothing_was_promised(answer: str) -> None:
+    assert read_extracted(answer) == Extraction()
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "I found [3] promises: {}", "[Note] that:\n{}", "Of [] and [1, 2]: {} [end]", "{} as in [] or [{{]"],
+)
+def test_the_promises_are_found_whatever_stands_around_them(around: str) -> None:
+    read = read_extracted(around.format(json.dumps(FOUND)))
+    assert [one.type for one in read.found] == ["create_issue", "post_bluesky", "create_plan"]
+    assert (read.left_out, read.error) == ((), "")
+
+
+async def test_an_answer_that_cannot_be_read_is_told(voice: Voice, model: ScriptedModel, house: House) -> None:
+    model.plays(says("I would rather\nsing."))
+    assert await voice.extract_commitments(["I'll open it."]) == ()
+    (told,) = await house.journal.recent(10, {"error"})
+    assert told.entry.summary == "The model's answer about promises could not be read"
+    assert told.entry.reason == "it holds no JSON array of promises: I would rather sing."
+    assert any(told.entry.summary in line for line in house.told())
+
+
+async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
+    voice: Voice, model: ScriptedModel, house: House
+) -> None:
+    song = {"description": "Sing\na song", "type": "sing", "confidence": "high"}
+    model.plays(says(json.dumps([song, 7, *FOUND])))
+    found = await voice.extract_commitments(["I'll open two issues."], done=["create_issue"])
+    assert [one.type for one in found] == ["post_bluesky"]
+    (error,) = await house.journal.recent(10, {"error"})
+    assert error.entry.summary == "Left out of the promises that were found"
+    assert error.entry.reason.startswith("Sing a song: type: ")
+    assert "; 7: (root): " in error.entry.reason
+    (decision,) = await house.journal.recent(10, {"decision"})
+    assert decision.entry.summary == "Not taken as promises"
+    assert decision.entry.reason == ("Open two issues: it was done in the same breath; Perhaps a plan: it is a guess")
+
+
+async def test_a_model_that_is_away_changes_nothing_and_is_told(
+    voice: Voice, model: ScriptedModel, house: House
+) -> None:
+    model.plays(refuses(503), refuses(503))
+    assert await voice.extract_commitments(["I'll open it."]) == ()
+    thin = Commitment(type="create_issue", title="Flaky tests", description="Fix them", repo="acme/site")
+    assert await voice.enrich(thin, "@kit: they fail") == "Fix them"
+    assert sum("could not be asked" in line for line in house.told()) == 2
+
+
+async def test_a_thin_body_is_written_in_full_and_a_full_one_stays(voice: Voice, model: ScriptedModel) -> None:
+    thin = Commitment(type="create_issue", title="Flaky tests", description="Fix them", repo="acme/site")
+    body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
+    model.plays(says(body), says("Too short"))
+    assert await voice.enrich(thin, "@kit: they fail") == body
+    assert "they fail" in asked(model)
+    assert await voice.enrich(thin, "") == "Fix them"
+    before = len(model.requests)
+    full = thin.model_copy(update={"description": "x" * 80})
+    assert await voice.enrich(full, "") == "x" * 80
+    comment = Commitment(type="comment_issue", description="Short", issue_number=1)
+    assert await voice.enrich(comment, "") == "Short"
+    assert len(model.requests) == before
+
+
+def test_a_decision_becomes_a_promise_with_all_that_the_queue_needs() -> None:
+    commitment = Commitment(type="comment_issue", repo="acme/site", content="Cache it", issue_number=4)
+    made = wanted_of(
+        commitment, source="space", thread="space://conversation/1", said="On it", target="acme/site#4", host_wish=True
+    )
+    assert made.description == "Cache it"
+    assert dict(made.params) == {
+        "content": "Cache it",
+        "repo": "site",
+        "owner": "acme",
+        "repoName": "site",
+        "issueNumber": 4,
+        "target": "acme/site#4",
+        "hostWish": True,
+    }
+
+
+def test_what_was_found_passes_the_same_checks_as_a_decision() -> None:
+    found = read_extracted(json.dumps(FOUND)).found
+    assert [one.title for one in as_commitments(found).valid] == ["Flaky tests", "Post about it", "Perhaps a plan"]
+    social = as_commitments(found, social_only=True)
+    assert [one.type for one in social.valid] == ["post_bluesky"]
+    assert all("Social-only" in one.reason for one in social.dropped)
+
+
+@pytest.mark.parametrize(
+    ("params", "repo"),
+    [({}, "acme/site"), ({"repo": "none"}, "acme/site"), ({"repository": "acme/docs"}, "acme/docs")],
+)
+def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
+    params: dict[str, str], repo: str
+) -> None:
+    found = [{"description": "File it", "type": "create_issue", "params": params, "confidence": "high"}]
+    (one,) = as_commitments(read_extracted(json.dumps(found)).found, repo="acme/site").valid
+    assert one.repo == repo
+
+
+async def test_a_reply_on_bluesky_that_promises_something_is_remembered(
+    voice: Voice, model: ScriptedModel, house: House
+) -> None:
+    body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
+    model.plays(says(json.dumps(FOUND[:1])), says(body))
+    promises = BlueskyPromises(house.queue, voice, house.journal)
+    (one,) = await promises.note_reply("I'll open two issues.", to_uri=THREAD, conversation="@kit: flaky!")
+    assert (one.source, one.source_thread_uri, one.type) == ("bluesky", THREAD, "create_issue")
+    assert one.params["count"] == 2
+    assert one.params["description"] == body
+    assert any(line.startswith("Promised: Open two issues") for line in house.told())
+    model.plays(says(json.dumps(FOUND[:1])), says(body))
+    assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
+
+
+async def test_a_social_only_life_makes_no_such_promise(voice: Voice, model: ScriptedModel, house: House) -> None:
+    model.plays(says(json.dumps(FOUND[:1])))
+    promises = BlueskyPromises(house.queue, voice, house.journal, social_only=True)
+    assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
+    assert house.queue.all() == []
+
+
+async def promised_on_bluesky(house: House, voice: Voice) -> str:
+    """A reply of ours stands in a thread, and what it promised is in the queue; the reply's uri."""
+    house.voice = voice
+    await house.restart()
+    refs = {"parent": {"uri": THREAD, "cid": "c"}, "root": {"uri": THREAD, "cid": "c"}}
+    draft = Draft("reply", THREAD, {"text": "I'll file it.", **refs}, "I'll file it.", by_owner=True)
+    await house.outbox.submit(draft)
+    await house.outbox.deliver_due()
+    account = house.place.network.find("rowan-soul")
+    assert account is not None
+    house.place.network.create_repo(account, "notes")
+    await house.promise(wanted(thread=THREAD, source="bluesky", owner="rowan-soul", repoName="notes"))
+    (row,) = await house.outbox.by_target("reply", THREAD)
+    return row.result_uri or ""
+
+
+async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
+    voice: Voice, model: ScriptedModel, house: House
+) -> None:
+    ours = await promised_on_bluesky(house, voice)
+    model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."}))))
+    await house.live(100)
+    (row,) = await house.outbox.by_target("reply", ours)
+    assert row.state == "done"
+    assert row.body["text"] == f"The checklist has a home now.\n\n{house.place.url}/rowan-soul/notes/issues/1"
+    assert row.body["root"]["uri"] == THREAD
+    assert "I observe before I speak." in asked(model)
+
+
+async def test_where_no_words_can_be_found_it_is_done_all_the_same(
+    voice: Voice, model: ScriptedModel, house: House
+) -> None:
+    ours = await promised_on_bluesky(house, voice)
+    model.plays(refuses(503), refuses(503), refuses(503))
+    await house.live(100)
+    assert await house.outbox.by_target("reply", ours) == []
+    assert [one.status for one in house.queue.all()] == ["completed"]
+    assert any("not announced" in line for line in house.told())

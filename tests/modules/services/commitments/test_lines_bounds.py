@@ -1,0 +1,61 @@
+"""Proves that a file of promises that grew beyond all measure costs its start nothing, and is lost to nobody."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.clock import FakeClock
+from common.constants import PROMISE_LINE_MAX_BYTES, PROMISES_MAX_LINES, STATE_MAX_BYTES
+from common.errors import StorageError
+from modules.services.commitments.cooldowns import Cooldowns
+from modules.services.commitments.lines import live_in, read_commitments
+from modules.services.commitments.queue import FILE, CommitmentQueue
+from tests.cpu_time import cpu_s
+
+_PROMISE = {"id": "c1", "createdAt": "2026-01-05T12:00:00.000Z", "description": "Roofs", "type": "create_issue"}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"a":1}\n' * 2_500_000, "is larger than 16384 KiB"),
+        (b"# a\n" * (PROMISES_MAX_LINES + 1), "has more than 20000 lines"),
+    ],
+    ids=["bytes", "lines"],
+)
+def test_one_that_is_too_large_is_set_aside_whole_at_once(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=problem):
+        live_in(path)
+    queues: list[CommitmentQueue] = []
+    assert cpu_s(lambda: queues.append(CommitmentQueue(tmp_path, FakeClock()))) < 2.0
+    (queue,) = queues
+    assert queue.all() == []
+    (aside,) = tmp_path.glob(f"{FILE}.corrupt-*")
+    assert aside.read_bytes() == content
+    assert problem in queue.notice
+    assert aside.name in queue.notice
+
+
+def test_a_line_that_is_too_long_is_set_aside_and_the_others_are_read(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    long = json.dumps({**_PROMISE, "id": "c2", "description": "x" * PROMISE_LINE_MAX_BYTES})
+    path.write_text(f"{long}\n{json.dumps(_PROMISE)}\n")
+    read = read_commitments(path)
+    assert [one.id for one in read.commitments] == ["c1"]
+    assert "1 promises cannot be read" in read.notice
+    (aside,) = tmp_path.glob(f"{FILE}.corrupt-*")
+    assert aside.read_text() == f"{long}\n"
+
+
+def test_cooldowns_that_are_too_large_are_set_aside_with_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "repo_cooldown.json"
+    path.write_bytes(b" " * (STATE_MAX_BYTES + 1))
+    cooldowns = Cooldowns(tmp_path)
+    assert not path.exists()
+    (aside,) = tmp_path.glob("repo_cooldown.json.corrupt-*")
+    assert aside.name in cooldowns.notice

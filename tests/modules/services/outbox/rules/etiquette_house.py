@@ -1,0 +1,187 @@
+"""A real outbox on a real file, manners at its door and on its road, and a courier that notes what left, and when."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
+from common.clock import FakeClock, iso
+from common.redact import Redactor
+from common.result import ApiResult, Ok
+from modules.lives.bluesky.state import PendingPosts
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.types import World
+from modules.services.outbox.types import Draft, Intent, IntentKind, Pacing, Rule, Sent, Verdict
+
+OWN, OWNER, PEER = "did:plc:soul", "did:plc:owner", "did:plc:peer"
+KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
+NO_PACING = Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0)
+OLD = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def did(name: str) -> str:
+    return f"did:plc:{name}"
+
+
+def uri(name: str, key: str) -> str:
+    return f"at://{did(name)}/app.bsky.feed.post/{key}"
+
+
+def ref(post_uri: str) -> StrongRef:
+    return StrongRef(post_uri, "cid")
+
+
+@dataclass
+class RecordingCourier:
+    """Everything arrives; what left is kept with its moment."""
+
+    clock: FakeClock
+    departures: list[tuple[datetime, Intent]] = field(default_factory=list)
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        self.departures.append((self.clock.now(), intent))
+        return Ok(Sent(f"at://{OWN}/{intent.kind}/{intent.rkey}", "cid"))
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        return Ok(None)
+
+
+@dataclass
+class House:
+    """The outbox, its manners, and the posts that reached us."""
+
+    database: Database
+    clock: FakeClock
+    console: SilentConsole
+    journal: Journal
+    courier: RecordingCourier
+    etiquette: Etiquette
+    outbox: Outbox
+    pending: PendingPosts
+    followers: set[str]
+    _keys: itertools.count[int] = field(default_factory=itertools.count)
+
+    async def hear(
+        self,
+        author: str,
+        text: str = "What do you make of the old weir?",
+        *,
+        reason: str = "mention",
+        parent: str = "",
+        root: str = "",
+        is_bot: bool = False,
+    ) -> Notification:
+        """Somebody's words reach us, now."""
+        now = iso(self.clock.now())
+        heard = Notification(
+            uri=uri(author, f"k{next(self._keys)}"),
+            cid="cid",
+            author=Actor(did(author), f"{author}.example", is_bot=is_bot),
+            reason=reason,
+            text=text,
+            created_at=now,
+            indexed_at=now,
+            reply=ReplyRefs(ref(parent or root), ref(root or parent)) if parent or root else None,
+        )
+        await self.pending.take_in([heard])
+        return heard
+
+    async def verdicts(self, draft: Draft) -> dict[str, Verdict]:
+        """What the rules would say now."""
+        now = self.clock.now()
+        said = await self.database.run(lambda connection: self.etiquette(connection, draft, now))
+        assert len({verdict.rule for verdict in said}) == len(said)
+        return {verdict.rule: verdict for verdict in said}
+
+    async def blocked_by(self, draft: Draft) -> set[str]:
+        """The names of the rules that forbid a draft."""
+        return {name for name, verdict in (await self.verdicts(draft)).items() if verdict.says == "block"}
+
+    async def answer(self, to: Notification, text: str = "") -> bool:
+        """Reply, at once; whether it left."""
+        left = len(self.courier.departures)
+        await self.outbox.submit(reply_to(to, text or words(next(self._keys))))
+        await self.outbox.deliver_due()
+        return len(self.courier.departures) > left
+
+    async def spend(self, points: int, *, ago_s: float = 0) -> None:
+        """Let so many points be spent elsewhere."""
+        at = iso(datetime.fromtimestamp(self.clock.now().timestamp() - ago_s, UTC))
+        await self.database.run(
+            lambda connection: connection.execute("INSERT INTO other_writes VALUES (?, 'test', ?)", (at, points))
+        )
+
+    async def drain(self, seconds: float, step_s: float = 60) -> None:
+        """Let that much time go by, delivering on the way."""
+        for _ in range(int(seconds / step_s)):
+            await self.outbox.deliver_due()
+            await self.clock.advance(step_s)
+        await self.outbox.deliver_due()
+
+
+def words(number: int) -> str:
+    """A text that differs from those of other numbers in its letters."""
+    return f"I hear {''.join(chr(ord('a') + int(digit)) for digit in str(number))} in the rain."
+
+
+def reply_to(to: Notification, text: str = "Slate, since it remembers the rain.", *, by_owner: bool = False) -> Draft:
+    body = {
+        "text": text,
+        "parent": {"uri": to.uri, "cid": "cid"},
+        "root": {"uri": to.root.uri, "cid": "cid"},
+    }
+    return Draft("reply", to.uri, body, text, cause_id=to.uri, by_owner=by_owner)
+
+
+def like(target: str, *, by_owner: bool = False) -> Draft:
+    return Draft("like", target, {"uri": target, "cid": "cid"}, cause_id=target, by_owner=by_owner)
+
+
+@asynccontextmanager
+async def open_house(
+    path: Path,
+    *,
+    speed: float = 1,
+    born_at: datetime | None = OLD,
+    pacing: Pacing = NO_PACING,
+    more_rules: Sequence[Rule] = (),
+) -> AsyncIterator[House]:
+    """A house; pacing is off unless it is given, so that only manners hold things back."""
+    clock, console, followers = FakeClock(), SilentConsole(), set[str]()
+    database = await Database.open(path / "soul.db", MIGRATIONS)
+    journal = Journal(database, console, clock, Redactor())
+    courier = RecordingCourier(clock)
+    world = World(
+        own_did=lambda: OWN,
+        own_handle="soul.example",
+        owner=(OWNER, "owner.example"),
+        peers=lambda: (PEER, "peer.example"),
+        follows_us=followers.__contains__,
+        born_at=lambda: born_at,
+    )
+    etiquette = Etiquette(world=world, database=database, clock=clock, speed=speed)
+    outbox = Outbox(
+        database=database,
+        journal=journal,
+        clock=clock,
+        couriers=dict.fromkeys(KINDS, courier),
+        pacing=pacing,
+        rules=[etiquette, *more_rules],
+        gates=[etiquette.gate],
+        own_did=lambda: OWN,
+    )
+    pending = PendingPosts(database, clock)
+    try:
+        yield House(database, clock, console, journal, courier, etiquette, outbox, pending, followers)
+    finally:
+        await database.close()

@@ -1,0 +1,91 @@
+"""Who must be asked before what becomes public, as a table."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from common.settings import Approval
+from modules.services.outbox.rules.approval import ApprovalRule, judge
+from modules.services.outbox.rules.types import Circle
+from modules.services.outbox.types import Draft
+
+OWNER, PEER, STRANGER, OWN = "did:plc:owner", "did:plc:peer", "did:plc:kit", "did:plc:rowan"
+CIRCLE = Circle(
+    own={OWN, "rowan.test"}, owner={OWNER, "owner.test"}, peers={PEER, "peer.test"}, github={"rowan-soul", "owner-hub"}
+)
+
+
+def at(did: str) -> str:
+    return f"at://{did}/app.bsky.feed.post/1"
+
+
+def reply(did: str, text: str = "yes") -> Draft:
+    return Draft("reply", at(did), {"text": text}, text)
+
+
+def post(text: str) -> Draft:
+    return Draft("post", "", {"text": text}, text)
+
+
+def issue(repo: str, *, host_wish: bool = False) -> Draft:
+    return Draft("issue", "commitment-1-a#1", {"repo": repo, "promise": "commitment-1-a", "host_wish": host_wish})
+
+
+@pytest.mark.parametrize(
+    ("draft", "strangers_hold"),
+    [
+        (post("slate or tin?"), False),
+        (post("ask @owner.test or @Peer.test"), False),
+        (post("ask @kit.test about it"), True),
+        (reply(OWNER), False),
+        (reply(PEER), False),
+        (reply(OWN), False),
+        (reply(STRANGER), True),
+        (reply("kit.test"), True),
+        (reply("peer.test"), False),
+        (reply(OWNER, "like @kit.test said"), True),
+        (Draft("like", at(STRANGER), {}), True),
+        (Draft("repost", at(PEER), {}), False),
+        (Draft("follow", STRANGER, {}), True),
+        (Draft("follow", PEER, {}), False),
+        (Draft("delete", at(OWN), {}), False),
+        (issue("rowan-soul/notes"), False),
+        (issue("Owner-Hub/site"), False),
+        (issue("acme/site"), True),
+        (issue("acme/site", host_wish=True), False),
+    ],
+)
+def test_each_choice_holds_what_it_says(draft: Draft, *, strangers_hold: bool) -> None:
+    assert judge("off", draft, CIRCLE).says == "pass"
+    assert judge("drafts", draft, CIRCLE).says == "hold"
+    verdict = judge("strangers", draft, CIRCLE)
+    assert verdict.says == ("hold" if strangers_hold else "pass")
+    assert verdict.reason
+
+
+@pytest.mark.parametrize(("approval", "says"), [("off", "pass"), ("strangers", "pass"), ("drafts", "hold")])
+def test_that_a_promise_was_kept_is_said_in_its_room_unless_everything_waits(approval: Approval, says: str) -> None:
+    draft = Draft("space_chat", "commitment-1-a#done", {"text": "Done", "promise": "commitment-1-a"})
+    assert judge(approval, draft, CIRCLE).says == says
+
+
+@pytest.mark.parametrize("approval", ["off", "strangers", "drafts"])
+def test_what_the_owner_asked_for_never_waits(approval: Approval) -> None:
+    assert judge(approval, replace(reply(STRANGER), by_owner=True), CIRCLE).says == "pass"
+
+
+def test_the_rule_asks_whom_we_know_each_time() -> None:
+    known = [CIRCLE]
+    rule = ApprovalRule("strangers", lambda: known[-1])
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    with sqlite3.connect(":memory:") as connection:
+        (before,) = rule(connection, reply(STRANGER), now)
+        known.append(replace(CIRCLE, peers={STRANGER}))
+        (after,) = rule(connection, reply(STRANGER), now)
+    connection.close()
+    assert (before.says, after.says) == ("hold", "pass")
+    assert STRANGER in before.reason

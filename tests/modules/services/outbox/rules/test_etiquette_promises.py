@@ -1,0 +1,89 @@
+"""Acts on GitHub and in the agent space: they need a promise, and they cost nothing on Bluesky."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import FakeClock
+from modules.services.outbox import policy as pace
+from modules.services.outbox.rules.policy import consent_by_promise
+from modules.services.outbox.rules.rules import POINTS_PER_HOUR
+from modules.services.outbox.rules.types import Circle
+from modules.services.outbox.types import Draft, Intent, IntentKind, Pacing
+from tests.modules.services.outbox.rules.etiquette_house import open_house
+
+CIRCLE = Circle(own=set(), owner=set(), peers=set(), github={"rowan-soul", "owner-hub"})
+
+
+def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False, **body: Any) -> Draft:
+    return Draft(kind, "commitment-1-a#1", body, hold=hold, by_owner=by_owner)
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (draft(promise="c", source="space", repo="acme/site"), "hold"),
+        (draft(promise="c", source="space", repo="acme/site", host_named=True), "pass"),
+        (draft(promise="c", source="space", repo="acme/site", host_wish=True), "pass"),
+        (draft(promise="c", source="space", repo="Owner-Hub/site"), "pass"),
+        (draft("issue_comment", promise="c", source="space", repo="acme/site"), "hold"),
+        (draft("issue_comment", promise="c", source="space", repo="acme/site", host_named=True), "pass"),
+        (draft(promise="c", source="bluesky", repo="acme/site", host_named=True), "hold"),
+        (draft("space_chat", promise="c"), "pass"),
+        (draft(promise="c", source="bluesky", repo="acme/site"), "hold"),
+        (draft(promise="c", source="bluesky", repo="Owner-Hub/site"), "pass"),
+        (draft(promise="c", source="bluesky", repo="rowan-soul/notes"), "pass"),
+        (draft(repo="rowan-soul/notes"), "block"),
+        (draft(repo="rowan-soul/notes", hold="the owner decides"), "hold"),
+        (draft(repo="acme/site", by_owner=True), "pass"),
+    ],
+)
+def test_what_nobody_was_promised_stays_undone(act: Draft, says: str) -> None:
+    verdict = consent_by_promise(act, CIRCLE)
+    assert verdict.says == says
+    assert verdict.reason
+
+
+async def test_only_the_promise_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.spend(int(POINTS_PER_HOUR.limit) + 10)
+        verdicts = await house.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))
+        assert {name: verdict.says for name, verdict in verdicts.items()} == {"consent-by-promise": "pass"}
+
+
+async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        await house.spend(int(POINTS_PER_HOUR.limit) - 3)
+        for number in range(5):
+            one = Draft("issue", f"commitment-1-a#{number}", {"promise": "c", "source": "space", "repo": "a/b"})
+            assert (await house.outbox.submit(one)).accepted
+        post = Draft("post", "", {"text": "Rain."}, "Rain.")
+        assert "points-per-hour" not in await house.blocked_by(post)
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "waits"),
+    [
+        ("issue", "post", 0),
+        ("issue", "issue", 0),
+        ("issue", "reply", 0),
+        ("post", "issue", 0),
+        ("like", "space_chat", 0),
+        ("like", "reply", 10),
+    ],
+)
+def test_each_service_has_a_pace_of_its_own(kind: IntentKind, last: IntentKind, waits: float) -> None:
+    now = FakeClock().now()
+    intent = Intent("1", kind, "t", {}, "", "", "", None, now.isoformat(), now.isoformat(), "pending")
+    pacing = Pacing(post_s=1800, reply_s=60, like_s=45, follow_s=3600, action_s=10)
+    assert pace.wait_s(intent, acts={last: now}, pacing=pacing, now=now, started=now) == waits
+
+
+def test_work_may_wait_a_day_and_words_in_a_room_six_hours() -> None:
+    now = FakeClock().now()
+    assert pace.expires_at("issue", now) == pace.expires_at("issue_comment", now) == now + timedelta(hours=24)
+    assert pace.expires_at("space_chat", now) == now + timedelta(hours=6)

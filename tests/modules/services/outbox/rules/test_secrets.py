@@ -1,0 +1,37 @@
+"""Nothing that holds a secret passes the door, wherever in the draft it stands."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+
+from common.redact import LEAK, Redactor
+from modules.services.outbox.rules.secrets import SecretScan
+from modules.services.outbox.types import Draft, Verdict
+
+SECRET = "tell-nobody-77"
+CID = "bafyreib2rxk3rybk3aobmv5cjuql3bm2twh4jo5uxgxqknbqmyxxlpyq4u"
+URI = "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jt5tsfznls2r"
+
+
+@pytest.mark.parametrize(
+    ("draft", "says"),
+    [
+        (Draft("post", "", {"text": "Slate remembers the rain."}, text="Slate remembers the rain."), "pass"),
+        (
+            Draft("like", URI, {"uri": URI, "cid": CID}),
+            "pass",
+        ),
+        (Draft("post", "", {"text": "x"}, text=f"my key is {SECRET}"), "block"),
+        (Draft("post", "", {"text": "x", "images": [{"alt": "77-YDOBON-LLET"}]}, text="x"), "block"),
+        (Draft("post", "", {"text": "x", "more": {SECRET: 1}}, text="x"), "block"),
+        (Draft("follow", f"did:web:{SECRET}.example", {}), "block"),
+    ],
+)
+def test_every_string_of_a_draft_is_looked_at(draft: Draft, says: str) -> None:
+    with sqlite3.connect(":memory:") as connection:
+        verdicts = SecretScan(Redactor([SECRET]))(connection, draft, datetime.now(UTC))
+    connection.close()
+    assert verdicts == [Verdict("secrets", "block", LEAK, withhold=True) if says == "block" else Verdict("secrets")]

@@ -1,0 +1,136 @@
+"""A home knows whose it is: what happens when `.env` names another Bluesky account."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from adapters.atproto.types import Actor
+from common.errors import ConfigError
+from modules.services.outbox.account import settle_account
+from modules.services.outbox.types import Draft
+from tests.living import World, awake
+from tests.modules.services.outbox.outbox_house import House, like, open_house, post, reply
+from tests.program import one_clear_line, soul
+
+ROWAN, KIT = Actor("did:plc:rowan", "rowan.test"), Actor("did:plc:kit", "kit.test")
+FOLLOW = Draft("follow", "did:plc:ada", {"did": "did:plc:ada"})
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as house:
+        yield house
+
+
+async def settle(house: House, account: Actor) -> None:
+    await settle_account(house.database, house.journal, house.clock, account=account, timezone="UTC")
+
+
+async def test_a_home_that_never_knew_its_account_takes_it_without_a_word_whatever_waits(house: House) -> None:
+    await house.outbox.submit(post("words"))
+    told = house.messages()
+    for _ in range(2):
+        await settle(house, ROWAN)
+    assert house.messages() == told
+
+
+async def test_a_new_handle_of_the_same_account_changes_nothing(house: House) -> None:
+    await settle(house, ROWAN)
+    await house.outbox.submit(post("words"))
+    await settle(house, replace(ROWAN, handle="rowan.example"))
+    with pytest.raises(ConfigError, match=r"belongs to @rowan\.example \(did:plc:rowan\)"):
+        await settle(house, KIT)
+
+
+@pytest.mark.parametrize(("state", "told"), [("held", "draft (1)"), ("pending", "reply (1)"), ("sending", "reply (1)")])
+async def test_what_still_waits_stops_another_account_and_is_told_with_the_ways_out(
+    house: House, state: str, told: str
+) -> None:
+    await settle(house, ROWAN)
+    draft = reply("at://x/y/1", "an answer")
+    intent = (await house.outbox.submit(replace(draft, hold="sure?") if state == "held" else draft)).intent
+    if state == "sending":
+        house.service.faults.append("lost_answer")
+        await house.outbox.deliver_due()
+    await house.restart()
+    with pytest.raises(ConfigError) as refused:
+        await settle(house, KIT)
+    assert str(refused.value) == (
+        "This home belongs to @rowan.test (did:plc:rowan), but .env logs in as @kit.test (did:plc:kit);"
+        f" of the former there still wait: {told}"
+    )
+    assert ("soul drafts reject" in (refused.value.remedy or "")) == (state == "held")
+    assert "Put rowan.test back as AGENT_BLUESKY_USERNAME" in (refused.value.remedy or "")
+    found = await house.outbox.get(intent.id)
+    assert found is not None
+    assert found.state == state
+    await settle(house, ROWAN)
+
+
+async def test_after_the_no_to_what_waits_or_when_it_has_lost_its_sense_the_other_account_has_the_home(
+    house: House,
+) -> None:
+    await settle(house, ROWAN)
+    held = (await house.outbox.submit(replace(post("shy"), hold="shy"))).intent
+    await house.outbox.reject(held.id)
+    await settle(house, KIT)
+    assert house.messages()[-1] == (
+        "This home now belongs to @kit.test (did:plc:kit)"
+        " | it was @rowan.test (did:plc:rowan)'s, and nothing of that account waits to leave"
+    )
+    await house.outbox.submit(reply("at://x/y/1", "too late"))
+    with pytest.raises(ConfigError):
+        await settle(house, ROWAN)
+    await house.clock.advance(timedelta(days=1).total_seconds())
+    await settle(house, ROWAN)
+
+
+async def test_what_goes_elsewhere_belongs_to_no_bluesky_account(house: House) -> None:
+    await settle(house, ROWAN)
+    await house.outbox.submit(Draft("issue", "commitment-1#1", {"repo": "a/b", "text": "words"}, "words"))
+    await settle(house, KIT)
+
+
+async def test_the_new_account_may_follow_and_like_what_the_former_one_did(house: House) -> None:
+    await settle(house, ROWAN)
+    for draft in (FOLLOW, like("at://x/y/1")):
+        await house.outbox.submit(draft)
+    await house.drain(120)
+    await settle(house, KIT)
+    for draft in (FOLLOW, like("at://x/y/1")):
+        assert (await house.outbox.submit(draft)).accepted
+
+
+async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_old_account(world: World) -> None:
+    rowan, kit = world.account("rowan"), world.account("kit")
+    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life:
+        await life.app.rails.outbox.submit(post("mine"))
+    mine = home.env.read_text()
+    home.env.write_text(mine.replace("rowan.test", "kit.test"))
+    ended = await soul("run", "--home", str(home.root))
+    one_clear_line(ended, f"@rowan.test ({rowan})", f"@kit.test ({kit})", "draft (1)", "soul drafts reject")
+    home.env.write_text(mine)
+    async with awake(home) as life:
+        assert len(await life.app.rails.outbox.held()) == 1
+
+
+async def test_a_home_made_before_this_goes_on(world: World) -> None:
+    home = world.make_home("rowan")
+    async with awake(home):
+        pass
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("DELETE FROM marks WHERE name LIKE 'account_%'")
+        connection.commit()
+    async with awake(home):
+        pass
+    with closing(sqlite3.connect(home.database)) as connection:
+        known = connection.execute("SELECT value FROM marks WHERE name = 'account_did'").fetchall()
+    assert known == [(world.account("rowan"),)]

@@ -1,0 +1,226 @@
+"""Acts that wait for the owner's yes: how they come to wait, what the owner can say, from here or from beside."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from common.errors import NotWaiting
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox import approval
+from modules.services.outbox.types import Draft, Intent, Rule, Submitted, Verdict
+from tests.journals import told_of
+from tests.modules.services.outbox.outbox_house import House, like, post, reply
+
+A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
+HOUR = 3600
+
+
+def saying(*verdicts: Verdict) -> Rule:
+    def rule(_: sqlite3.Connection, __: Draft, ___: datetime) -> Sequence[Verdict]:
+        return verdicts
+
+    return rule
+
+
+async def submit(house: House, draft: Draft, *rules: Rule) -> Submitted:
+    house.rules = rules
+    await house.restart()
+    return await house.outbox.submit(draft)
+
+
+async def hold(house: House, text: str = "may I?", target: str = A) -> Intent:
+    submitted = await house.outbox.submit(replace(reply(target, text), hold="a stranger asked"))
+    assert submitted.held
+    return submitted.intent
+
+
+PASS, EMPTY = Verdict("points", value=3, limit=4000), Verdict("consent")
+HOLD, BLOCK = Verdict("approval", "hold", "drafts"), Verdict("loops", "block", "13 turns", 13, 12)
+
+
+@pytest.mark.parametrize(
+    ("hold", "verdicts", "state", "reason"),
+    [
+        ("", (), "pending", ""),
+        ("", (PASS, EMPTY), "pending", ""),
+        ("tainted", (PASS,), "held", "tainted"),
+        ("", (PASS, HOLD), "held", "drafts"),
+        ("tainted", (HOLD, HOLD), "held", "tainted; drafts"),
+        ("tainted", (HOLD, BLOCK), "blocked", "13 turns"),
+        ("", (Verdict("first", "block", "one"), BLOCK), "blocked", "one"),
+        ("", (Verdict("mute", "block"),), "blocked", "mute"),
+        ("", (Verdict("mute", "hold"),), "held", "mute"),
+    ],
+)
+async def test_one_block_is_stronger_than_any_hold_and_the_reasons_are_kept(
+    house: House, hold: str, verdicts: tuple[Verdict, ...], state: str, reason: str
+) -> None:
+    submitted = await submit(house, replace(post("words"), hold=hold), saying(*verdicts))
+    assert (submitted.intent.state, submitted.reason, submitted.intent.error) == (state, reason, reason or None)
+    assert (submitted.accepted, submitted.held) == (state != "blocked", state == "held")
+    assert await house.outbox.get(submitted.intent.id) == submitted.intent
+
+
+async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(house: House) -> None:
+    submitted = await submit(house, post("words"), saying(PASS, EMPTY), saying(HOLD))
+    (entry,) = await told_of(house.journal, submitted.intent.id)
+    assert entry.entry.data["rules"] == [
+        {"rule": "points", "says": "pass", "reason": "", "value": 3, "limit": 4000, "withhold": False},
+        {"rule": "approval", "says": "hold", "reason": "drafts", "value": None, "limit": None, "withhold": False},
+    ]
+    assert entry.entry.data["state"] == "held"
+
+
+async def test_saying_it_twice_is_a_verdict_like_any_other(house: House) -> None:
+    await house.outbox.submit(reply(A, "hello"))
+    again = await house.outbox.submit(reply(A, "hello again"))
+    *_, entry = await told_of(house.journal, again.intent.id)
+    assert [(item["rule"], item["says"]) for item in entry.entry.data["rules"]] == [("once", "block")]
+
+
+async def test_a_rule_that_breaks_lets_nothing_pass_and_is_named(house: House) -> None:
+    def scales(connection: sqlite3.Connection, _: Draft, __: datetime) -> Sequence[Verdict]:
+        connection.execute("SELECT * FROM nowhere")
+        return []
+
+    submitted = await submit(house, post("words"), scales)
+    assert not submitted.accepted
+    assert submitted.reason == "the rule scales failed: OperationalError: no such table: nowhere"
+
+
+async def test_a_rule_sees_the_rows_as_they_are_when_the_draft_is_admitted(house: House) -> None:
+    def one_post(connection: sqlite3.Connection, draft: Draft, _: datetime) -> Sequence[Verdict]:
+        count = connection.execute("SELECT count(*) FROM intents WHERE state = 'pending'").fetchone()[0]
+        return [Verdict("one", "block" if count else "pass", "enough", count, 1)]
+
+    house.rules = (one_post,)
+    await house.restart()
+    accepted = [(await house.outbox.submit(post(f"words {number}"))).accepted for number in range(3)]
+    assert accepted == [True, False, False]
+
+
+async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(house: House) -> None:
+    intent = await hold(house, "may I say all of this, however long it is, and more than fits into a preview of it?")
+    await house.drain(HOUR, step_s=600)
+    assert house.service.writes == []
+    short = intent.id[:6]
+    assert house.messages() == [
+        f"Waits for your yes (/approve {short} or /reject {short}): reply: {intent.body['text']} | a stranger asked"
+    ]
+
+
+async def test_what_is_held_holds_its_words_and_its_target(house: House) -> None:
+    await hold(house, "may I?")
+    twin = await house.outbox.submit(reply(A, "other words"))
+    assert twin.reason == f"Already waits for the owner's yes: reply to {A}"
+    await house.clock.advance(600)
+    same = await house.outbox.submit(reply(B, "may I?"))
+    assert same.reason == "Near-duplicate of a reply that waits for the owner's yes"
+
+
+async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(house: House) -> None:
+    intent = await hold(house)
+    await house.clock.advance(HOUR)
+    approved = await house.outbox.approve(intent.id[:4])
+    assert (approved.state, approved.rkey, approved.error) == ("pending", intent.rkey, None)
+    assert await house.outbox.wait_for_work(0)
+    assert (await house.outbox.deliver_due()).done == 1
+    assert house.service.writes == [intent.rkey]
+    told = [entry.entry.reason for entry in await told_of(house.journal, intent.id)]
+    assert told[:2] == ["a stranger asked", "the owner said yes"]
+
+
+async def test_a_rejected_act_never_leaves_and_frees_its_target(house: House) -> None:
+    intent = await hold(house)
+    rejected = await house.outbox.reject(intent.id, "too  loud")
+    assert (rejected.state, rejected.error) == ("blocked", "the owner said no: too loud")
+    await house.drain(HOUR, step_s=600)
+    assert house.service.writes == []
+    assert (await house.outbox.submit(reply(A, "softer words"))).accepted
+
+
+async def test_what_nobody_answers_expires_like_the_rest(house: House) -> None:
+    intent = await hold(house)
+    await house.clock.advance(6 * HOUR)
+    with pytest.raises(NotWaiting, match="lost its sense"):
+        await house.outbox.approve(intent.id)
+    assert (await house.outbox.deliver_due()).expired == 1
+    expired = await house.outbox.get(intent.id)
+    assert expired is not None
+    assert (expired.state, expired.attempts) == ("expired", 0)
+    assert "a stranger asked" in str(expired.error)
+    with pytest.raises(NotWaiting, match="does not wait any more: it is expired"):
+        await house.outbox.approve(intent.id)
+
+
+async def test_what_waits_is_told_oldest_first(house: House) -> None:
+    first = await hold(house, "one", A)
+    await house.clock.advance(1)
+    second = await hold(house, "two", B)
+    assert [intent.id for intent in await house.outbox.held()] == [first.id, second.id]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("1", "'1' is too short: give at least 4 characters"),
+        ("abc", "is too short"),
+        ("wxyz", "cannot be a draft"),
+        ("*", "is too short"),
+        ("", "is too short"),
+        ("0123456789abcdef", "No draft has the id"),
+    ],
+)
+async def test_what_does_not_name_a_draft_is_said_so(house: House, given: str, said: str) -> None:
+    await hold(house)
+    with pytest.raises(NotWaiting, match=said) as caught:
+        await house.outbox.approve(given)
+    assert "drafts" in caught.value.remedy
+
+
+async def test_a_beginning_that_fits_several_drafts_decides_none(house: House) -> None:
+    first, second = await hold(house, "one", A), await hold(house, "two", B)
+
+    def alike(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE intents SET id = 'abcd1' WHERE id = ?", (first.id,))
+        connection.execute("UPDATE intents SET id = 'abcd2' WHERE id = ?", (second.id,))
+
+    await house.database.run(alike)
+    with pytest.raises(NotWaiting, match="2 drafts begin with abcd"):
+        await house.outbox.approve("abcd")
+    assert (await house.outbox.approve("ABCD2")).id == "abcd2"
+
+
+async def test_a_decision_is_made_once(house: House) -> None:
+    intent = await hold(house)
+    await house.outbox.approve(intent.id)
+    with pytest.raises(NotWaiting, match="it is pending"):
+        await house.outbox.reject(intent.id)
+    await house.outbox.deliver_due()
+    with pytest.raises(NotWaiting, match="it is done"):
+        await house.outbox.approve(intent.id)
+
+
+async def test_a_yes_from_another_process_is_found_at_the_next_round(house: House) -> None:
+    intent = await hold(house)
+    beside = await Database.beside(house.path)
+    journal = Journal(beside, SilentConsole(), house.clock, Redactor())
+    now = house.clock.now()
+    await journal.record_with(lambda connection: approval.approve(connection, intent.id, now))
+    await beside.close()
+    assert (await house.outbox.deliver_due()).done == 1
+    assert house.service.writes == [intent.rkey]
+
+
+async def test_a_like_can_be_held_too(house: House) -> None:
+    submitted = await house.outbox.submit(replace(like(A), hold="why not"))
+    assert submitted.held
+    assert (await house.outbox.approve(submitted.intent.id)).state == "pending"

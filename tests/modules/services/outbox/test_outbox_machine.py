@@ -1,0 +1,168 @@
+"""Whatever happens in whatever order, each accepted intent ends as exactly one record or with a stated reason."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import get_args
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from common.errors import Fatal, NotWaiting
+from modules.services.outbox.types import Draft, Intent, Wait
+from tests.exploration import examples
+from tests.modules.services.outbox.outbox_house import Fault, House, RecordService, like, post, reply
+
+TARGETS = st.sampled_from([f"at://did:plc:ada/app.bsky.feed.post/{number}" for number in range(3)])
+WORDS = st.sampled_from(["good morning", "Good  Morning", "a kite", "https://x.example/1", "https://x.example/2"])
+FAULTS = st.sampled_from([fault for fault in get_args(Fault) if fault != "hang"])
+
+
+class Lives(RuleBasedStateMachine):
+    """One outbox that is used, disturbed, killed and woken, in front of a service that sees everything."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.stack = contextlib.AsyncExitStack()
+        self.runner = asyncio.Runner()
+        self.accepted: dict[str, Intent] = {}
+        self.approved: set[str] = set()
+        self.rejected: set[str] = set()
+        self.shut = False
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+
+        async def wake() -> House:
+            service = await self.stack.enter_async_context(RecordService().serving())
+            house = House(Path(folder) / "soul.db", service, gates=(self._gate,))
+            await house.wake()
+            return house
+
+        self.house = self.runner.run(wake())
+
+    @rule(uri=TARGETS, words=WORDS, urgent=st.booleans(), hold=st.sampled_from(["", "", "the owner must see it"]))
+    def answer(self, uri: str, words: str, hold: str, *, urgent: bool) -> None:
+        self._submit(replace(reply(uri, words, urgent=urgent), hold=hold))
+
+    @rule(yes=st.booleans())
+    def decide(self, *, yes: bool) -> None:
+        async def first() -> Intent | None:
+            if not (held := await self.house.outbox.held()):
+                return None
+            oldest = held[0].id
+            return await (self.house.outbox.approve(oldest) if yes else self.house.outbox.reject(oldest))
+
+        with contextlib.suppress(NotWaiting):
+            if (decided := self.runner.run(first())) is not None:
+                (self.approved if yes else self.rejected).add(decided.id)
+
+    @rule()
+    def shut_or_open_the_gate(self) -> None:
+        self.shut = not self.shut
+
+    @rule(words=WORDS)
+    def write(self, words: str) -> None:
+        self._submit(post(words))
+
+    @rule(uri=TARGETS)
+    def like(self, uri: str) -> None:
+        self._submit(like(uri))
+
+    @rule(faults=st.lists(FAULTS, min_size=1, max_size=3))
+    def disturb(self, faults: list[Fault]) -> None:
+        self.house.service.faults.extend(faults)
+
+    @rule()
+    def go_down_or_come_back(self) -> None:
+        self.house.service.down = not self.house.service.down
+
+    @rule(seconds=st.sampled_from([1, 10, 60, 1800, 4 * 3600]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.runner.run(self.house.clock.advance(seconds))
+
+    @rule()
+    def deliver(self) -> None:
+        self._deliver()
+
+    @rule()
+    def deliver_twice_at_once(self) -> None:
+        async def both() -> None:
+            await asyncio.gather(self.house.outbox.deliver_due(), self.house.outbox.deliver_due())
+
+        with contextlib.suppress(Fatal):
+            self.runner.run(both())
+
+    @rule()
+    def restart(self) -> None:
+        self.runner.run(self.house.restart())
+
+    @rule()
+    def die_while_sending(self) -> None:
+        self.runner.run(self.house.die_while_sending())
+
+    @invariant()
+    def no_record_stands_twice(self) -> None:
+        if not hasattr(self, "house"):
+            return
+        service = self.house.service
+        unknown = set(service.records) - {intent.rkey for intent in self.accepted.values()}
+        assert not unknown, "a record that no accepted intent accounts for"
+        by_key = {intent.rkey: intent for intent in self.accepted.values()}
+        targets = Counter((by_key[key].kind, by_key[key].target) for key in service.records if by_key[key].target)
+        texts = Counter(by_key[key].dedup_key for key in service.records if by_key[key].dedup_key)
+        assert max([*targets.values(), *texts.values()], default=1) == 1
+
+    def teardown(self) -> None:
+        if not hasattr(self, "house"):
+            return
+        try:
+            self._every_intent_comes_to_its_end()
+        finally:
+            self.runner.run(self._close())
+            self.runner.close()
+
+    def _every_intent_comes_to_its_end(self) -> None:
+        self.house.service.faults.clear()
+        self.house.service.down = self.shut = False
+        while {"held", "pending", "sending"} & set(self.runner.run(self.house.outbox.counts())):
+            self._deliver()
+            self.runner.run(self.house.clock.advance(900))
+        for intent in self.accepted.values():
+            final = self.runner.run(self.house.outbox.get(intent.id))
+            assert final is not None
+            assert final.state in ({"blocked"} if intent.id in self.rejected else {"done", "failed", "expired"})
+            assert final.state != "done" or intent.state != "held" or intent.id in self.approved
+            assert (intent.rkey in self.house.service.records) == (final.state == "done")
+            assert final.state == "done" or final.error
+
+    def _submit(self, draft: Draft) -> None:
+        submitted = self.runner.run(self.house.outbox.submit(draft))
+        assert submitted.accepted != (bool(submitted.reason) and not submitted.held)
+        if submitted.accepted:
+            self.accepted[submitted.intent.id] = submitted.intent
+
+    def _deliver(self) -> None:
+        before = len(self.house.service.writes)
+        with contextlib.suppress(Fatal):
+            self.runner.run(self.house.outbox.deliver_due())
+        assert not self.shut or len(self.house.service.writes) == before
+
+    def _gate(self, _: sqlite3.Connection, __: Intent, ___: datetime) -> Wait | None:
+        return Wait("shut", 5) if self.shut else None
+
+    async def _close(self) -> None:
+        await self.house.sleep()
+        await self.stack.aclose()
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(
+    max_examples=examples(20), stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

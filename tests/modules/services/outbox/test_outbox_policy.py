@@ -1,0 +1,249 @@
+"""The pure rules of the outbox, as tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.clock import iso
+from common.constants import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTEMPTS
+from common.result import Err, ErrKind
+from modules.services.outbox import policy
+from modules.services.outbox.types import Intent, IntentKind, IntentState, Pacing
+from tests.modules.services.outbox.outbox_house import KINDS, PACING
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def intent(
+    kind: IntentKind = "reply",
+    *,
+    age_s: float = 0,
+    urgent: bool = False,
+    attempts: int = 0,
+    deferrals: int = 0,
+    not_before: datetime | None = None,
+    state: IntentState = "pending",
+) -> Intent:
+    born = ago(age_s)
+    return Intent(
+        id=f"{kind}-{age_s}",
+        kind=kind,
+        target="at://target",
+        body={},
+        body_hash="",
+        dedup_key="",
+        rkey="",
+        cause_id=None,
+        created_at=iso(born),
+        expires_at=iso(policy.expires_at(kind, born)),
+        state=state,
+        attempts=attempts,
+        urgent=urgent,
+        not_before=iso(not_before) if not_before else None,
+        deferrals=deferrals,
+    )
+
+
+def choose(pending: list[Intent], acts: dict[IntentKind, datetime]) -> policy.Choice:
+    return policy.choose(pending, lambda one: policy.wait_s(one, acts=acts, pacing=PACING, now=NOW, started=NOW))
+
+
+@pytest.mark.parametrize(
+    ("kind", "hours"), [("post", 24), ("follow", 24), ("delete", 24), ("reply", 6), ("like", 6), ("repost", 6)]
+)
+def test_each_kind_lives_as_long_as_it_makes_sense(kind: IntentKind, hours: int) -> None:
+    assert policy.expires_at(kind, NOW) == NOW + timedelta(hours=hours)
+    assert policy.is_expired(intent(kind, age_s=hours * 3600), NOW)
+    assert not policy.is_expired(intent(kind, age_s=hours * 3600 - 1), NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds"), [("post", 1800), ("reply", 60), ("like", 45), ("repost", 45), ("follow", 3600), ("delete", 7)]
+)
+def test_each_lane_has_its_own_cooldown(kind: IntentKind, seconds: float) -> None:
+    assert policy.cooldown_s(kind, Pacing(1800, 60, 45, 3600, 10, extra={"delete": 7})) == seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "urgent", "acts", "wait"),
+    [
+        ("post", False, {}, 0),
+        ("post", False, {"post": 100}, 1700),
+        ("post", False, {"reply": 4}, 6),
+        ("reply", False, {"post": 4, "reply": 50}, 10),
+        ("reply", False, {"post": 100}, 0),
+        ("like", False, {"repost": 15}, 30),
+        ("repost", False, {"like": 15, "repost": 40}, 30),
+        ("follow", False, {"follow": 3599, "reply": 1}, 9),
+        ("delete", False, {"delete": 1}, 9),
+        ("reply", True, {"post": 0, "reply": 0}, 0),
+    ],
+)
+def test_the_longest_of_the_violated_cooldowns_counts(
+    kind: IntentKind, acts: dict[IntentKind, float], wait: float, *, urgent: bool
+) -> None:
+    moments = {one: ago(seconds) for one, seconds in acts.items()}
+    found = policy.wait_s(intent(kind, urgent=urgent), acts=moments, pacing=PACING, now=NOW, started=NOW)
+    assert found == wait
+
+
+@pytest.mark.parametrize("urgent", [True, False])
+def test_what_was_old_at_the_start_keeps_two_minutes_between_acts_of_its_kind(*, urgent: bool) -> None:
+    old = intent("reply", age_s=BACKLOG_AGE_MS / 1000 + 1, urgent=urgent)
+    acts: dict[IntentKind, datetime] = {"reply": ago(61)}
+    found = policy.wait_s(old, acts=acts, pacing=PACING, now=NOW, started=NOW)
+    assert found == BACKLOG_SPACING_MS / 1000 - 61
+    other: dict[IntentKind, datetime] = {"like": ago(61)}
+    assert policy.wait_s(old, acts=other, pacing=PACING, now=NOW, started=NOW) == 0
+
+
+def test_what_grew_old_while_we_were_awake_is_no_backlog() -> None:
+    assert not policy.is_backlog(intent(age_s=5000), started=ago(5000))
+    assert policy.is_backlog(intent(age_s=5000), started=ago(4000))
+
+
+def test_turns_go_to_the_urgent_then_to_answers_then_to_posts_then_to_what_is_due_for_longest() -> None:
+    pending = [
+        intent("like", age_s=1),
+        intent("post", age_s=2),
+        intent("reply", age_s=9),
+        intent("reply", age_s=3),
+        intent("reply", age_s=20, not_before=ago(5)),
+        intent("like", age_s=8, urgent=True),
+    ]
+    turns: list[str] = []
+    while pending:
+        choice = choose(pending, {})
+        assert choice.intent is not None
+        pending.remove(choice.intent)
+        turns.append(choice.intent.id)
+    assert turns == ["like-8", "reply-9", "reply-20", "reply-3", "post-2", "like-1"]
+
+
+def test_a_backlog_comes_after_what_is_new_and_its_newest_first() -> None:
+    old, older, new = intent(age_s=700), intent(age_s=900), intent(age_s=5)
+    asleep = {old.id, older.id}
+    turns = []
+    for pending in ([older, old, new], [older, old], [older]):
+        chosen = policy.choose(pending, lambda _: 0.0, lambda one: one.id in asleep).intent
+        turns.append(chosen)
+    assert turns == [new, old, older]
+
+
+def test_who_must_wait_lets_the_next_go_and_the_shortest_wait_is_told() -> None:
+    acts: dict[IntentKind, datetime] = {"reply": ago(20)}
+    answer, words = intent("reply"), intent("post")
+    assert choose([answer, words], acts).intent == words
+    acts["post"] = ago(20)
+    assert choose([answer, words], acts) == policy.Choice(wait_s=40)
+    assert choose([], acts) == policy.Choice()
+
+
+@pytest.mark.parametrize(
+    ("in_s", "held"),
+    [(None, 0), (30, 30), (-30, 0), (policy.HOLD_MAX_S, policy.HOLD_MAX_S), (policy.HOLD_MAX_S + 1, 0)],
+)
+def test_a_retry_waits_for_its_time_unless_the_clock_was_set_back(in_s: float | None, held: float) -> None:
+    moment = None if in_s is None else NOW + timedelta(seconds=in_s)
+    assert policy.retry_in_s(intent(not_before=moment), NOW) == held
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds"), [(1, 5), (2, 15), (3, 45), (4, 135), (5, 405), (6, 1215), (7, 1800), (1000, 1800)]
+)
+def test_retries_grow_apart_up_to_half_an_hour(tries: int, seconds: float) -> None:
+    assert policy.backoff_s(tries) == seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "retry_after", "step"),
+    [
+        ("invalid", None, policy.Step("failed")),
+        ("not_found", None, policy.Step("failed")),
+        ("unknown_outcome", None, policy.Step("sending", 15, counts=True)),
+        ("transient", None, policy.Step("pending", 45)),
+        ("transient", 300, policy.Step("pending", 300)),
+        ("transient", 10**9, policy.Step("pending", policy.HOLD_MAX_S)),
+        ("auth", None, policy.Step("pending", 45)),
+        ("fatal", None, policy.Step("pending", 45)),
+    ],
+)
+def test_what_a_failed_try_means(kind: ErrKind, retry_after: float | None, step: policy.Step) -> None:
+    tried = intent(attempts=1, deferrals=2)
+    assert policy.after_send(tried, Err("no", kind, retry_after=retry_after)) == step
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts", "step"),
+    [
+        ("transient", OUTBOX_MAX_ATTEMPTS, policy.Step("sending", 5)),
+        ("unknown_outcome", OUTBOX_MAX_ATTEMPTS, policy.Step("sending", 5)),
+        ("auth", 0, policy.Step("sending", 5)),
+        ("fatal", 0, policy.Step("sending", 5)),
+        ("invalid", 0, policy.Step("sending", 5, counts=True)),
+        ("invalid", OUTBOX_MAX_ATTEMPTS - 1, policy.Step("failed", counts=True)),
+    ],
+)
+def test_not_knowing_gives_up_nothing(kind: ErrKind, attempts: int, step: policy.Step) -> None:
+    assert policy.after_find(intent(attempts=attempts), Err("no", kind)) == step
+
+
+@pytest.mark.parametrize(
+    ("attempts", "age_s", "state"),
+    [
+        (0, 0, "sending"),
+        (OUTBOX_MAX_ATTEMPTS - 1, 0, "sending"),
+        (OUTBOX_MAX_ATTEMPTS, 0, "failed"),
+        (0, 6 * 3600, "expired"),
+        (OUTBOX_MAX_ATTEMPTS, 6 * 3600, "expired"),
+    ],
+)
+def test_what_did_not_arrive_goes_out_again_or_ends(attempts: int, age_s: float, state: IntentState) -> None:
+    assert policy.not_arrived(intent(attempts=attempts, age_s=age_s), NOW) == state
+
+
+@pytest.mark.parametrize(
+    ("twin", "in_feed", "reason"),
+    [
+        (None, False, ""),
+        (None, True, "Duplicate of post already in feed"),
+        (intent("post", age_s=299.5, state="done"), True, "Near-duplicate of post sent 299s ago"),
+        (intent("post", age_s=300, state="done"), True, "Duplicate of post already in feed"),
+        (intent("post", age_s=300, state="done"), False, ""),
+        (intent("reply", age_s=300, state="sending"), False, "Near-duplicate of a reply that waits to be sent"),
+        (intent("reply", state="held"), False, "Near-duplicate of a reply that waits for the owner's yes"),
+        (intent("reply", age_s=-5), False, "Near-duplicate of post sent 0s ago"),
+    ],
+)
+def test_the_two_layers_of_sameness(twin: Intent | None, reason: str, *, in_feed: bool) -> None:
+    assert policy.duplicate_reason(twin, NOW, in_feed=in_feed) == reason
+
+
+def test_doing_it_again_is_refused_with_where_it_stands() -> None:
+    assert policy.repeated_reason("like", None) == ""
+    assert policy.repeated_reason("like", intent(state="done")) == "Already done: like to at://target"
+    assert policy.repeated_reason("like", intent(state="pending")) == "Already on its way: like to at://target"
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    age_s=st.floats(0, 10**6),
+    urgent=st.booleans(),
+    acts=st.dictionaries(st.sampled_from(KINDS), st.floats(0, 10**5)),
+)
+def test_after_the_wait_that_was_told_the_act_may_leave(
+    kind: IntentKind, age_s: float, acts: dict[IntentKind, float], *, urgent: bool
+) -> None:
+    one = intent(kind, age_s=age_s, urgent=urgent)
+    moments = {other: ago(seconds) for other, seconds in acts.items()}
+    pause = policy.wait_s(one, acts=moments, pacing=PACING, now=NOW, started=NOW)
+    later = NOW + timedelta(seconds=pause + 0.001)
+    assert policy.wait_s(one, acts=moments, pacing=PACING, now=later, started=NOW) == 0

@@ -1,0 +1,76 @@
+"""What would give away a secret is refused without a copy of it being kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from common.redact import LEAK, Redactor
+from modules.runtime.journal.types import StoredEntry
+from modules.services.outbox.rules.secrets import SecretScan
+from modules.services.outbox.types import Draft, Verdict
+from tests.journals import told_of
+from tests.modules.services.outbox.outbox_house import House, reply
+
+# NOTE(self): the journal of the house does not know it, so nothing but the door keeps it out.
+SECRET = "tell-nobody-77"
+PLACE = "at://did:plc:ada/app.bsky.feed.post/1"
+WORDS = "My diary opens with"
+
+
+def chatty(_: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+    return [Verdict("chatty", "block", f"I read {draft.text} for {draft.target}", value=draft.text)]
+
+
+def careful_about(_: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+    return [Verdict("careful", "hold", f"I read {draft.text}")]
+
+
+def on_disk(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+async def refused(house: House, draft: Draft) -> StoredEntry:
+    house.rules = (chatty, careful_about, SecretScan(Redactor([SECRET])))
+    await house.restart()
+    submitted = await house.outbox.submit(draft)
+    assert (submitted.accepted, submitted.reason) == (False, LEAK)
+    stored = await house.outbox.get(submitted.intent.id)
+    assert stored == submitted.intent
+    assert (stored.state, stored.error, stored.cause_id) == ("blocked", LEAK, draft.cause_id)
+    assert (stored.body, stored.target, stored.body_hash, stored.dedup_key) == ({}, "", "", "")
+    (entry,) = await told_of(house.journal, stored.id)
+    return entry
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Draft("reply", PLACE, {"text": f"{WORDS} {SECRET}"}, f"{WORDS} {SECRET}", cause_id=PLACE),
+        Draft("post", "", {"text": WORDS, "images": [{"alt": SECRET}]}, WORDS, cause_id="expression"),
+        Draft("follow", f"did:web:{SECRET}.example", {}, cause_id=PLACE, hold="a stranger"),
+    ],
+)
+async def test_no_word_of_a_draft_with_a_secret_reaches_the_disk(house: House, draft: Draft) -> None:
+    entry = await refused(house, draft)
+    for kept in (SECRET, WORDS):
+        assert kept.encode() not in on_disk(house.path)
+        assert kept not in str(entry)
+    assert b"expression" in on_disk(house.path) or PLACE.encode() in on_disk(house.path)
+    assert [rule["rule"] for rule in entry.entry.data["rules"]] == ["secrets"]
+
+
+async def test_the_owner_is_told_of_it_by_an_error_line_with_the_reason_alone(house: House) -> None:
+    await refused(house, reply(PLACE, f"{WORDS} {SECRET}"))
+    assert house.console.lines == [("error", "Blocked reply: its words were not kept", LEAK)]
+
+
+async def test_a_withheld_act_takes_no_place_and_no_words_from_a_later_one(house: House) -> None:
+    await refused(house, reply(PLACE, f"{WORDS} {SECRET}"))
+    house.rules = ()
+    await house.restart()
+    assert (await house.outbox.submit(reply(PLACE, WORDS))).accepted

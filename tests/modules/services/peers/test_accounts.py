@@ -1,0 +1,191 @@
+"""Whom the SOUL has met is remembered, within measure, and across restarts and upgrades."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from common.clock import FakeClock
+from modules.services.peers.accounts import Relationships
+from tests.modules.lives.bluesky.bluesky_values import START, at, did, notification, uri
+
+ADA = "ada.example.social"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "relationships.json"
+
+
+def store(path: Path, days: float = 0) -> Relationships:
+    """The store as it opens so many days after the start."""
+    return Relationships(path, FakeClock(START + timedelta(days=days)))
+
+
+def test_a_first_meeting_is_written_as_others_know_it(path: Path) -> None:
+    store(path).record_interaction(notification(key="n1"))
+    written = json.loads(path.read_text())
+    assert written["lastUpdated"] == at()
+    assert written["relationships"] == {
+        ADA: {
+            "handle": ADA,
+            "did": did("ada"),
+            "displayName": "Ada",
+            "interactions": [{"type": "reply", "uri": uri("ada", "n1"), "timestamp": at(), "responded": False}],
+            "firstSeen": at(),
+            "lastInteraction": at(),
+            "sentiment": "unknown",
+            "responded": False,
+        }
+    }
+
+
+def test_after_a_restart_everybody_is_known(path: Path) -> None:
+    met = store(path).record_interaction(notification())
+    assert store(path).get(ADA) == met
+    assert store(path).get(ADA.upper()) == met
+    assert store(path).get("bob.example.social") is None
+
+
+def test_the_same_notification_counts_once(path: Path) -> None:
+    people = store(path)
+    people.record_interaction(notification(key="n1"))
+    people.record_interaction(notification(key="n1"))
+    met = people.record_interaction(notification(key="n2", minutes=5))
+    assert len(met.interactions) == 2
+    assert met.first_seen == START
+    assert met.last_interaction == START + timedelta(minutes=5)
+
+
+def test_an_old_notification_that_comes_late_does_not_set_time_back(path: Path) -> None:
+    people = store(path)
+    people.record_interaction(notification(key="n2", minutes=5))
+    assert people.record_interaction(notification(key="n1")).last_interaction == START + timedelta(minutes=5)
+
+
+def test_only_the_newest_fifty_meetings_are_kept(path: Path) -> None:
+    people = store(path)
+    for index in range(60):
+        met = people.record_interaction(notification(key=f"n{index}", minutes=index))
+    assert len(met.interactions) == 50
+    assert met.interactions[0].uri == uri("ada", "n10")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "sentiment"),
+    [
+        (["reply"] * 3, "unknown"),
+        (["like"], "neutral"),
+        (["like", "repost", "reply"], "neutral"),
+        (["like", "repost", "follow"], "positive"),
+        (["like"] * 3 + ["reply"] * 7, "positive"),
+        (["like"] * 3 + ["reply"] * 8, "neutral"),
+        (["like"] * 3 + ["reply"] * 12, "neutral"),
+    ],
+)
+def test_likes_reposts_and_follows_of_late_make_the_feeling(path: Path, reasons: list[str], sentiment: str) -> None:
+    people = store(path)
+    for index, reason in enumerate(reasons):
+        met = people.record_interaction(notification(key=f"n{index}", reason=reason, minutes=index))
+    assert met.sentiment == sentiment
+
+
+def test_an_answer_of_ours_is_remembered_with_its_post(path: Path) -> None:
+    people = store(path)
+    people.record_interaction(notification(key="n1"))
+    people.record_interaction(notification(key="n2"))
+    assert people.mark_interaction_responded(uri("ada", "n1"), "at://ours")
+    met = store(path).get(ADA)
+    assert met is not None
+    assert met.responded
+    assert met.has_answered(uri("ada", "n1"))
+    assert not met.has_answered(uri("ada", "n2"))
+    assert met.interactions[0].response_uri == "at://ours"
+
+
+def test_an_answer_to_somebody_unknown_is_not_remembered(path: Path) -> None:
+    assert not store(path).mark_interaction_responded("at://nobody", "at://ours")
+    assert not path.exists()
+
+
+def test_a_meeting_can_be_recorded_together_with_its_answer(path: Path) -> None:
+    met = store(path).record_interaction(notification(key="n1"), responded=True, response_uri="at://ours")
+    assert met.has_answered(uri("ada", "n1"))
+
+
+def test_how_far_was_read_survives_and_never_moves_back(path: Path) -> None:
+    people = store(path)
+    assert people.seen_at is None
+    exact = "2026-01-05T12:00:00.123456Z"
+    people.advance_seen_at(exact)
+    people.advance_seen_at("2026-01-05T12:00:00.123Z")
+    people.advance_seen_at("2026-01-05T13:59:00+02:00")
+    assert store(path).seen_at == exact
+    with pytest.raises(ValueError, match="soon"):
+        people.advance_seen_at("soon")
+
+
+def test_a_mark_that_is_no_time_counts_as_none(path: Path) -> None:
+    path.write_text(json.dumps({"seenAt": "yesterday"}))
+    people = store(path)
+    assert people.seen_at is None
+    people.advance_seen_at(at())
+    assert store(path).seen_at == at()
+
+
+def test_an_upgrade_forgets_nobody_and_not_how_far_it_read(path: Path) -> None:
+    people = store(path)
+    people.record_interaction(notification())
+    people.advance_seen_at(at(3))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"_memoryVersion": "0.0.1", "posting": {"today": 2}}))
+    again = store(path)
+    assert again.get(ADA) is not None
+    assert again.seen_at == at(3)
+    again.advance_seen_at(at(4))
+    assert json.loads(path.read_text())["posting"] == {"today": 2}
+
+
+def test_times_finer_than_a_millisecond_survive(path: Path) -> None:
+    fine = datetime(2026, 1, 5, 12, 0, 0, 123_456, tzinfo=UTC)
+    clock = FakeClock(fine)
+    people = Relationships(path, clock)
+    met = people.record_interaction(notification())
+    people._keep(met.but(last_interaction=fine))
+    again = store(path).get(ADA)
+    assert again is not None
+    assert again.last_interaction == fine
+
+
+@pytest.mark.parametrize(
+    ("reasons", "days", "stays"),
+    [
+        (["reply"], 60, True),
+        (["reply"], 60.1, False),
+        (["like"] * 3, 60.1, True),
+        (["reply"] * 5, 60.1, True),
+        (["reply"] * 4, 60.1, False),
+        (["like"] * 5, 90.1, False),
+    ],
+)
+def test_who_stays_away_is_forgotten_friends_later(path: Path, reasons: list[str], days: float, stays: bool) -> None:  # noqa: FBT001
+    people = store(path)
+    for index, reason in enumerate(reasons):
+        people.record_interaction(notification(key=f"n{index}", reason=reason))
+    assert store(path, days).prune_stale() == (0 if stays else 1)
+    assert (store(path).get(ADA) is not None) is stays
+
+
+def test_the_summary_counts_people_and_names_who_comes_most(path: Path) -> None:
+    people = store(path)
+    for count, author in enumerate(("ada", "bob", "cleo", "dan", "eve", "fay"), start=1):
+        for index in range(count):
+            people.record_interaction(notification(author=author, key=f"n{index}", reason="like"))
+    summary = people.summary()
+    assert (summary.total, summary.positive, summary.recurring) == (6, 4, 2)
+    assert summary.top_engagers == tuple(
+        (f"{name}.example.social", count)
+        for name, count in (("fay", 6), ("eve", 5), ("dan", 4), ("cleo", 3), ("bob", 2))
+    )

@@ -1,0 +1,98 @@
+"""Whom we talked with in rooms: counted by conversation, kept through accidents and upgrades."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.clock import FakeClock
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.peers.room_members import PeerRelationships
+from soul.resources import SKILLS
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "peer_relationships.json"
+
+
+@pytest.fixture
+def skills() -> Skills:
+    return Skills.load(SKILLS, SKILL_CONTRACTS)
+
+
+async def test_a_conversation_counts_once_until_there_is_a_long_pause(path: Path, clock: FakeClock) -> None:
+    store = PeerRelationships(path, clock)
+    for _ in range(3):
+        store.talked_with(["Rebecca"])
+        await clock.advance(60)
+    store = PeerRelationships(path, clock)
+    store.talked_with(["rebecca"])
+    known = store.get("REBECCA")
+    assert known is not None
+    assert known.space_conversations == 1
+    await clock.advance(301)
+    store.talked_with(["Rebecca", "peterben"])
+    again, new = store.get("rebecca"), store.get("peterben")
+    assert again is not None
+    assert new is not None
+    assert (again.space_conversations, new.space_conversations) == (2, 1)
+    assert again.peer_name == "Rebecca"
+
+
+def test_the_newest_exchanges_and_strengths_are_kept_in_one_line(path: Path, clock: FakeClock) -> None:
+    store = PeerRelationships(path, clock)
+    for number in range(7):
+        store.remember_exchange("rebecca", f"exchange\n{number}")
+        store.remember_strength("rebecca", f"strength {number % 4}")
+    known = store.get("rebecca")
+    assert known is not None
+    assert known.memorable_exchanges == tuple(f"exchange {number}" for number in range(2, 7))
+    assert known.complementary_strengths == ("strength 0", "strength 1", "strength 2")
+
+
+def test_a_prompt_is_told_what_there_is_and_nothing_of_strangers(path: Path, clock: FakeClock, skills: Skills) -> None:
+    store = PeerRelationships(path, clock)
+    assert store.context("rebecca", skills) is None
+    store.issue_co_created("rebecca")
+    assert store.context("rebecca", skills) is None
+    store.talked_with(["rebecca"])
+    store.pull_request_reviewed("rebecca")
+    store.remember_exchange("rebecca", "moss grows on the north side")
+    assert store.context("rebecca", skills) == (
+        "1 conversations with you · 1 issues written together · 1 pull requests reviewed"
+        ' · you remember: "moss grows on the north side"'
+    )
+
+
+def test_what_others_wrote_into_the_file_stays(path: Path, clock: FakeClock) -> None:
+    path.write_text(
+        json.dumps(
+            {
+                "relationships": {
+                    "rebecca": {"peerName": "rebecca", "spaceConversations": 4, "nickname": "Becky"},
+                    "odd": {"peerName": 7},
+                },
+                "note": "by hand",
+                "_memoryVersion": "0.1",
+            }
+        ),
+        encoding="utf-8",
+    )
+    store = PeerRelationships(path, clock)
+    assert "1 entries" in store.notice
+    store.talked_with(["rebecca"])
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    assert kept["relationships"]["rebecca"]["spaceConversations"] == 5
+    assert kept["relationships"]["rebecca"]["nickname"] == "Becky"
+    assert kept["relationships"]["odd"] == {"peerName": 7}
+    assert kept["note"] == "by hand"
+    assert kept["_memoryVersion"] != "0.1"

@@ -1,0 +1,125 @@
+"""Drawing costs what the words are long, and never holds up the room."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.space.types import Said
+from common.clock import FakeClock
+from soul.room_host.company import Company
+from soul.room_host.desk import MOST_UNDRAWN, Desk
+from soul.room_host.rows import DRAWN_CHARS, Row, lines, plain_lines, said
+from soul.room_host.screen import Heard
+from tests.cpu_time import cpu_s
+from tests.patience import HANG_S
+
+AT = "2026-01-05T12:00:00.000Z"
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+LONG = 100_000
+HOSTILE = {
+    "italics": "*a*\n",
+    "bold": "**a",
+    "ticks": "`",
+    "stars": "** ",
+    "words": "word ",
+    "flags": "\U0001f1e6",
+    "marks": "e\u0301",
+    "joined": "\U0001f469\u200d",
+    "escapes": "\x1b[",
+    "strings": "\x9d",
+    "cyrillic": "ж",
+    "jamo": "\u1100",
+}
+
+
+class SlowScreen:
+    """Counts what it is shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.is_behind = False
+
+    def show(self, row: Row) -> None:
+        self.shown.append(row.text)
+
+    def print(self, lines: list[str]) -> None:
+        self.shown += lines
+
+    def refresh(self) -> None:
+        """Nothing stands below."""
+
+    async def run(self, heard: Heard) -> None:
+        """Nobody types."""
+
+
+def drawn(content: str) -> float:
+    row = said("eve", content, NOON)
+    return cpu_s(lambda: (lines(row, 80), plain_lines(row)), runs=3)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_the_longest_chat_is_drawn_in_a_moment_whatever_it_is_made_of(kind: str) -> None:
+    unit = HOSTILE[kind]
+    assert drawn(unit * (LONG // len(unit))) < 0.2
+
+
+@pytest.mark.parametrize("kind", ["italics", "words"])
+def test_four_times_the_words_take_no_more_than_about_four_times_as_long(kind: str) -> None:
+    def wrapping(length: int) -> float:
+        row = Row(NOON, "said", (HOSTILE[kind] * length)[:length], "eve")
+        return cpu_s(lambda: lines(row, 80), runs=3)
+
+    short, long = (wrapping(length) for length in (10_000, 40_000))
+    assert long < 10 * short + 0.05
+
+
+def test_of_a_long_chat_the_beginning_is_drawn_and_how_much_more_was_said() -> None:
+    text = plain_lines(said("eve", "w" * 5_000, NOON))[0]
+    assert text.endswith("w … more was said: 1,000 characters")
+    assert text.count("w") == DRAWN_CHARS + 1
+    assert plain_lines(said("eve", "w" * DRAWN_CHARS, NOON))[0].endswith("w")
+
+
+async def test_nothing_is_drawn_in_the_turn_in_which_it_happened_and_then_one_thing_a_turn() -> None:
+    screen = SlowScreen()
+    desk = Desk(screen, Company(), FakeClock())
+    for number in range(3):
+        desk.happened(Said("eve", "e", f"word {number}", AT))
+    desk.note("info", "a note")
+    assert screen.shown == []
+    await asyncio.sleep(0)
+    assert screen.shown == ["word 0"]
+    await asyncio.sleep(0)
+    assert screen.shown == ["word 0", "word 1"]
+    desk.draw_all()
+    assert screen.shown == ["word 0", "word 1", "word 2", "a note"]
+
+
+async def test_what_comes_faster_than_it_can_be_drawn_is_counted_not_piled_up() -> None:
+    screen = SlowScreen()
+    desk = Desk(screen, Company(), FakeClock())
+    for number in range(MOST_UNDRAWN + 7):
+        desk.happened(Said("eve", "e", f"word {number}", AT))
+    desk.draw_all()
+    assert screen.shown[0].startswith("7 lines came too fast to be shown")
+    assert len(screen.shown) == MOST_UNDRAWN + 1
+    assert screen.shown[-1] == f"word {MOST_UNDRAWN + 6}"
+
+
+async def test_nothing_is_drawn_while_the_screen_is_behind_and_what_is_left_out_is_counted_when_it_is_not() -> None:
+    screen = SlowScreen()
+    screen.is_behind = True
+    desk = Desk(screen, Company(), FakeClock())
+    for number in range(MOST_UNDRAWN + 7):
+        desk.happened(Said("eve", "e", f"word {number}", AT))
+        await asyncio.sleep(0)
+    assert screen.shown == []
+    screen.is_behind = False
+    async with asyncio.timeout(HANG_S):
+        while len(screen.shown) <= MOST_UNDRAWN:  # noqa: ASYNC110 - a screen tells nobody
+            await asyncio.sleep(0.01)
+    assert screen.shown[0].startswith("7 lines came too fast to be shown")
+    assert screen.shown[-1] == f"word {MOST_UNDRAWN + 6}"

@@ -1,0 +1,109 @@
+"""The phrase files hold what the code expects of them, and every phrase can be said."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from common.text.graphemes import grapheme_len
+from tests.town.mind.town_mind_prompts import answering
+from town.mind.bank import FIELDS, GENERAL, load_bank, stems
+from town.mind.reading import mentioned, quote, read_scene
+from town.mind.words import Words, fit, lower_first, without_questions
+from town.residents import RESIDENTS
+
+BANK = load_bank()
+WORDS = Words(
+    BANK, read_scene(answering("odile", "you.test", "It rained on the bread, and we laughed.")), random.Random(1)
+)
+MORE = dict.fromkeys(("handle", "Ask", "other", "theirs", "line", "pick", "problem", "draft"), "x")
+
+
+def phrases(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ():
+        yield from phrases(child)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_each_idea_makes_a_post_with_room_for_a_neighbour_and_has_an_answer_for_each_other_field(name: str) -> None:
+    for idea in BANK.fields[name].ideas:
+        assert grapheme_len(f"{idea.say} {idea.ask}") <= 262, idea.say
+        assert idea.ask.endswith("?")
+        assert set(idea.answers) >= set(FIELDS) - {name, GENERAL}
+        for words in [*idea.answers.values(), idea.more]:
+            assert grapheme_len(words) <= 200
+            assert words[0].isupper() or words[0] in "'\""
+
+
+def test_no_idea_is_there_twice() -> None:
+    said = [idea.say for _, idea in BANK.ideas()] + [idea.ask for _, idea in BANK.ideas()]
+    assert len(said) == len(set(said))
+
+
+def test_every_phrase_can_be_filled_and_fits() -> None:
+    said = [line for intent in BANK.intents for line in phrases(intent.say)]
+    rest = [line for key, node in BANK.lines.items() if key != "reasons" for line in phrases(node)]
+    for phrase in [*said, *rest, *(line for name in FIELDS for line in BANK.fields[name].general)]:
+        text = WORDS.fill(phrase, **MORE)
+        assert not re.search(r"[{}]|  ", text), phrase
+        assert grapheme_len(fit(text)) <= 300
+
+
+@pytest.mark.parametrize("resident", RESIDENTS, ids=lambda resident: resident.name)
+def test_each_resident_is_at_home_in_another_field(resident: Any) -> None:
+    field = BANK.field_of(resident.soul + resident.self_md)
+    assert field
+    assert field.name == {"maren": "sea", "tobias": "mend", "odile": "table"}[resident.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("Does that hold where you are, or only in my corner?", "statement"), ("Nothing.", "")]
+)
+def test_a_general_invitation_is_recognised(text: str, kind: str) -> None:
+    assert BANK.invited_in(f"X. {text}") == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mended the hinges; mending is easy", {"mend", "hing", "easy"}),
+        ("the and of", set()),
+        ("zips", {"zip"}),
+    ],
+)
+def test_stems_let_forms_of_a_word_meet(text: str, expected: set[str]) -> None:
+    assert stems(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Oh well, the bus was late again", "the bus was late again"),
+        ("a very long grey wet windy cold Sunday without a single pause but we sang a song", "we sang a song"),
+        ("yes", ""),
+        ('he said "no" to all of us', ""),
+        ("look https://x.example/a @kit.test now", ""),
+    ],
+)
+def test_a_quote_is_a_short_piece_of_their_own_words(text: str, expected: str) -> None:
+    assert quote(text) == expected
+
+
+def test_handles_are_read_but_not_addresses() -> None:
+    assert mentioned("@Maren.test and a@b.example, @odile.test!") == ("maren.test", "odile.test")
+
+
+def test_small_helpers_keep_sentences_whole() -> None:
+    assert fit("One. " * 200).endswith(".")
+    assert fit("x" * 400) == "x" * 299 + "…"
+    assert lower_first("I think") == "I think"
+    assert lower_first("AI thinks") == "AI thinks"
+    assert lower_first("Which?") == "which?"
+    assert without_questions("Yes. And you?") == "Yes."
+    assert without_questions("And you?") == "And you?"

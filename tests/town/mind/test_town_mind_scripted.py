@@ -1,0 +1,277 @@
+"""The scripted mind reads what a SOUL really sends, posts in character and repeats itself little."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.text.graphemes import grapheme_len
+from modules.lives.bluesky.invitation import check_invitation
+from tests.exploration import examples
+from tests.town.mind.town_mind_prompts import (
+    ANSWERS,
+    MIND,
+    POST,
+    REPLY,
+    answering,
+    expressing,
+    only_call,
+    owner_says,
+    system,
+)
+from town.mind.scripted import ScriptedMind
+from town.mind.types import ChatRequest, Message, Offer, Thought, ToolUse
+from town.residents import RESIDENTS
+
+NAMES = [resident.name for resident in RESIDENTS]
+
+
+# Posts
+
+
+@pytest.mark.parametrize("who", NAMES)
+async def test_a_day_of_posts_never_repeats_a_text_soon_always_fits_and_ends_in_many_ways(who: str) -> None:
+    posts: list[str] = []
+    for number in range(24):
+        call = await only_call(expressing(who, recent=posts[::-1][:5], minute=480 + number * 7))
+        text = str(call.input["text"])
+        assert grapheme_len(text) <= 300
+        assert text not in posts[-5:]
+        posts.append(text)
+    assert len(set(posts)) >= 18
+    asking = [text for text in posts if text.endswith("?")]
+    assert 4 <= len(asking) <= 16
+    endings = Counter(re.split(r"(?<=[.?!])\s+", re.sub(r"@\S+", "", text))[-1] for text in posts)
+    assert max(endings.values()) <= 4
+
+
+async def test_the_same_request_gets_the_same_post_and_another_time_another() -> None:
+    first, again, later = [await MIND.think(expressing("maren", minute=minute)) for minute in (600, 600, 601)]
+    assert first == again
+    assert first != later
+    assert await ScriptedMind(seed=1).think(expressing("maren", minute=600)) != first
+
+
+async def test_what_was_said_before_is_followed_by_something_else_however_long_the_day() -> None:
+    texts = []
+    for minute in range(300):
+        asked = expressing("tobias", minute=minute, recent=["Over to @maren.test: tin or slate?"])
+        called = Message("assistant", "", (ToolUse("bluesky_post", {"text": "One loose screw."}, "1"),))
+        told = Message("tool", "BLOCKED: Duplicate of post already in feed", answers="1")
+        call = await only_call(dataclasses.replace(asked, messages=(*asked.messages, called, told)))
+        texts.append(str(call.input["text"]))
+    assert max(map(grapheme_len, texts)) <= 300
+    assert len(set(texts)) > 240
+
+
+async def test_neighbours_do_not_say_the_same_things() -> None:
+    said = {
+        who: {
+            str((await only_call(expressing(who, minute=minute))).input["text"])[:40] for minute in range(400, 440, 2)
+        }
+        for who in NAMES
+    }
+    assert all(not said[one] & said[two] for one, two in itertools.combinations(NAMES, 2))
+
+
+async def test_a_first_post_speaks_to_a_neighbour_of_self_md_and_the_next_to_nobody() -> None:
+    first = str((await only_call(expressing("tobias"))).input["text"])
+    assert "@maren.test" in first or "@odile.test" in first
+    assert "@tobias.test" not in first
+    second = str((await only_call(expressing("tobias", recent=[first], minute=760))).input["text"])
+    assert "@" not in second
+
+
+async def test_a_neighbour_named_in_the_prompt_is_the_one_spoken_to() -> None:
+    for minute in range(600, 610):
+        request = expressing("odile", source="relationships", prompt="You care: @maren.test. Go.", minute=minute)
+        assert "@maren.test" in str((await only_call(request)).input["text"])
+
+
+async def test_a_line_of_self_md_can_become_the_post() -> None:
+    line = "Leave the note where the next person will stand."
+    recent = ["Something @maren.test"]
+    prompt = f"You hold this: {line} Give one example."
+    texts = [
+        str(
+            (await only_call(expressing("odile", source="values", prompt=prompt, recent=recent, minute=m))).input[
+                "text"
+            ]
+        )
+        for m in range(600, 630)
+    ]
+    led = [text for text in texts if text.startswith(line)]
+    assert 0 < len(led) < len(texts)
+    assert any(check_invitation(text).has_invitation for text in led)
+
+
+@pytest.mark.parametrize(
+    ("source", "named", "starts"),
+    [
+        ("questions", ["Is a forecast that changed nobody's plans still a forecast?"], "Is a forecast that changed"),
+        (
+            "currentFocus",
+            ["Collecting the words people use for rain that is barely rain."],
+            (
+                "On the list this week: collecting",
+                "Still under way: collecting",
+                "A slow one, not nearly done: collecting",
+            ),
+        ),
+        (
+            "values+patterns",
+            [
+                "Old instruments deserve to be read before they are replaced.",
+                "Every harbour believes that its own fog is the thickest.",
+            ],
+            "Old instruments deserve to be read before they are replaced. Every harbour",
+        ),
+    ],
+)
+async def test_each_kind_of_line_gets_a_form_of_its_own(
+    source: str, named: list[str], starts: str | tuple[str, ...]
+) -> None:
+    prompt = f"Think of this: {' And: '.join(named)} Tell."
+    requests = [
+        expressing("maren", source=source, prompt=prompt, recent=["To @odile.test"], minute=m) for m in range(30)
+    ]
+    texts = [str((await only_call(request)).input["text"]) for request in requests]
+    led = [text for text in texts if text.startswith(starts)]
+    assert led
+
+
+async def test_a_soul_that_says_little_of_itself_still_posts_sensibly() -> None:
+    text = str((await only_call(expressing("nemo"))).input["text"])
+    assert "?" in text
+    assert "@" not in text
+
+
+async def test_a_draft_sent_back_is_kept_as_it_is_or_gains_a_way_in() -> None:
+    draft = "The tide table is a year of moon."
+    told = Message(
+        "tool", f"Not posted yet: nothing to answer\n\nYour draft was: {draft}\n\nKeep the thought.", answers="1"
+    )
+    asked = Message("assistant", "", (ToolUse("bluesky_post", {"text": draft}, "1"),))
+    texts = []
+    for minute in range(600, 630):
+        first = expressing("maren", minute=minute)
+        again = dataclasses.replace(first, messages=(*first.messages, asked, told))
+        texts.append(str((await only_call(again)).input["text"]))
+    assert all(text.startswith(draft) and grapheme_len(text) <= 300 for text in texts)
+    assert draft in texts
+    assert any("?" in text for text in texts)
+
+
+async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
+    first = expressing("maren")
+    text = str((await only_call(first)).input["text"])
+    asked = Message("assistant", "", (ToolUse("bluesky_post", {"text": text}, "1"),))
+    told = Message("tool", "BLOCKED: said before", answers="1")
+    second = dataclasses.replace(first, messages=(*first.messages, asked, told))
+    assert str((await only_call(second)).input["text"])[:60] != text[:60]
+
+
+# Other turns
+
+
+async def test_the_owner_asks_how_things_stand_and_is_told() -> None:
+    thought = await MIND.think(owner_says("maren", "how are things?"))
+    assert "3 posts, 2 replies" in thought.text
+
+
+async def test_the_owner_wants_something_posted_and_it_is_word_for_word() -> None:
+    call = await only_call(owner_says("maren", 'post this: "The fair is on Sunday."'))
+    assert call.input == {"text": "The fair is on Sunday."}
+    called = Message("assistant", "", (ToolUse("bluesky_post", call.input, "1"),))
+    done = await MIND.think(
+        owner_says("maren", "post x", after=[called, Message("tool", '{"success": true}', answers="1")])
+    )
+    assert done.text
+    assert not done.calls
+    failed = await MIND.think(
+        owner_says("maren", "post x", after=[called, Message("tool", "BLOCKED: twice", answers="1")])
+    )
+    assert "BLOCKED: twice" in failed.text
+
+
+async def test_the_owner_wants_any_post_and_gets_a_thought() -> None:
+    assert "?" in str((await only_call(owner_says("odile", "post something"))).input["text"])
+
+
+@pytest.mark.parametrize("line", ["are you an AI?", "what do you make of soup?", "hm", "who are you?"])
+async def test_the_owner_gets_an_answer_in_words(line: str) -> None:
+    thought = await MIND.think(owner_says("odile", line))
+    assert thought.text
+    assert not thought.calls
+
+
+async def test_grounding_says_who_one_is() -> None:
+    request = ChatRequest(
+        "m", (system("tobias", "grounding"), Message("user", "In two to four sentences: who are you today?"))
+    )
+    assert "Tobias" in (await MIND.think(request)).text
+
+
+@pytest.mark.parametrize("number", range(6))
+async def test_a_question_of_yes_or_no_gets_one_word(number: int) -> None:
+    request = ChatRequest("m", (Message("user", f"Is post {number} worth it? Answer exactly yes or no."),))
+    assert (await MIND.think(request)).text in {"yes", "no"}
+
+
+async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "shouldSpeak": {"type": "boolean"},
+            "message": {"type": "string"},
+            "mood": {"enum": ["calm", "loud"]},
+            "score": {"type": "integer", "minimum": 3},
+            "tags": {"type": "array", "items": {"type": "string"}, "minItems": 2},
+            "where": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
+            "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "extra": {"type": "string"},
+        },
+        "required": ["shouldSpeak", "message", "mood", "score", "tags", "where", "maybe"],
+    }
+    request = ChatRequest("m", (Message("user", "Decide."),), (Offer("space_decision", "", schema),), "space_decision")
+    given = (await only_call(request)).input
+    assert given["shouldSpeak"] is True
+    assert given["mood"] == "calm"
+    assert given["score"] == 3
+    assert len(given["tags"]) == 2
+    assert given["where"] == {"x": 1}
+    assert given["message"]
+    assert given["maybe"]
+    assert "extra" not in given
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    text=st.text(max_size=400) | st.from_regex(r"@[a-z]{3}\.test .{0,80}(or .{0,20})?\?", fullmatch=True),
+    before=st.lists(st.text(max_size=60), max_size=4),
+    who=st.sampled_from([*NAMES, "nemo"]),
+)
+async def test_whatever_is_posted_one_allowed_tool_is_called_and_fits(text: str, before: list[str], who: str) -> None:
+    said = [f"{speaker}: {line}" for speaker, line in zip(itertools.cycle(["YOU", "@kit.test"]), before, strict=False)]
+    call = await only_call(answering(who, "kit.test", text, said=said))
+    assert call.name in {tool.name for tool in ANSWERS}
+    if call.name == REPLY.name:
+        assert 0 < grapheme_len(str(call.input["text"])) <= 300
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(prompt=st.text(max_size=300), rules=st.text(max_size=300), forced=st.booleans())
+async def test_a_prompt_that_makes_no_sense_gets_an_answer_all_the_same(
+    prompt: str, rules: str, *, forced: bool
+) -> None:
+    messages = (Message("system", rules), Message("user", prompt))
+    thought: Thought = await MIND.think(
+        ChatRequest("m", messages, (POST,) if forced else (), "any" if forced else None)
+    )
+    assert thought.calls if forced else thought.text

@@ -1,0 +1,154 @@
+"""The page's server shows the room as it happens, and lets nobody but the page speak as its host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from adapters.space.types import Joined, Said, Typing
+from common.clock import FakeClock
+from tests.patience import HANG_S
+from tests.town.page.conftest import GITHUB, Square
+from tests.town.page.room_guests import guest
+from town.atproto.network import Network
+from town.page.app import page_app
+from town.page.room import MAX_TEXT, TYPING_S, Known, RoomView
+from town.serving import serve
+
+AT = "2026-01-05T12:00:00.000Z"
+
+
+@pytest.fixture
+async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=HANG_S) as client:
+        yield client
+
+
+class Stream:
+    """The page's events, read until one says what is waited for."""
+
+    def __init__(self, lines: AsyncIterator[str]) -> None:
+        self._lines = lines
+
+    async def until(self, wanted: str, words: str) -> Any:
+        name = ""
+        async for line in self._lines:
+            if line.startswith("event: "):
+                name = line.removeprefix("event: ")
+            elif line.startswith("data: ") and name == wanted and words in line:
+                return json.loads(line.removeprefix("data: "))
+        raise AssertionError(f"the stream ended without {wanted} of {words}")
+
+
+async def test_the_talk_and_who_is_in_it_come_by_the_stream(http: httpx.AsyncClient, square: Square) -> None:
+    async with http.stream("GET", "/api/events") as answer, guest(square.room.url, "maren") as maren:
+        stream = Stream(answer.aiter_lines())
+        present = await stream.until("present", "maren")
+        assert present[0] == {
+            "handle": "maren.test",
+            "name": "Maren",
+            "room": "maren",
+            "version": "0.1.0",
+            "state": "idle",
+            "detail": "",
+            "typing": False,
+        }
+        await maren.tell("typing")
+        assert (await stream.until("present", '"typing":true'))[0]["typing"]
+        await maren.tell("chat", content="The bench faces north.")
+        rows = await stream.until("room", "bench")
+        assert [row["kind"] for row in rows] == ["joined", "said"]
+        assert rows[1]["by"] == {"handle": "maren.test", "name": "Maren"}
+        assert rows[0]["id"] < rows[1]["id"]
+        link = f"{GITHUB}/you/town-square/issues/1"
+        await maren.tell("claim", action="create_issue", target="you/town-square")
+        await maren.tell("action_result", action="create_issue", target="you/town-square", success=True, link=link)
+        rows = await stream.until("room", "issues/1")
+        assert [(row["kind"], row["text"], row["link"]) for row in rows[2:]] == [
+            ("claimed", "create issue you/town-square", ""),
+            ("done", "create issue you/town-square", link),
+        ]
+
+
+async def test_the_visitor_speaks_as_the_host_and_everybody_hears_it(http: httpx.AsyncClient, square: Square) -> None:
+    async with guest(square.room.url, "maren") as maren:
+        answer = await http.post("/api/room", json={"text": "  Good evening, @maren.  "})
+        assert answer.status_code == 204
+        heard = await maren.hear("chat")
+    assert (heard["name"], heard["content"], heard["addressed"]) == ("host", "Good evening, @maren.", ["maren"])
+    assert [row["by"]["name"] for row in square.room.view.rows() if row["kind"] == "host"] == ["You"]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"text": " \n "}, "nothing"),
+        ({"text": "x" * (MAX_TEXT + 1)}, "4,000"),
+        ({"text": 7}, "could not be read"),
+        ({}, "could not be read"),
+    ],
+    ids=["blank", "too_long", "number", "nothing"],
+)
+async def test_what_cannot_be_said_is_refused_in_words(
+    http: httpx.AsyncClient, square: Square, body: dict[str, Any], says: str
+) -> None:
+    answer = await http.post("/api/room", json=body)
+    assert answer.status_code == 400
+    assert says in answer.json()["error"]
+    assert square.room.view.rows() == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}, {"content-type": "text/plain"}],
+    ids=["foreign", "null", "none", "simple_form"],
+)
+async def test_a_foreign_website_cannot_speak_through_the_browser(square: Square, headers: dict[str, str]) -> None:
+    whole = {"origin": square.url, "content-type": "application/json"} | headers
+    async with httpx.AsyncClient(base_url=square.url) as http:
+        assert (await http.post("/api/room", content=b'{"text": "hi"}', headers=whole)).status_code == 403
+        assert (await http.get("/api/room")).status_code == 405
+    assert square.room.view.rows() == []
+
+
+async def test_the_stream_lets_the_room_go_when_the_reader_leaves(http: httpx.AsyncClient, square: Square) -> None:
+    async with http.stream("GET", "/api/events") as answer:
+        await Stream(answer.aiter_lines()).until("people", "Maren")
+        assert len(square.room.view._listeners) == 1
+    for _ in range(50):
+        await http.post("/api/room", json={"text": "x"})
+        if not square.room.view._listeners:
+            return
+    raise AssertionError("still listening")
+
+
+async def test_a_town_without_a_room_says_so(square: Square) -> None:
+    network = Network(clock=FakeClock())
+    you = network.create_account("you.test", "pw", display_name="You")
+    app = page_app(network, list, you.did, about="", avatars={}, controls=square.hand)
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, headers={"origin": url}) as http:
+        assert (await http.get("/api/town")).json()["room"] is None
+        assert (await http.post("/api/room", json={"text": "hi"})).status_code == 404
+
+
+async def test_typing_ends_by_itself() -> None:
+    clock = FakeClock()
+    view = RoomView(clock, {}, Known("you.test", "You"))
+    view.happened(Joined("marvin", "m", "1"))
+    view.happened(Typing("marvin", "m", AT))
+    assert view.present()[0]["typing"]
+    await clock.advance(TYPING_S)
+    assert not view.present()[0]["typing"]
+
+
+def test_the_view_keeps_the_last_rows_only_and_cuts_what_is_endless() -> None:
+    view = RoomView(FakeClock(), {}, Known("you.test", "You"))
+    for number in range(400):
+        view.happened(Said("marvin", "m", f"{number} " + "x" * 30_000, AT))
+    rows = view.rows()
+    assert (len(rows), rows[-1]["id"]) == (150, 400)
+    assert all(len(row["text"]) == 20_000 for row in rows)

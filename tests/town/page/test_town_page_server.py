@@ -1,0 +1,325 @@
+"""The page's server shows what the network holds, and lets nobody but the page write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from common.clock import iso
+from tests.patience import HANG_S
+from tests.town.page.conftest import STORY, Square
+from town.listening import Listeners
+from town.page.residents import read_status
+from town.residents import RESIDENTS
+
+
+@pytest.fixture
+async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=HANG_S) as client:
+        yield client
+
+
+async def next_event(lines: AsyncIterator[str], wanted: str) -> Any:
+    name = ""
+    async for line in lines:
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: ") and name == wanted:
+            return json.loads(line.removeprefix("data: "))
+    raise AssertionError(f"the stream ended without {wanted}")
+
+
+# What is shown
+
+
+async def test_the_stream_begins_with_everything_and_goes_on_with_what_changes(
+    http: httpx.AsyncClient, square: Square
+) -> None:
+    root = square.say("maren", "A barometer falls.")
+    answer = square.say("tobias", "Which needle?", root)
+    square.say("odile", "The kettle knows.", answer)
+    square.like("odile", root)
+    async with http.stream("GET", "/api/events") as stream:
+        lines = stream.aiter_lines()
+        threads = await next_event(lines, "feed")
+        people = await next_event(lines, "people")
+        assert [(post["text"], post["depth"]) for post in threads[0]["posts"]] == [
+            ("A barometer falls.", 0),
+            ("Which needle?", 1),
+            ("The kettle knows.", 2),
+        ]
+        assert [actor["name"] for actor in threads[0]["posts"][0]["likes"]] == ["Odile"]
+        assert threads[0]["posts"][1]["parent"] == root
+        assert [person["name"] for person in people] == ["Maren", "Tobias", "Odile"]
+        assert not any(person["awake"] for person in people)
+        square.say("you", "Something new")
+        assert (await next_event(lines, "feed"))[0]["posts"][0]["text"] == "Something new"
+        square.status("maren", mode="awareness")
+        awake = await next_event(lines, "people")
+        assert awake[0]["awake"]
+        assert awake[0]["life"]["mode"] == "awareness"
+
+
+async def test_a_thread_with_a_new_reply_comes_to_the_top(http: httpx.AsyncClient, square: Square) -> None:
+    old = square.say("maren", "old")
+    square.say("tobias", "newer")
+    square.say("odile", "a reply", old)
+    async with http.stream("GET", "/api/events") as stream:
+        threads = await next_event(stream.aiter_lines(), "feed")
+    assert [thread["posts"][0]["text"] for thread in threads] == ["old", "newer"]
+
+
+async def test_the_stream_lets_the_network_go_when_the_reader_leaves(http: httpx.AsyncClient, square: Square) -> None:
+    before = len(square.network._listeners)
+    async with http.stream("GET", "/api/events") as stream:
+        lines = stream.aiter_lines()
+        await next_event(lines, "people")
+        assert len(square.network._listeners) == before + 1
+    for _ in range(50):
+        square.say("you", "x")
+        await http.get("/api/town")
+        if len(square.network._listeners) == before:
+            return
+    raise AssertionError("still listening")
+
+
+async def test_the_page_says_what_mind_thinks_here(http: httpx.AsyncClient) -> None:
+    town = (await http.get("/api/town")).json()
+    assert "small scripted mind, not a language model" in town["about"]
+    assert town["you"]["handle"] == "you.test"
+
+
+async def test_each_resident_has_a_portrait(http: httpx.AsyncClient) -> None:
+    for resident in RESIDENTS:
+        answer = await http.get(f"/avatars/{resident.handle}")
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert "<svg" in answer.text
+        assert "<script" not in answer.text
+
+
+async def test_what_is_not_there_is_not_found(http: httpx.AsyncClient) -> None:
+    for path in ("/static/nothing.js", "/static/..%2Fapp.py", "/avatars/kit.test", "/api/posts/x"):
+        assert (await http.get(path)).status_code == 404, path
+
+
+# Who may write
+
+
+async def test_you_can_post_and_reply(http: httpx.AsyncClient, square: Square) -> None:
+    root = square.say("maren", "A barometer falls.")
+    posted = await http.post("/api/posts", json={"text": "  Hello @maren.test  "})
+    replied = await http.post("/api/posts", json={"text": "The sky.", "replyTo": root})
+    assert (posted.status_code, replied.status_code) == (201, 201)
+    newest, older, _ = square.network.posts()
+    assert (older.text, older.author.did) == ("Hello @maren.test", square.dids["you"])
+    assert newest.reply
+    assert newest.reply.parent.uri == root
+
+
+REFUSED: tuple[tuple[Any, str], ...] = (
+    ({"text": "   "}, "nothing"),
+    ({"text": "x" * 301}, "300"),
+    ({"text": "x", "replyTo": "at://did:plc:none/app.bsky.feed.post/1"}, "gone"),
+    ({"text": 7}, "could not be read"),
+    ([], "could not be read"),
+    ({"text": "x" * 30_000}, "could not be read"),
+)
+
+
+async def test_what_cannot_be_posted_is_refused_in_words(http: httpx.AsyncClient, square: Square) -> None:
+    for body, says in REFUSED:
+        answer = await http.post("/api/posts", json=body)
+        assert answer.status_code == 400
+        assert says in answer.json()["error"]
+    assert (await http.post("/api/posts", content=b"{nope", headers={"content-type": "application/json"})).is_error
+    assert square.network.posts() == []
+
+
+FOREIGN = (
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": ""},
+    {"origin": "http://127.0.0.1:1"},
+    {"content-type": "text/plain"},
+    {"content-type": "application/x-www-form-urlencoded"},
+)
+
+
+DOORS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/api/posts", {"text": "hi"}),
+    ("/api/drafts", {"handle": "odile.test", "id": "cafe01", "yes": True}),
+    ("/api/pause", {"handle": "odile.test", "paused": True}),
+)
+
+
+async def test_a_foreign_website_cannot_act_through_the_browser(square: Square) -> None:
+    async with httpx.AsyncClient(base_url=square.url) as http:
+        for headers in FOREIGN:
+            whole = {"origin": square.url, "content-type": "application/json"} | headers
+            for door, body in DOORS:
+                answer = await http.post(door, content=json.dumps(body), headers=whole)
+                assert answer.status_code == 403, (door, headers)
+    assert square.network.posts() == []
+    assert square.hand.decided == []
+    assert square.hand.paused == []
+
+
+async def test_nothing_acts_on_being_looked_at(http: httpx.AsyncClient, square: Square) -> None:
+    for door, body in DOORS:
+        assert (await http.get(door, params=body)).status_code == 405
+    assert square.hand.decided == []
+
+
+# The owner's hand
+
+
+async def test_a_yes_a_no_and_a_pause_reach_the_resident_they_are_meant_for(
+    http: httpx.AsyncClient, square: Square
+) -> None:
+    for door, body in DOORS[1:]:
+        assert (await http.post(door, json=body)).status_code == 204
+    await http.post("/api/drafts", json={"handle": "odile.test", "id": "cafe02", "yes": False})
+    assert square.hand.decided == [("odile.test", "cafe01", True), ("odile.test", "cafe02", False)]
+    assert square.hand.paused == [("odile.test", True)]
+
+
+async def test_what_cannot_be_done_is_said_in_words(http: httpx.AsyncClient, square: Square) -> None:
+    square.hand.trouble = "cafe01 does not wait any more"
+    for door, body in DOORS[1:]:
+        answer = await http.post(door, json=body)
+        assert (answer.status_code, answer.json()["error"]) == (400, square.hand.trouble)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], {"handle": "x", "id": "y"}, {"handle": "x", "id": "y", "yes": "true"}, {"handle": 1, "id": "y"}]
+)
+async def test_half_an_answer_decides_nothing(http: httpx.AsyncClient, square: Square, body: Any) -> None:
+    assert (await http.post("/api/drafts", json=body)).status_code == 400
+    assert square.hand.decided == []
+
+
+async def test_a_story_is_told_and_the_lack_of_one_too(http: httpx.AsyncClient, square: Square) -> None:
+    square.hand.stories["at://x/y/1"] = STORY
+    told = (await http.get("/api/why", params={"handle": "maren.test", "uri": "at://x/y/1"})).json()
+    assert (told["title"], told["ending"], len(told["steps"])) == (STORY.title, STORY.ending, 5)
+    assert told["steps"][0] == {
+        "at": "2026-01-05T12:00:00.000Z",
+        "text": "@you.test mentioned it",
+        "details": ["“Will it rain?”"],
+    }
+    unknown = await http.get("/api/why", params={"handle": "maren.test", "uri": "at://x/y/2"})
+    assert (unknown.status_code, unknown.json()) == (404, {"error": "at://x/y/2 was never seen"})
+
+
+async def test_a_rebound_name_reaches_nothing(http: httpx.AsyncClient) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1"):
+        for path in ("/", "/api/town", "/api/events"):
+            assert (await http.get(path, headers={"host": host})).status_code == 400, (host, path)
+
+
+async def test_every_answer_forbids_foreign_code_frames_and_sniffing(http: httpx.AsyncClient) -> None:
+    for path in ("/", "/static/main.js", "/api/town", "/avatars/maren.test", "/missing"):
+        headers = (await http.get(path)).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+
+
+# Status files
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+def status_file(folder: Path, **changes: Any) -> Path:
+    content = {"state": "running", "pid": 1, "updatedAt": iso(NOW), "mode": "idle", "secret": "x"} | changes
+    path = folder / "status.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "awake"),
+    [
+        ({}, True),
+        ({"state": "stopped"}, False),
+        ({"updatedAt": iso(NOW - timedelta(minutes=4))}, False),
+        ({"pid": 2**22 + 12345}, False),
+        ({"pid": 0}, False),
+        ({"pid": -1}, False),
+        ({"pid": 2**70}, False),
+        ({"pid": "x"}, False),
+        ({"updatedAt": "yesterday"}, False),
+        ({"updatedAt": None}, False),
+    ],
+)
+def test_awake_is_only_whose_file_is_fresh_and_whose_process_runs(
+    tmp_path: Path, changes: dict[str, Any], *, awake: bool
+) -> None:
+    status = read_status("maren.test", status_file(tmp_path, **changes), NOW)
+    assert status.awake is awake
+    assert "secret" not in status.life
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'"x"'])
+def test_a_file_that_makes_no_sense_means_not_awake(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "status.json"
+    path.write_bytes(content)
+    assert not read_status("maren.test", path, NOW).awake
+    assert not read_status("maren.test", tmp_path / "absent.json", NOW).awake
+
+
+# What is written to nobody
+
+
+async def told_of(http: httpx.AsyncClient, square: Square, text: str, to: str | None = None) -> list[str]:
+    """Who hears of what the visitor writes, by the notifications of the residents."""
+    answer = await http.post("/api/posts", json={"text": text, "replyTo": to})
+    uri = answer.raise_for_status().json()["uri"]
+    names = [resident.name for resident in RESIDENTS]
+    return [
+        name
+        for name in names
+        if any(item.record.uri == uri for item in square.network.index.notices(square.dids[name]))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [("I am repotting my lemon tree.", "odile"), ("My zip is stuck", "tobias"), ("Such fog on the harbour!", "maren")],
+)
+async def test_what_addresses_nobody_is_told_to_the_one_whose_field_it_touches(
+    http: httpx.AsyncClient, square: Square, text: str, who: str
+) -> None:
+    assert await told_of(http, square, text) == [who]
+
+
+async def test_what_touches_nobody_s_field_is_told_in_turn(http: httpx.AsyncClient, square: Square) -> None:
+    heard = [await told_of(http, square, text) for text in ("hello", "17 + 25?", "Xyzzy")]
+    assert heard == [["maren"], ["tobias"], ["odile"]]
+
+
+async def test_what_names_somebody_or_answers_somebody_is_told_to_nobody_else(
+    http: httpx.AsyncClient, square: Square
+) -> None:
+    root = square.say("tobias", "Which needle?")
+    assert await told_of(http, square, "Good evening, @odile.test") == ["odile"]
+    assert await told_of(http, square, "The long one, in fog", root) == ["tobias"]
+    mine = square.say("you", "Hm.")
+    assert await told_of(http, square, "Does it rain, I wonder?", mine) == ["maren"]
+
+
+def test_who_is_asleep_or_paused_is_not_asked_while_others_are_there() -> None:
+    ready = ["odile.test"]
+    listeners = Listeners(RESIDENTS, lambda: ready)
+    assert {listeners.choose(text) for text in ("fog", "hello", "zip")} == {"odile.test"}
+    ready.clear()
+    assert listeners.choose("Such fog at sea") == "maren.test"
