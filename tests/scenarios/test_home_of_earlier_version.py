@@ -1,0 +1,195 @@
+"""Proves that the present version lives on in a home that an earlier one made, and that nothing in it is lost.
+
+The homes lie in `tests/fixtures`, each with the town around it; what they hold is asked for as their owner would ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import signal
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import SystemClock
+from soul import cli
+from tests.fixtures.kept_home import FILES, FIXTURES, expected, kept_of, set_up, words_of
+from tests.fixtures.kept_town import NAME, done_by_soul, places_of, town_of
+from tests.living import World, call
+from tests.patience import HANG_S
+from tests.program import started, until
+from tests.scenarios.room_society import Society
+from town.mind.types import ChatRequest, Thought
+
+HOMES = sorted(path.parent for path in FIXTURES.glob("*/about.json"))
+ACQUAINTANCES = ("relationships.json", "peer_relationships.json", "bluesky_conversations.json")
+MOSS = "Moss holds the rain against the slate, so brush it off. How thick is yours?"
+TOLD = "Written down, with what you saw:"
+NOON = "It came at noon."
+AGAIN = "Tin sings louder, slate lasts longer. Do you sleep below yours?"
+
+
+def mind(request: ChatRequest) -> Thought:
+    """Answers what waited, and has no thought of its own to share."""
+    names = {offer.name for offer in request.offers}
+    said = request.messages[-1].text
+    if "bluesky_reply" in names and request.force:
+        return call("bluesky_reply", text=MOSS if "moss" in said else AGAIN)
+    if "tell_it_is_done" in names:
+        return call("tell_it_is_done", sentence=TOLD)
+    return Thought(text=NOON if "parcel" in said else "")
+
+
+@dataclass
+class Visit:
+    """One home, set up in a town where its SOUL can live."""
+
+    root: Path
+    kept: Path
+    town: Society
+    expected: dict[str, Any]
+
+    async def told(self, *command: str) -> Any:
+        """What a command tells a program."""
+        code, output = await self.asks(*command, "--json")
+        assert code == 0, output
+        return json.loads(output)
+
+    async def lines(self, *command: str) -> list[Any]:
+        """The lines of JSON that a command prints."""
+        code, output = await self.asks(*command)
+        assert code == 0, output
+        return [json.loads(line) for line in output.splitlines()]
+
+    async def asks(self, *command: str) -> tuple[int, str]:
+        """How a command ends, and what it prints."""
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            code = await asyncio.to_thread(cli.run, [*command, "--home", str(self.root)])
+        return code, output.getvalue()
+
+    def file(self, name: str) -> str:
+        return (self.root / name).read_text()
+
+    def asked(self) -> str:
+        """All that the model was told."""
+        requests = self.town.world.mind.asked
+        return "\n".join(message.text for request in requests for message in request.messages)
+
+
+async def lives(visit: Visit) -> None:
+    """Paused first, as the owner left it; then let go, and all that waited is done, each once."""
+    town, before, kept = visit.town, done(visit.town), visit.expected
+    async with started("run", "--home", str(visit.root)) as process:
+        await until(process, NOON)
+        status = await visit.told("status")
+        assert status["standing"]["reasons"] == ["paused by the owner: away until Monday"]
+        assert [_part(one, kept["promises"]) for one in status["promises"]] == kept["promises"]
+        drafts = await visit.told("drafts")
+        assert [_part(one, kept["drafts"]) for one in drafts] == kept["drafts"]
+        ids = [one["id"] for one in drafts]
+        assert [one["id"] for one in await visit.told("drafts", "approve", *ids)] == ids
+        await ends(process)
+    assert done(town) == before
+    assert (await visit.asks("resume"))[0] == 0
+    open_acts = [(kind, what) for kind, what in kept["open"]]
+    approved = [(one["kind"], one["text"]) for one in kept["drafts"]]
+    wanted = before + Counter([*open_acts, *approved, ("reply", MOSS), ("reply", TOLD)])
+    async with started("run", "--home", str(visit.root)) as process:
+        await reached(town, wanted)
+        town.world.network.post_as(town.world.account("owner"), "@rowan.test tin or slate?")
+        await reached(town, wanted + Counter([("reply", AGAIN)]))
+        await ends(process)
+    assert done(town) == wanted + Counter([("reply", AGAIN)])
+    plans = [one for one in kept["promises"] if one["type"] == "create_plan"]
+    promised = [_part(one, kept["promises"]) for one in (await visit.told("status"))["promises"]]
+    assert [one for one in plans if one not in promised] == []
+
+
+async def reached(town: Society, wanted: Counter[tuple[str, str]]) -> None:
+    """The SOUL has done all that, and nothing else."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(HANG_S):
+            while wanted - done(town):  # noqa: ASYNC110 - the world tells nobody what is waited for
+                await asyncio.sleep(0.01)
+    assert done(town) == wanted
+
+
+def done(town: Society) -> Counter[tuple[str, str]]:
+    """What the SOUL has done by now; of the news that something is kept, the words without the link."""
+    return Counter((kind, TOLD if what.startswith(TOLD) else what) for kind, what in done_by_soul(town))
+
+
+async def ends(process: asyncio.subprocess.Process) -> None:
+    process.send_signal(signal.SIGINT)
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
+async def holds_all(visit: Visit) -> None:
+    """Every memory, talk, version of SELF.md and story that was there is there, with its id, date and words."""
+    kept = visit.expected
+    remembered = (await visit.lines("memory", "export"))[1:]
+    assert [
+        one for one in map(_lasting, kept["memory"]) if not any(one.items() <= now.items() for now in remembered)
+    ] == []
+    for session, words in kept["talks"].items():
+        said = words_of(await visit.told("talks", "show", session))
+        assert said[: len(words)] == words
+    for what, story in kept["why"].items():
+        now = kept_of(await visit.told("why", what))
+        assert now["asked"] == story["asked"]
+        assert now["acts"].items() >= story["acts"].items()
+        assert Counter(now["steps"]) >= Counter(story["steps"])
+    versions = await visit.told("self", "log")
+    assert [_part(one, kept["self"]) for one in versions] == kept["self"]
+    assert (await visit.told("self", "held"))["content"] == kept["selfHeld"]
+    days = {day["day"]: day for day in (await visit.told("budget"))["days"]}
+    for day in kept["budgetDays"]:
+        assert days[day["day"]]["tokens"] >= day["tokens"]
+        assert days[day["day"]]["calls"] >= day["calls"]
+    for name in ("SOUL.md", "SELF.md", "workspace/USER.md", "workspace/GOALS.md", "workspace/MEMORY.md"):
+        assert visit.file(name) == (visit.kept / FILES / name).read_text(), name
+    for name in ACQUAINTANCES:
+        (state,) = (visit.root / ".memory").rglob(name)
+        before = json.loads((visit.kept / FILES / "dot-memory" / name).read_text())
+        assert addresses(before) <= addresses(json.loads(state.read_text())), name
+    assert json.loads(visit.file(".memory/space-config.json"))["checkIntervalMs"] == 4000
+
+
+def addresses(state: object, *path: str) -> set[tuple[str, ...]]:
+    """All whom and what a state file names, each with where in it."""
+    if isinstance(state, dict):
+        return {found for name, value in state.items() for found in addresses(value, *path, name)}
+    if isinstance(state, list):
+        return {found for value in state for found in addresses(value, *path)}
+    named = isinstance(state, str) and (state.startswith(("at://", "did:")) or path[-1] in {"handle", "peerName"})
+    return {(*path, str(state))} if named else set()
+
+
+def _part(now: dict[str, Any], kept: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of what is told now, what was kept then."""
+    return {name: now[name] for name in kept[0]}
+
+
+def _lasting(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of an export without what changes whenever it comes to mind."""
+    return {name: value for name, value in line.items() if not name.startswith(("recall", "last_recalled"))}
+
+
+@pytest.mark.parametrize("kept", HOMES, ids=[path.name for path in HOMES])
+async def test_a_home_of_an_earlier_version_is_lived_in_on_and_nothing_is_lost(world: World, kept: Path) -> None:
+    now = SystemClock().now()
+    async with town_of(kept, world, now) as town:
+        town.otherwise = mind
+        places, root = places_of(town), world.root / NAME
+        set_up(kept, root, places, now=now)
+        visit = Visit(root, kept, town, expected(kept, places, now=now))
+        await lives(visit)
+        assert "Good morning, Rowan." in visit.asked()
+        await holds_all(visit)
