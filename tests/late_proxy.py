@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tests.ways import NO_TLS
 from town.serving import drop, serve
 
 _PASSED_ON = ("authorization", "content-type", "accept", "user-agent")
@@ -50,7 +51,7 @@ class LateProxy:
 @asynccontextmanager
 async def late_proxy(upstream_url: str) -> AsyncIterator[LateProxy]:
     """Serve one in front of `upstream_url`."""
-    async with httpx.AsyncClient(base_url=upstream_url, trust_env=False) as upstream:
+    async with httpx.AsyncClient(base_url=upstream_url, trust_env=False, verify=NO_TLS) as upstream:
         proxy = LateProxy(upstream)
         app = Starlette(routes=[Route("/{path:path}", proxy.answer, methods=["GET", "POST", "PATCH", "DELETE"])])
         async with serve(app) as proxy.url:

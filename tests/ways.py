@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from adapters.web.connecting import system_resolver
 from adapters.web.transport import WebTransport
 
+NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
+
 
 async def resolved(host: str, port: int) -> Sequence[str]:
     """Names under `.example` lead to this machine: services that somebody else runs, as the product sees them."""

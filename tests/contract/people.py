@@ -12,8 +12,8 @@ import httpx
 from atproto import AtUri, Client, Request, Session, models
 
 from tests.patience import HANG_S
+from tests.ways import NO_TLS
 
-_NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
 _NUMBERS = itertools.count(random.randrange(10**6))
 
 
@@ -75,7 +75,7 @@ class UnderTest:
     def __post_init__(self) -> None:
         # NOTE(self): an address of its own gives each test its own budget of requests.
         self.headers = {"x-forwarded-for": ".".join(str(random.randint(1, 250)) for _ in range(4))}
-        self._http = httpx.Client(base_url=f"{self.url}/xrpc/", headers=self.headers, timeout=HANG_S, verify=_NO_TLS)
+        self._http = httpx.Client(base_url=f"{self.url}/xrpc/", headers=self.headers, timeout=HANG_S, verify=NO_TLS)
 
     def person(self) -> Person:
         """Someone new."""
@@ -94,7 +94,7 @@ class UnderTest:
 
     def client(self) -> Client:
         """The SDK, logged in as nobody."""
-        client = Client(self.url, request=Request(headers=self.headers, timeout=20, verify=_NO_TLS))
+        client = Client(self.url, request=Request(headers=self.headers, timeout=20, verify=NO_TLS))
         self._clients.append(client)
         return client
 

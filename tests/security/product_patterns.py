@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -99,7 +100,8 @@ class Found:
             self.pattern.fullmatch(text)
 
 
-def product_patterns() -> list[Found]:
+@cache
+def product_patterns() -> tuple[Found, ...]:
     """Every pattern: those that modules, classes and containers hold, and those that functions build; each once."""
     found: dict[tuple[str, str, int], Found] = {}
     modules = [(module, _tree(module)) for module in _modules()]
@@ -111,7 +113,7 @@ def product_patterns() -> list[Found]:
             key = (type(one.pattern).__module__, str(one.pattern.pattern), int(one.pattern.flags))
             methods = found[key].methods | one.methods if key in found else one.methods
             found[key] = Found(one.where, one.pattern, methods)
-    return sorted(found.values(), key=lambda one: one.where)
+    return tuple(sorted(found.values(), key=lambda one: one.where))
 
 
 def _tree(module: ModuleType) -> ast.Module:

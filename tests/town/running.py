@@ -11,8 +11,6 @@ from common.clock import FakeClock
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 
-NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
-
 
 @dataclass
 class Town:

@@ -17,6 +17,7 @@ from adapters.atproto.public import PublicRepos
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 from tests.adapters.results import err, ok
+from tests.ways import NO_TLS
 from town.serving import serve
 
 DID = "did:plc:z72i7hdynmk6r22z27h6tvur"
@@ -57,7 +58,7 @@ class Web:
 
 
 async def fetch(url: str) -> ApiResult[bytes]:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=NO_TLS) as client:
         answer = await client.get(url)
     return Ok(answer.content) if answer.is_success else Err(f"HTTP {answer.status_code}", "transient")
 

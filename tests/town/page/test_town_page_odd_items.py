@@ -13,6 +13,7 @@ from playwright.async_api import Page, expect
 from tests.town.page.conftest import BUDGET, GITHUB, Square, draft
 from tests.town.page.room_guests import guest
 from tests.town.page.test_town_page_server import next_event
+from tests.ways import NO_TLS
 from town.atproto.values import POST, PROFILE, XrpcError
 from town.page.room import Known
 
@@ -71,7 +72,9 @@ STATUSES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=20) as client:
+    async with httpx.AsyncClient(
+        base_url=square.url, headers={"origin": square.url}, timeout=20, verify=NO_TLS
+    ) as client:
         yield client
 
 

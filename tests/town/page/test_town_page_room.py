@@ -14,6 +14,7 @@ from common.clock import FakeClock
 from tests.patience import HANG_S
 from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.room_guests import guest
+from tests.ways import NO_TLS
 from town.atproto.network import Network
 from town.page.app import page_app
 from town.page.room import MAX_TEXT, TYPING_S, Known, RoomView
@@ -24,7 +25,9 @@ AT = "2026-01-05T12:00:00.000Z"
 
 @pytest.fixture
 async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=HANG_S) as client:
+    async with httpx.AsyncClient(
+        base_url=square.url, headers={"origin": square.url}, timeout=HANG_S, verify=NO_TLS
+    ) as client:
         yield client
 
 
@@ -109,7 +112,7 @@ async def test_what_cannot_be_said_is_refused_in_words(
 )
 async def test_a_foreign_website_cannot_speak_through_the_browser(square: Square, headers: dict[str, str]) -> None:
     whole = {"origin": square.url, "content-type": "application/json"} | headers
-    async with httpx.AsyncClient(base_url=square.url) as http:
+    async with httpx.AsyncClient(base_url=square.url, verify=NO_TLS) as http:
         assert (await http.post("/api/room", content=b'{"text": "hi"}', headers=whole)).status_code == 403
         assert (await http.get("/api/room")).status_code == 405
     assert square.room.view.rows() == []

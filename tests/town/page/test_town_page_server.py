@@ -14,6 +14,7 @@ import pytest
 from common.clock import iso
 from tests.patience import HANG_S
 from tests.town.page.conftest import STORY, Square
+from tests.ways import NO_TLS
 from town.listening import Listeners
 from town.page.residents import read_status
 from town.residents import RESIDENTS
@@ -21,7 +22,9 @@ from town.residents import RESIDENTS
 
 @pytest.fixture
 async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=square.url, headers={"origin": square.url}, timeout=HANG_S) as client:
+    async with httpx.AsyncClient(
+        base_url=square.url, headers={"origin": square.url}, timeout=HANG_S, verify=NO_TLS
+    ) as client:
         yield client
 
 

@@ -23,6 +23,7 @@ from modules.runtime.journal.journal import Journal
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Courier, DepartureRule, Draft, Gate, Intent, IntentKind, Pacing, Rule, Sent
 from tests.patience import HANG_S
+from tests.ways import NO_TLS
 
 DID = "did:plc:soul"
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -154,7 +155,7 @@ class House:
     async def wake(self) -> None:
         self.database = await Database.open(self.path, MIGRATIONS)
         self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
-        self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S)
+        self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S, verify=NO_TLS)
         courier: Courier = HttpCourier(self.client)
         self.outbox = Outbox(
             database=self.database,
