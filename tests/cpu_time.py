@@ -12,6 +12,11 @@ def cpu_s(call: Callable[[], object], *, runs: int = 1) -> float:
     return min(_once(call) for _ in range(runs))
 
 
+def takes_less(limit_s: float, call: Callable[[], object], *, runs: int) -> bool:
+    """Return whether one of at most `runs` calls takes less than `limit_s` seconds of processor time."""
+    return any(_once(call) < limit_s for _ in range(runs))
+
+
 def _once(call: Callable[[], object]) -> float:
     collects = gc.isenabled()
     gc.disable()  # what a whole test run has left behind is not this call's cost
