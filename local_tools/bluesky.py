@@ -176,7 +176,7 @@ class BlueskyTools:
         page = await self._atproto.get_notifications(limit=args.limit)
         if isinstance(page, Err):
             return self._read(page)
-        keys = ("uri", "cid", "reason", "text", "indexed_at")
+        keys = ("uri", "cid", "kind", "text", "indexed_at")
         return self._read(
             [{**_named(item.author), **{key: getattr(item, key) for key in keys}} for item in page.data.notifications]
         )

@@ -15,7 +15,7 @@ from common.constants import ATPROTO_MAX_ANSWER_BYTES
 from common.pace import Pace
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.surroundings import Surroundings
+from modules.lives.bluesky.account_context import AccountContext
 from modules.runtime.budget.budget import Budget
 from modules.runtime.budget.lost_ledger import count_again
 from modules.runtime.console import Console
@@ -71,7 +71,7 @@ class Rails:
     repos: PublicRepos
     atproto: Atproto
     relationships: Relationships
-    surroundings: Surroundings
+    surroundings: AccountContext
     control: Control
     etiquette: Etiquette
     outbox: Outbox
@@ -122,7 +122,7 @@ async def lay_rails(
     )
     stack.push_async_callback(atproto.aclose)
     relationships = Relationships(home.memory / "relationships.json", clock)
-    surroundings = Surroundings(atproto=atproto, journal=journal, peers=settings.soul_peers)
+    surroundings = AccountContext(atproto=atproto, journal=journal, peers=settings.soul_peers)
     world = World(
         own_did=lambda: atproto.did,
         own_handle=settings.agent_bluesky_username,

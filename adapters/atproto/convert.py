@@ -142,16 +142,16 @@ def feed_item(item: Json) -> FeedItem | None:
 
 
 def notification(item: Json) -> Notification | None:
-    """Something that happened to us; None without address, author, reason or a time that can be read."""
-    ref, author, reason = strong_ref(item), actor(object_of(item, "author")), text_of(item, "reason")
-    if not ref or not author or not reason or not _is_time(text_of(item, "indexedAt")):
+    """Something that happened to us; None without address, author, kind or a time that can be read."""
+    ref, author, kind = strong_ref(item), actor(object_of(item, "author")), text_of(item, "reason")
+    if not ref or not author or not kind or not _is_time(text_of(item, "indexedAt")):
         return None
     record = object_of(item, "record")
     return Notification(
         uri=ref.uri,
         cid=ref.cid,
         author=author,
-        reason=reason,
+        kind=kind,
         text=prose_of(record, "text", POST_MAX_BYTES),
         created_at=text_of(record, "createdAt"),
         indexed_at=text_of(item, "indexedAt"),

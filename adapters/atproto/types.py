@@ -107,12 +107,12 @@ class FeedItem:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something that happened to us. `reason`: like, repost, follow, mention, reply, quote, or a newer word."""
+    """Something that happened to us. `kind` (`reason` on the wire): like, repost, follow, mention, reply, quote, …"""
 
     uri: str
     cid: str
     author: Actor
-    reason: str
+    kind: str
     text: str
     created_at: str
     indexed_at: str

@@ -36,7 +36,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
 
-    def but(self, **changes: Any) -> Self:  # noqa: ANN401 - any field
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - any field
         """A copy with `changes`."""
         return self.model_copy(update=changes)
 

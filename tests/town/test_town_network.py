@@ -62,7 +62,7 @@ def test_a_post_as_someone_has_facets_for_those_who_are_here(network: Network, m
     spans = [(f["index"]["byteStart"], f["index"]["byteEnd"]) for f in record["facets"]]
     assert spans == [(3, 12), (33, 54)]
     assert record["facets"][0]["features"][0]["did"] == odo
-    assert [notice.reason for notice in network.index.notices(odo)] == ["mention"]
+    assert [notice.kind for notice in network.index.notices(odo)] == ["mention"]
     assert network.posts()[0].links == ("https://example.com/a",)
 
 

@@ -103,7 +103,7 @@ def _get_follows(call: Call) -> Json:
 
 def _list_notifications(call: Call) -> Json:
     reasons = call.params.get("reasons")
-    notices = [n for n in call.network.index.notices(call.did) if not reasons or n.reason in reasons]
+    notices = [n for n in call.network.index.notices(call.did) if not reasons or n.kind in reasons]
     page, cursor = call.page([notice.record for notice in notices])
     shown = {record.uri for record in page}
     seen = call.network.seen(call.did)

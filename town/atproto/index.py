@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from town.atproto.values import FOLLOW, LIKE, POST, REPOST, Address, Json, Notice, Reason, StoredRecord
+from town.atproto.values import FOLLOW, LIKE, POST, REPOST, Address, Json, Notice, NoticeKind, StoredRecord
 
 NOTIFIED_ANCESTORS = 4
 
@@ -138,15 +138,15 @@ class Index:
         for _, ancestor in zip(range(NOTIFIED_ANCESTORS), self.ancestors(post), strict=False):
             self._notify(told, ancestor.at.did, "reply", post, ancestor.uri)
 
-    def _add_edge(self, edges: Edges, subject: str, record: StoredRecord, reason: Reason) -> None:
+    def _add_edge(self, edges: Edges, subject: str, record: StoredRecord, kind: NoticeKind) -> None:
         if edges.add(subject, record) and Address.parse(subject).collection == POST:
-            self._notify({}, Address.parse(subject).did, reason, record, subject)
+            self._notify({}, Address.parse(subject).did, kind, record, subject)
 
     def _notify(
-        self, told: dict[str, Notice], did: str, reason: Reason, record: StoredRecord, subject: str | None
+        self, told: dict[str, Notice], did: str, kind: NoticeKind, record: StoredRecord, subject: str | None
     ) -> None:
         if did != record.at.did and did not in told:
-            told[did] = Notice(did, reason, record, subject)
+            told[did] = Notice(did, kind, record, subject)
             self._notices[did].append(told[did])
 
 

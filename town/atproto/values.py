@@ -93,7 +93,7 @@ class StoredBlob:
     content: bytes
 
 
-Reason = Literal["like", "repost", "follow", "mention", "reply", "quote"]
+NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Notice:
     """A notification to `did`, caused by `record`."""
 
     did: str
-    reason: Reason
+    kind: NoticeKind
     record: StoredRecord
     subject: str | None = None
 

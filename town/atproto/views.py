@@ -109,7 +109,7 @@ class Views:
             "uri": record.uri,
             "cid": record.cid,
             "author": self.profile(record.at.did),
-            "reason": notice.reason,
+            "reason": notice.kind,
             **_given(reasonSubject=notice.subject),
             "record": record.value,
             "isRead": is_read,

@@ -25,7 +25,7 @@ from modules.lives.bluesky.policy import should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.scaffold import Scaffold, scaffold_of
 from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view
-from modules.lives.bluesky.types import Handled, Pending, ThreadTurn
+from modules.lives.bluesky.types import Disposition, Pending, ThreadTurn
 from modules.runtime.llm.types import Image, Importance, Message, Text
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.services.agent.framing import Framer
@@ -100,24 +100,24 @@ class Responder:
             return "owner"
         return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
 
-    async def respond(self, item: Pending) -> Handled:
+    async def respond(self, item: Pending) -> Disposition:
         """Meet it. Raises `Transient` when the world is briefly unable; the post then simply waits."""
         met = await self._meet(item)
         intent = await self._outbox.get(met.intent_id) if met.intent_id else None
         return replace(met, held=intent is not None and intent.state == "held")
 
-    async def _meet(self, item: Pending) -> Handled:
+    async def _meet(self, item: Pending) -> Disposition:
         notification = item.notification
         for intent in await self._outbox.by_cause(notification.uri):
             if intent.state in ALIVE:
                 if intent.kind == "reply":
                     self._conversations.record_our_reply(notification.root.uri, record_uri(self.own_did, intent))
-                return Handled(_ACTS.get(intent.kind, "left"), "done before the last restart", intent.id)
+                return Disposition(_ACTS.get(intent.kind, "left"), "done before the last restart", intent.id)
         await self._wait_for_turn(notification)
         read = await self._read_thread(notification)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:
-                return Handled("dropped", f"the post cannot be read any more: {read.error}")
+                return Disposition("dropped", f"the post cannot be read any more: {read.error}")
             raise Transient(f"@{notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
         if (ended := await self._end_by_rule(notification, read.data)) is not None:
             return ended
@@ -143,7 +143,7 @@ class Responder:
             root_node = None if isinstance(root, Err) else root.data
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
 
-    async def _end_by_rule(self, notification: Notification, thread: ThreadAnalysis) -> Handled | None:
+    async def _end_by_rule(self, notification: Notification, thread: ThreadAnalysis) -> Disposition | None:
         """How rules or manners meet it, be it by letting it wait its turn; None to let the mind decide."""
         is_owner = notification.author.did == self._me.owner_did
         root, top = notification.root, thread.focal_path[0]
@@ -165,9 +165,9 @@ class Responder:
         circling = thread.circular.suggestion_to_exit and not is_owner
         outlook = await self._etiquette.before_reply(notification, thread.posts)
         if outlook.act == "silence":
-            return Handled("skipped", outlook.reason)
+            return Disposition("skipped", outlook.reason)
         if outlook.act == "later" and decision and not circling:
-            return Handled("later", outlook.reason, retry_in_s=outlook.retry_in_s)
+            return Disposition("later", outlook.reason, retry_in_s=outlook.retry_in_s)
         if outlook.act == "like" and decision:
             decision = ConversationDecision(should=False, reason=outlook.reason, like=True, conclude=True)
         if decision and not circling:
@@ -176,13 +176,13 @@ class Responder:
         like = notification.ref if circling or decision.like else None
         if circling or decision.conclude:
             left = await self._publisher.conclude(root, reason, like=like, cause_id=notification.uri)
-            return Handled("concluded", reason, left.intent_id or None)
+            return Disposition("concluded", reason, left.intent_id or None)
         if like:
             liked = await self._publisher.like(like, cause_id=notification.uri)
-            return Handled("liked", reason, liked.intent_id or None)
-        return Handled("skipped", reason)
+            return Disposition("liked", reason, liked.intent_id or None)
+        return Disposition("skipped", reason)
 
-    async def _think(self, item: Pending, thread: ThreadAnalysis) -> Handled:
+    async def _think(self, item: Pending, thread: ThreadAnalysis) -> Disposition:
         notification = item.notification
         is_owner = notification.author.did == self._me.owner_did
         key, framer = f"bluesky:thread:{notification.root.uri}", Framer(self._skills, self._rng)
@@ -230,7 +230,7 @@ class Responder:
         texts += [self._skills.section("core", "Ground Rules")]
         about = item.notification
         ours = {"relationship": self._relationship(about, is_owner=is_owner), "notes": self._notes(about, thread)}
-        named = {"reason": about.reason, "author": about.author.handle, "uri": about.uri, "cid": about.cid}
+        named = {"reason": about.kind, "author": about.author.handle, "uri": about.uri, "cid": about.cid}
         theirs = dict.fromkeys(("today", "conversation", "post"), "")
         told = [*ours.values(), self._skills.render(_SKILL, "User Message Template", **ours, **named, **theirs)]
         return scaffold_of(texts, told, (post.text for post in thread.posts))
@@ -248,7 +248,7 @@ class Responder:
             _SKILL,
             "User Message Template",
             today=spoken(local(self._clock.now(), self._me.timezone)),
-            reason=notification.reason,
+            reason=notification.kind,
             author=notification.author.handle,
             relationship=self._relationship(notification, is_owner=is_owner),
             uri=notification.uri,
@@ -282,13 +282,13 @@ class Responder:
         return "\n".join(interpolate(texts[name], values) for name, applies in applying.items() if applies)
 
 
-def handled(thought: Thought) -> Handled:
+def handled(thought: Thought) -> Disposition:
     """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
     for _, result in reversed(thought.calls):
         if result.ends_turn:
             data = result.data
-            return Handled(str(data["act"]), str(data.get("reason", "")), data.get("intent_id"))
-    return Handled("undecided", f"the model chose nothing that works ({thought.stopped})")
+            return Disposition(str(data["act"]), str(data.get("reason", "")), data.get("intent_id"))
+    return Disposition("undecided", f"the model chose nothing that works ({thought.stopped})")
 
 
 def _with(pictures: tuple[Text | Image, ...], text: str) -> Message:

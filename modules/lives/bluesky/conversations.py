@@ -50,7 +50,7 @@ class Conversations:
             root_uri=root_uri, first_seen=now, last_checked=now, source=source
         )
         return self._keep(
-            before.but(
+            before.replace(
                 root_cid=cid or before.root_cid,
                 root_author_did=author_did or before.root_author_did,
                 root_author_handle=author_handle or before.root_author_handle,
@@ -137,7 +137,7 @@ class Conversations:
     def _tracked(self, root_uri: str) -> Conversation:
         now = self._clock.now()
         known = self._file.records.get(root_uri) or Conversation(root_uri=root_uri, first_seen=now, last_checked=now)
-        return known.but(last_checked=now)
+        return known.replace(last_checked=now)
 
     def _keep(self, conversation: Conversation) -> Conversation:
         if self._file.records.get(conversation.root_uri) != conversation:

@@ -137,7 +137,7 @@ def judge_incoming(
                 should=False, reason=reason, like=not is_low_value_closing(incoming.text)
             ), spoken
         if not spoken.concluded_by_silence:
-            again = spoken.but(reengagement_count=spoken.reengagement_count + 1, reengaged_at=incoming.at)
+            again = spoken.replace(reengagement_count=spoken.reengagement_count + 1, reengaged_at=incoming.at)
             return _yes("Someone re-engaged after conclusion"), _reopened(again)
         spoken = _reopened(spoken)
     if spoken.reengaged_at == incoming.at:
@@ -184,7 +184,7 @@ def with_activity(conversation: Conversation, incoming: Incoming) -> Conversatio
             first_reply_at=before.first_reply_at if before else incoming.at,
             last_reply_at=incoming.at,
         )
-    return conversation.but(
+    return conversation.replace(
         participants={**conversation.participants, incoming.did: participant},
         thread_depth=max(conversation.thread_depth, incoming.depth),
         state="active" if conversation.state in {"awaiting_response", "stale"} else conversation.state,
@@ -195,7 +195,7 @@ def with_our_reply(conversation: Conversation, uri: str, now: datetime) -> Conve
     """The conversation after a reply of ours; the same reply twice counts once. What is concluded stays so."""
     if any(reply.uri == uri for reply in conversation.our_replies):
         return conversation
-    return conversation.but(
+    return conversation.replace(
         our_reply_count=conversation.our_reply_count + 1,
         our_last_reply_at=now,
         our_last_reply_uri=uri,
@@ -206,15 +206,17 @@ def with_our_reply(conversation: Conversation, uri: str, now: datetime) -> Conve
 
 def with_disengaged(conversation: Conversation, handles: Sequence[str]) -> Conversation:
     """The conversation with those marked who seem to have left it."""
-    marked = {did: one.but(seems_disengaged=one.handle in handles) for did, one in conversation.participants.items()}
-    return conversation.but(participants=marked)
+    marked = {
+        did: one.replace(seems_disengaged=one.handle in handles) for did, one in conversation.participants.items()
+    }
+    return conversation.replace(participants=marked)
 
 
 def concluded(conversation: Conversation, reason: str, now: datetime, *, by_silence: bool = False) -> Conversation:
     """The conversation, over. What only ran dry can still be ended on purpose; otherwise the first end stays."""
     if conversation.state == "concluded" and not (conversation.concluded_by_silence and not by_silence):
         return conversation
-    return conversation.but(
+    return conversation.replace(
         state="concluded", conclusion_reason=reason, concluded_at=now, concluded_by_silence=by_silence
     )
 
@@ -229,7 +231,7 @@ def aged(
         return None if now - (conversation.concluded_at or conversation.last_checked) > limit else conversation
     if conversation.state == "stale":
         return None if untouched > timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS) else conversation
-    return conversation.but(state="stale") if untouched > limit else conversation
+    return conversation.replace(state="stale") if untouched > limit else conversation
 
 
 def _yes(reason: str) -> ConversationDecision:
@@ -245,7 +247,7 @@ def _comes_back(conversation: Conversation, incoming: Incoming, agent_did: str, 
 def _reopened(conversation: Conversation) -> Conversation:
     if conversation.state != "concluded":
         return conversation
-    return conversation.but(state="active", conclusion_reason=None, concluded_at=None, concluded_by_silence=False)
+    return conversation.replace(state="active", conclusion_reason=None, concluded_at=None, concluded_by_silence=False)
 
 
 def _enough(

@@ -32,7 +32,7 @@ from modules.lives.bluesky.policy import triage
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.turns import PersonTurns
-from modules.lives.bluesky.types import Handled, Pending
+from modules.lives.bluesky.types import Disposition, Pending
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -177,7 +177,7 @@ class AwarenessLoop:
         notification = item.notification
         age_s = (self.clock.now() - parse_iso(notification.indexed_at)).total_seconds()
         if age_s * 1000 > NOTIFICATION_MAX_AGE_MS:
-            handled = Handled("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
+            handled = Disposition("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
         else:
             handled = await self._turn_to_come(notification) or await self._respond(item)
         if handled.act == "later":
@@ -190,7 +190,7 @@ class AwarenessLoop:
                 return False
             left = await self.publisher.like(notification.ref, cause_id=notification.uri)
             act, reason = ("silent", f"; {left.reason}") if left.status == "blocked" else ("liked", "")
-            handled = Handled(
+            handled = Disposition(
                 act, f"{handled.reason}, {tries} times{reason}", left.intent_id or None, held=left.status == "held"
             )
         uris = [notification.uri, *(earlier.uri for earlier in item.earlier)]
@@ -204,18 +204,18 @@ class AwarenessLoop:
             await self.on_replied(item, handled.intent_id)
         return True
 
-    async def _turn_to_come(self, notification: Notification) -> Handled | None:
+    async def _turn_to_come(self, notification: Notification) -> Disposition | None:
         """A stranger who had enough turns for now waits; else this is their next one."""
         did = notification.author.did
         if self.responder.importance_of(notification) != "stranger":
             return None
         if wait_s := self._turns.wait_s(did):
             reason = f"{TURNS_PER_PERSON.name}: {TURNS_PER_PERSON.limit:g} turns are enough for now"
-            return Handled("later", reason, retry_in_s=wait_s)
+            return Disposition("later", reason, retry_in_s=wait_s)
         await self._turns.note(did, notification.author.handle)
         return None
 
-    async def _respond(self, item: Pending) -> Handled:
+    async def _respond(self, item: Pending) -> Disposition:
         """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
         try:
             return await self.responder.respond(item)
@@ -223,9 +223,9 @@ class AwarenessLoop:
             raise
         except Exception as error:
             await self._trouble(item, error)
-            return Handled("undecided", f"{type(error).__name__}: {error}")
+            return Disposition("undecided", f"{type(error).__name__}: {error}")
 
-    async def _let_wait(self, item: Pending, handled: Handled) -> None:
+    async def _let_wait(self, item: Pending, handled: Disposition) -> None:
         """It is not its turn yet: that is no failure, and is told once, however often it is looked at."""
         uri = item.notification.uri
         self._later[uri] = self.clock.monotonic() + handled.retry_in_s
@@ -266,7 +266,7 @@ class AwarenessLoop:
             )
         )
 
-    async def _tell(self, item: Pending, handled: Handled) -> None:
+    async def _tell(self, item: Pending, handled: Disposition) -> None:
         author = item.notification.author.handle
         lines = LINES | LINES_OF_HELD if handled.held else LINES
         await self.journal.record(

@@ -29,7 +29,7 @@ from modules.services.agent.identity.identity import Identity
 from modules.services.peers.accounts import Relationships
 
 _WORDS = ("reply", "mention", "quote")
-_WARMTH = ("like", "repost", "follow")
+_REACTIONS = ("like", "repost", "follow")
 LIKED_WHEN_LET_GO = frozenset(
     {"closing or acknowledgment message", "emoji reaction", "low-value acknowledgment"},
 )
@@ -74,13 +74,13 @@ class Perceiver:
         words = await self._fetch_words()
         if isinstance(words, Err):
             return words
-        warmth = await self._fetch_warmth()
-        if isinstance(warmth, Err):
-            return warmth
+        reactions = await self._fetch_reactions()
+        if isinstance(reactions, Err):
+            return reactions
         known = await self._pending.known([item.uri for item in words.data])
         unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
         floor = self._floor()
-        fresh = [item for item in unmet if _indexed(item) > floor] + warmth.data
+        fresh = [item for item in unmet if _indexed(item) > floor] + reactions.data
         late = [item for item in unmet if _indexed(item) <= floor]
         if not fresh and not late:
             return Ok(Perceived(0, 0, 0))
@@ -95,9 +95,9 @@ class Perceiver:
             relationships=self._relationships,
         )
         unanswered = {item.notification.uri for item in ranked}
-        answered = [item for item in fresh if item.uri not in unanswered and item.reason in _WORDS]
+        answered = [item for item in fresh if item.uri not in unanswered and item.kind in _WORDS]
         await self._pass_over(answered, lambda _: "it has its answer already")
-        perceived = await self._sort_out([item.notification for item in ranked if item.notification.reason in _WORDS])
+        perceived = await self._sort_out([item.notification for item in ranked if item.notification.kind in _WORDS])
         self._relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late)))
         seen = await self._atproto.update_seen_notifications()
         if isinstance(seen, Err):
@@ -143,7 +143,7 @@ class Perceiver:
                 return page
             items, cursor = page.data.notifications, page.data.cursor
             unreadable += page.data.unreadable
-            found += [item for item in items if item.reason in _WORDS and _indexed(item) > forgotten]
+            found += [item for item in items if item.kind in _WORDS and _indexed(item) > forgotten]
             if not cursor or not (items or page.data.unreadable) or (items and _indexed(items[-1]) <= floor):
                 break
             caught_up = seen_at is not None and bool(items) and _indexed(items[-1]) <= parse_iso(seen_at)
@@ -159,15 +159,15 @@ class Perceiver:
             await self._journal.record(Entry("error", "awareness", summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
-    async def _fetch_warmth(self) -> ApiResult[list[Notification]]:
+    async def _fetch_reactions(self) -> ApiResult[list[Notification]]:
         """The latest likes, reposts and follows, for the memory of relationships; a burst may lose some."""
-        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_WARMTH)
+        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_REACTIONS)
         if isinstance(page, Err):
             return page
         floor = self._floor()
         if seen_at := self._relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
-        return Ok([item for item in page.data.notifications if item.reason in _WARMTH and _indexed(item) > floor])
+        return Ok([item for item in page.data.notifications if item.kind in _REACTIONS and _indexed(item) > floor])
 
     async def _let_go(self, notification: Notification, decision: Decision) -> None:
         """Small words get a like, and end the talk; the rest is simply noted."""
@@ -220,7 +220,7 @@ class Perceiver:
         return f"it was seen only after {hours:.0f} hours; an answer would come too late"
 
     async def _announce(self, wanted: list[Notification]) -> None:
-        names = ", ".join(f"{item.reason} from @{item.author.handle}" for item in wanted)
+        names = ", ".join(f"{item.kind} from @{item.author.handle}" for item in wanted)
         await self._journal.record(Entry("life", "awareness", f"{len(wanted)} to look at: {names}", line="info"))
 
 

@@ -62,9 +62,9 @@ def should_respond_to(notification: Notification, owner_did: str, *, skip_acknow
         return Decision(should=True, reason="owner interaction")
     # NOTE(self): a mention always carries a handle; what is said beside it decides.
     said = without_handles(notification.text) or notification.text.strip()
-    if silent := _why_silent(notification.reason, said, skip_acknowledgments=skip_acknowledgments):
+    if silent := _why_silent(notification.kind, said, skip_acknowledgments=skip_acknowledgments):
         return Decision(should=False, reason=silent)
-    return Decision(should=True, reason=_why_respond(notification.reason, said))
+    return Decision(should=True, reason=_why_respond(notification.kind, said))
 
 
 def prioritize_notifications(
@@ -115,11 +115,11 @@ def triage(
     return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:2])]
 
 
-def _why_silent(reason: str, text: str, *, skip_acknowledgments: bool) -> str:
+def _why_silent(kind: str, text: str, *, skip_acknowledgments: bool) -> str:
     short = len(text) < _SHORT_CHARS and "?" not in text
     rules = (
-        (reason in {"like", "follow"}, "acknowledgment only"),
-        (reason == "repost", "repost without comment"),
+        (kind in {"like", "follow"}, "acknowledgment only"),
+        (kind == "repost", "repost without comment"),
         (not text, "no text content"),
         (short and is_emoji_only(text), "emoji reaction"),
         (skip_acknowledgments and short and _SMALL_WORDS.fullmatch(text), "low-value acknowledgment"),
@@ -128,12 +128,12 @@ def _why_silent(reason: str, text: str, *, skip_acknowledgments: bool) -> str:
     return next((why for applies, why in rules if applies), "")
 
 
-def _why_respond(reason: str, text: str) -> str:
+def _why_respond(kind: str, text: str) -> str:
     if "?" in text:
         return "question asked"
-    if reason in {"mention", "reply"}:
+    if kind in {"mention", "reply"}:
         return "direct engagement"
-    if reason == "quote" and len(text) > _QUOTE_CHARS:
+    if kind == "quote" and len(text) > _QUOTE_CHARS:
         return "substantive quote"
     return "substantive content" if len(text) > _SUBSTANTIVE_CHARS else "borderline - use judgment"
 
@@ -142,11 +142,11 @@ def _prioritize(notification: Notification, owner_did: str, agent_did: str, know
     ours = f"at://{agent_did}/"
     parent_uri = notification.reply.parent.uri if notification.reply else ""
     to_own = ours in notification.uri or parent_uri.startswith(ours)
-    speaks = notification.reason in {"reply", "mention", "quote"}
+    speaks = notification.kind in {"reply", "mention", "quote"}
     marks: Sequence[tuple[bool, int, str]] = (
         (to_own and speaks, 50, "response to own content"),
-        (notification.reason in {"reply", "mention"}, 30, notification.reason),
-        (notification.reason == "quote", 25, "quote"),
+        (notification.kind in {"reply", "mention"}, 30, notification.kind),
+        (notification.kind == "quote", 25, "quote"),
         (notification.author.did == owner_did, 50, "owner"),
         (known is not None and known.sentiment == "positive", 15, "positive relationship"),
         (known is not None and known.is_recurring, 10, "recurring engager"),

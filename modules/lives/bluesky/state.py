@@ -44,7 +44,7 @@ class PendingPosts:
                 item.uri,
                 item.root.uri,
                 item.author.did,
-                json.dumps(dataclasses.asdict(item)),
+                json.dumps(_payload(item)),
                 item.indexed_at,
                 now,
                 state,
@@ -117,13 +117,21 @@ class PendingPosts:
         return await self._database.run(delete)
 
 
+def _payload(notification: Notification) -> dict[str, Any]:
+    """The stored form. The key `reason` is older than the field `kind`, and rows of earlier versions have it."""
+    data = dataclasses.asdict(notification)
+    return {**data, "reason": data.pop("kind")}
+
+
 def _notification(data: dict[str, Any]) -> Notification:
+    kind = data.pop("reason")
     reply = data.pop("reply")
     refs = ReplyRefs(StrongRef(**reply["parent"]), StrongRef(**reply["root"])) if reply else None
     pictures = tuple(Picture(**picture) for picture in data.get("pictures", ()))
     return Notification(
         **{
             **data,
+            "kind": kind,
             "author": Actor(**data["author"]),
             "reply": refs,
             "links": tuple(data["links"]),

@@ -70,7 +70,7 @@ class ExpressionTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class Disposition:
     """How a post was met: `act` is replied, liked, left, silent, concluded, skipped or dropped.
 
     Two acts leave it waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in

@@ -115,14 +115,14 @@ class Relationships:
         if any(item.uri == notification.uri for item in before.interactions):
             return before
         interaction = Interaction(
-            type=notification.reason,
+            type=notification.kind,
             uri=notification.uri,
             timestamp=moment,
             responded=responded,
             response_uri=response_uri,
         )
         interactions = (*before.interactions, interaction)[-_KEPT_INTERACTIONS:]
-        after = before.but(
+        after = before.replace(
             did=author.did,
             display_name=author.display_name or before.display_name,
             interactions=interactions,
@@ -138,10 +138,10 @@ class Relationships:
         for relationship in self._file.records.values():
             if any(item.uri == original_uri for item in relationship.interactions):
                 interactions = tuple(
-                    item.but(responded=True, response_uri=response_uri) if item.uri == original_uri else item
+                    item.replace(responded=True, response_uri=response_uri) if item.uri == original_uri else item
                     for item in relationship.interactions
                 )
-                self._keep(relationship.but(interactions=interactions, responded=True))
+                self._keep(relationship.replace(interactions=interactions, responded=True))
                 return True
         return False
 

@@ -158,7 +158,7 @@ def test_a_notification_of_an_unknown_reason_is_kept_as_it_is() -> None:
     item = {**view(), "reason": "hug", "isRead": True, "reasonSubject": "at://did:plc:me/app.bsky.feed.post/9"}
     found = convert.notification(item)
     assert found
-    assert (found.reason, found.is_read, found.reason_subject) == ("hug", True, "at://did:plc:me/app.bsky.feed.post/9")
+    assert (found.kind, found.is_read, found.reason_subject) == ("hug", True, "at://did:plc:me/app.bsky.feed.post/9")
 
 
 def test_one_broken_item_does_not_hide_the_others() -> None:

@@ -60,7 +60,7 @@ async def test_notifications_can_be_narrowed_and_marked_as_seen(house: House) ->
     ok(await bob.like_post(post.uri, post.cid))
     ok(await bob.create_post("hi @alice.test"))
     everything = ok(await alice.get_notifications())
-    assert sorted(notification.reason for notification in everything.notifications) == ["like", "mention"]
+    assert sorted(notification.kind for notification in everything.notifications) == ["like", "mention"]
     (like,) = ok(await alice.get_notifications(reasons=["like"])).notifications
     assert (like.reason_subject, like.is_read) == (post.uri, False)
     ok(await alice.update_seen_notifications(house.clock.now() + timedelta(seconds=1)))

@@ -39,7 +39,7 @@ async def test_a_post_arrives_with_its_facets_language_and_a_fresh_key(house: Ho
     assert [facet["features"][0]["$type"].split("#")[1] for facet in facets] == ["mention", "link", "tag"]
     assert is_tid(ref.uri.rsplit("/", 1)[1])
     (mention,) = ok(await bob.get_notifications(reasons=["mention"])).notifications
-    assert (mention.uri, mention.reason, mention.author.did) == (ref.uri, "mention", alice.did)
+    assert (mention.uri, mention.kind, mention.author.did) == (ref.uri, "mention", alice.did)
     assert mention.links == ("https://example.com/x",)
 
 

@@ -13,15 +13,15 @@ from modules.services.peers.accounts import Interaction, Relationship, Sentiment
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, actor, notification, uri
 
 
-@pytest.mark.parametrize("reason", ["like", "repost", "follow", "reply", "mention", "quote", "something-newer"])
+@pytest.mark.parametrize("kind", ["like", "repost", "follow", "reply", "mention", "quote", "something-newer"])
 @pytest.mark.parametrize("text", ["ok", "", "👍", "Thanks!"])
-def test_the_owner_is_always_answered(reason: str, text: str) -> None:
-    decision = should_respond_to(notification(text, author="owner", reason=reason), OWNER)
+def test_the_owner_is_always_answered(kind: str, text: str) -> None:
+    decision = should_respond_to(notification(text, author="owner", kind=kind), OWNER)
     assert (decision.should, decision.reason) == (True, "owner interaction")
 
 
 @pytest.mark.parametrize(
-    ("reason", "text", "should", "why"),
+    ("kind", "text", "should", "why"),
     [
         ("like", "", False, "acknowledgment only"),
         ("follow", "", False, "acknowledgment only"),
@@ -49,8 +49,8 @@ def test_the_owner_is_always_answered(reason: str, text: str) -> None:
         ("mention", "@marvin.example.social", True, "direct engagement"),
     ],
 )
-def test_the_first_rule_that_applies_decides(reason: str, text: str, should: bool, why: str) -> None:  # noqa: FBT001
-    decision = should_respond_to(notification(text, reason=reason), OWNER)
+def test_the_first_rule_that_applies_decides(kind: str, text: str, should: bool, why: str) -> None:  # noqa: FBT001
+    decision = should_respond_to(notification(text, kind=kind), OWNER)
     assert (decision.should, decision.reason) == (should, why)
 
 
@@ -82,9 +82,9 @@ def test_a_soul_that_answers_every_thank_you_still_leaves_bare_emoji_alone() -> 
     assert not should_respond_to(notification("👍"), OWNER, skip_acknowledgments=False)
 
 
-@given(text=st.text(), reason=st.sampled_from(["reply", "mention", "quote"]))
-def test_a_question_from_anybody_is_looked_at(text: str, reason: str) -> None:
-    assert should_respond_to(notification(text + " why?", reason=reason), OWNER)
+@given(text=st.text(), kind=st.sampled_from(["reply", "mention", "quote"]))
+def test_a_question_from_anybody_is_looked_at(text: str, kind: str) -> None:
+    assert should_respond_to(notification(text + " why?", kind=kind), OWNER)
 
 
 def known(
@@ -107,14 +107,14 @@ def known(
 
 OURS = uri("me", "ours")
 PRIORITIES: list[tuple[Notification, Relationship | None, int, str]] = [
-    (notification(reason="like"), None, 65, "new person, unread"),
-    (notification(reason="like", is_read=True), None, 55, "new person"),
-    (notification(reason="mention"), None, 95, "mention, new person, unread"),
-    (notification(reason="mention", author="owner"), None, 145, "mention, owner, new person, unread"),
-    (notification(reason="quote"), None, 90, "quote, new person, unread"),
+    (notification(kind="like"), None, 65, "new person, unread"),
+    (notification(kind="like", is_read=True), None, 55, "new person"),
+    (notification(kind="mention"), None, 95, "mention, new person, unread"),
+    (notification(kind="mention", author="owner"), None, 145, "mention, owner, new person, unread"),
+    (notification(kind="quote"), None, 90, "quote, new person, unread"),
     (notification(parent=uri("bob", "x")), None, 95, "reply, new person, unread"),
     (notification(parent=OURS), None, 145, "response to own content, reply, new person, unread"),
-    (notification(parent=OURS, reason="like"), None, 65, "new person, unread"),
+    (notification(parent=OURS, kind="like"), None, 65, "new person, unread"),
     (notification(), known(), 110, "reply, never responded to, unread"),
     (notification(), known(answered=("z",)), 90, "reply, unread"),
     (
@@ -144,7 +144,7 @@ def test_a_did_that_only_begins_like_ours_is_not_us() -> None:
 
 def test_what_matters_most_comes_first_and_equals_keep_their_order() -> None:
     like, first, second, owner = (
-        notification(reason="like", key="l"),
+        notification(kind="like", key="l"),
         notification(key="a"),
         notification(key="b"),
         notification(author="owner", key="o"),
@@ -194,7 +194,7 @@ def test_where_the_owner_spoke_the_owner_is_met_first_and_the_others_after() -> 
 def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
     young, old = (notification(key=key, author="nan", minutes=minutes) for key, minutes in (("y", 9), ("x", 8)))
     heavy = notification(key="h", author="nan", minutes=10, parent=OURS)
-    friend = notification(key="f", author="fay", reason="quote", minutes=11)
+    friend = notification(key="f", author="fay", kind="quote", minutes=11)
     owner = notification(key="o", author="owner", minutes=12)
     acquaintances = {actor("fay").handle: known("fay", interactions=5, answered=("z",))}
     items = triage(waiting(young, old, heavy, friend, owner), OWNER, acquaintances, ME)

@@ -144,7 +144,7 @@ def test_who_comes_back_with_something_new_is_welcome_once(
     earlier_returns: int,
     welcome: bool,  # noqa: FBT001
 ) -> None:
-    before = ENDED.but(reengagement_count=earlier_returns)
+    before = ENDED.replace(reengagement_count=earlier_returns)
     decision, then = judge(before, incoming(text, author=author, minutes=minutes))
     assert decision.should is welcome
     if welcome:
@@ -322,7 +322,7 @@ def test_an_unknown_thread_is_not_over() -> None:
         (conversation(**replied(0, 0.1)), 1, "none"),
         (conversation(**replied(0)), 60, "none"),
         (conversation(**replied(0)), 61, "no response"),
-        (conversation(**replied(0)).but(state="active"), 61, "none"),
+        (conversation(**replied(0)).replace(state="active"), 61, "none"),
         (conversation(**replied(0, 10, 20, 30)), 31, "replies"),
         (conversation(thread_depth=12), 0, "depth"),
         (ENDED, 0, "concluded"),
@@ -386,7 +386,7 @@ def test_time_makes_threads_stale_and_then_forgotten(talk: Conversation, days: f
 def test_a_refusal_always_has_a_reason_and_the_owner_never_gets_one(  # noqa: PLR0917 - drawn by hypothesis
     ours: int, depth: int, state: str, text: str, author: str, minutes: int, delay: int
 ) -> None:
-    before = conversation(participants=people(person("ada"), person("bob"))).but(our_reply_count=ours, state=state)
+    before = conversation(participants=people(person("ada"), person("bob"))).replace(our_reply_count=ours, state=state)
     post = incoming(text, author=author, minutes=minutes, depth=depth)
     decision, then = judge(before, post, now=minutes + delay)
     assert decision.reason

@@ -18,8 +18,8 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
+from modules.lives.bluesky.account_context import AccountContext
 from modules.lives.bluesky.disclosure import CONTACT, Disclosure, honest
-from modules.lives.bluesky.surroundings import Surroundings
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -261,7 +261,7 @@ def test_whatever_a_profile_holds_it_stays_and_once_is_enough(fields: Json, bio:
 
 async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Account) -> None:
     kit = account.network.create_account("kit.test", "kit-pass")
-    surroundings = Surroundings(atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"))
+    surroundings = AccountContext(atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"))
     assert surroundings.peers() == {"kit.test", "nobody.test"}
     await surroundings.learn()
     assert surroundings.peers() == {"kit.test", "nobody.test", kit.did}

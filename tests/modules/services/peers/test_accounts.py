@@ -75,7 +75,7 @@ def test_only_the_newest_fifty_meetings_are_kept(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "sentiment"),
+    ("kinds", "sentiment"),
     [
         (["reply"] * 3, "unknown"),
         (["like"], "neutral"),
@@ -86,10 +86,10 @@ def test_only_the_newest_fifty_meetings_are_kept(path: Path) -> None:
         (["like"] * 3 + ["reply"] * 12, "neutral"),
     ],
 )
-def test_likes_reposts_and_follows_of_late_make_the_feeling(path: Path, reasons: list[str], sentiment: str) -> None:
+def test_likes_reposts_and_follows_of_late_make_the_feeling(path: Path, kinds: list[str], sentiment: str) -> None:
     people = store(path)
-    for index, reason in enumerate(reasons):
-        met = people.record_interaction(notification(key=f"n{index}", reason=reason, minutes=index))
+    for index, kind in enumerate(kinds):
+        met = people.record_interaction(notification(key=f"n{index}", kind=kind, minutes=index))
     assert met.sentiment == sentiment
 
 
@@ -153,14 +153,14 @@ def test_times_finer_than_a_millisecond_survive(path: Path) -> None:
     clock = FakeClock(fine)
     people = Relationships(path, clock)
     met = people.record_interaction(notification())
-    people._keep(met.but(last_interaction=fine))
+    people._keep(met.replace(last_interaction=fine))
     again = store(path).get(ADA)
     assert again is not None
     assert again.last_interaction == fine
 
 
 @pytest.mark.parametrize(
-    ("reasons", "days", "stays"),
+    ("kinds", "days", "stays"),
     [
         (["reply"], 60, True),
         (["reply"], 60.1, False),
@@ -170,10 +170,10 @@ def test_times_finer_than_a_millisecond_survive(path: Path) -> None:
         (["like"] * 5, 90.1, False),
     ],
 )
-def test_who_stays_away_is_forgotten_friends_later(path: Path, reasons: list[str], days: float, stays: bool) -> None:  # noqa: FBT001
+def test_who_stays_away_is_forgotten_friends_later(path: Path, kinds: list[str], days: float, stays: bool) -> None:  # noqa: FBT001
     people = store(path)
-    for index, reason in enumerate(reasons):
-        people.record_interaction(notification(key=f"n{index}", reason=reason))
+    for index, kind in enumerate(kinds):
+        people.record_interaction(notification(key=f"n{index}", kind=kind))
     assert store(path, days).prune_stale() == (0 if stays else 1)
     assert (store(path).get(ADA) is not None) is stays
 
@@ -182,7 +182,7 @@ def test_the_summary_counts_people_and_names_who_comes_most(path: Path) -> None:
     people = store(path)
     for count, author in enumerate(("ada", "bob", "cleo", "dan", "eve", "fay"), start=1):
         for index in range(count):
-            people.record_interaction(notification(author=author, key=f"n{index}", reason="like"))
+            people.record_interaction(notification(author=author, key=f"n{index}", kind="like"))
     summary = people.summary()
     assert (summary.total, summary.positive, summary.recurring) == (6, 4, 2)
     assert summary.top_engagers == tuple(

@@ -87,7 +87,7 @@ class House:
             uri=uri(author, f"k{next(self._keys)}"),
             cid="cid",
             author=Actor(did(author), f"{author}.example", is_bot=is_bot),
-            reason=reason,
+            kind=reason,
             text=text,
             created_at=now,
             indexed_at=now,

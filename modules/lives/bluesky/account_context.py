@@ -15,7 +15,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 
 
-class Surroundings:
+class AccountContext:
     """When our account was made, and who the listed peers are. Its answers may be asked for from any thread."""
 
     def __init__(self, *, atproto: Atproto, journal: Journal, peers: Sequence[str]) -> None:
