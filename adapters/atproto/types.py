@@ -107,7 +107,7 @@ class FeedItem:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something that happened to us. `kind` (`reason` on the wire): like, repost, follow, mention, reply, quote, …"""
+    """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote."""
 
     uri: str
     cid: str
