@@ -42,13 +42,13 @@ from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.agent.turn.runner import Thinker
 from modules.services.agent.wakeup.keeper import BootContext
 from modules.services.outbox.account import settle_account
-from soul.facts import Facts, spoken_situation
-from soul.lives import Lives, move_in
+from soul.composition.lives import Lives, build_lives
+from soul.composition.promises import Promises
+from soul.composition.services import Services, build_services
+from soul.composition.space import look_when_spoken_to
+from soul.composition.watch import control_watch
 from soul.logs import LoggedConsole, logging_to
-from soul.promises import Promises
-from soul.rails import Rails, lay_rails
-from soul.space import look_when_spoken_to
-from soul.watch import control_watch
+from soul.status_report import StatusReport, status_line
 
 _WAKE_TIMEOUT_S = 60.0
 _MORE_TRIES = 240
@@ -62,7 +62,7 @@ class App:
     `settled` is set once all is done that a start asks of the network, request after request, each in its turn.
     """
 
-    rails: Rails
+    services: Services
     thinker: Thinker
     prompter: Prompter
     archivist: Archivist
@@ -72,7 +72,7 @@ class App:
     control_watch: ControlLoop
     status: StatusBoard
     owner: OwnerTalk
-    facts: Facts
+    status_report: StatusReport
     boot_context: BootContext
     promises: Promises
     space: SpaceLife
@@ -90,30 +90,34 @@ class App:
 
         Raises `Auth`, or `Fatal` (also where the home is another account's); waits out what is only briefly down.
         """
-        rails = self.rails
+        services = self.services
         await self.control_watch.tell()
-        await rails.self_keeper.wake()
-        await rails.knowledge.wake()
+        await services.self_keeper.wake()
+        await services.knowledge.wake()
         await self.archivist.finish_prepared()
         await self.boot_context.read()
-        account = await _log_in(rails)
+        account = await _log_in(services)
         await settle_account(
-            rails.database, rails.journal, rails.clock, account=account, timezone=rails.settings.soul_timezone
+            services.database,
+            services.journal,
+            services.clock,
+            account=account,
+            timezone=services.settings.soul_timezone,
         )
 
     async def _settle(self) -> None:
         """Learn what the network knows of us and our peers, and read our own feed."""
-        rails = self.rails
-        await rails.surroundings.learn()
+        services = self.services
+        await services.surroundings.learn()
         await warm_up(
-            atproto=rails.atproto,
-            outbox=rails.outbox,
+            atproto=services.atproto,
+            outbox=services.outbox,
             expression=self.expression,
-            journal=rails.journal,
-            timezone=rails.settings.soul_timezone,
+            journal=services.journal,
+            timezone=services.settings.soul_timezone,
         )
         rhythm = {"rhythm": self.scheduler.describe_intervals()}
-        await rails.journal.record(Entry("life", "start", "Awake", line="sys", data=rhythm))
+        await services.journal.record(Entry("life", "start", "Awake", line="sys", data=rhythm))
         self.settled.set()
 
     async def run(self, ended: asyncio.Event) -> None:
@@ -130,7 +134,7 @@ class App:
             asyncio.create_task(self.status.keep_writing(), name="status"),
             asyncio.create_task(self._drain_when_woken(), name="outbox-wake"),
             asyncio.create_task(self.promises.loop.keep_awake(self.scheduler), name="commitments-wake"),
-            asyncio.create_task(self.rails.outside.room.run(), name="space-client"),
+            asyncio.create_task(self.services.integrations.room.run(), name="space-client"),
             asyncio.create_task(look_when_spoken_to(self.space, self.scheduler), name="space-news"),
         ]
         try:
@@ -145,7 +149,7 @@ class App:
             if isinstance(end, Exception):
                 raise end
         await self._leave_notes()
-        await self.rails.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
+        await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
     async def _leave_notes(self) -> None:
         """For the next life: what to read first, and a copy of what is remembered. A slow store is not waited for."""
@@ -156,10 +160,10 @@ class App:
             except (TimeoutError, SoulError) as error:
                 reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
                 summary = f"The {what} was not written at the end; the one before stays"
-                await self.rails.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
+                await self.services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
 
     async def _copy(self) -> None:
-        await self.rails.knowledge.recovery.write()
+        await self.services.knowledge.recovery.write()
 
     async def _keep_time(self) -> None:
         if not self.settled.is_set():
@@ -176,7 +180,7 @@ class App:
     async def _drain_when_woken(self) -> None:
         await self.control_watch.looked.wait()
         while True:
-            if await self.rails.outbox.wait_for_work(_WAKE_TIMEOUT_S):
+            if await self.services.outbox.wait_for_work(_WAKE_TIMEOUT_S):
                 await self.scheduler.run_guarded("outbox")
 
 
@@ -189,7 +193,7 @@ async def open_soul(
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
         start = note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
-        rails = await lay_rails(
+        services = await build_services(
             settings,
             home,
             console=LoggedConsole(console),
@@ -198,85 +202,85 @@ async def open_soul(
             stack=stack,
             social_only=social_only,
         )
-        app = _build(rails, move_in(rails, social_only=social_only), social_only=social_only)
-        for notice in (rails.database.notice, start.notice, *app.notices):
+        app = _build(services, build_lives(services, social_only=social_only), social_only=social_only)
+        for notice in (services.database.notice, start.notice, *app.notices):
             if notice:
-                await rails.journal.record(Entry("error", "start", notice, line="error"))
+                await services.journal.record(Entry("error", "start", notice, line="error"))
         yield app
 
 
-def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
+def _build(services: Services, lives: Lives, *, social_only: bool) -> App:
     """Time, status and the owner, for what lives here."""
-    facts = Facts(
-        database=rails.database,
-        journal=rails.journal,
-        outbox=rails.outbox,
-        atproto=rails.atproto,
+    status_report = StatusReport(
+        database=services.database,
+        journal=services.journal,
+        outbox=services.outbox,
+        atproto=services.atproto,
         pending=lives.pending,
         conversations=lives.conversations,
         expression=lives.expression,
-        clock=rails.clock,
-        model_budget=rails.budget.report,
-        standing=rails.control.standing,
-        cached_share=lambda: rails.gateway.cache.share,
+        clock=services.clock,
+        model_budget=services.budget.report,
+        standing=services.control.standing,
+        cached_share=lambda: services.gateway.cache.share,
         prompt_notes=lambda: lives.prompter.squeezed,
-        room=rails.outside.room,
-        github=rails.outside.github,
+        room=services.integrations.room,
+        github=services.integrations.github,
         promised=lives.promises.queue.live,
     )
 
     async def situation() -> str:
-        return spoken_situation(await facts.gather(), rails.settings.soul_timezone)
+        return status_line(await status_report.gather(), services.settings.soul_timezone)
 
-    watch, settled = control_watch(rails), asyncio.Event()
+    watch, settled = control_watch(services), asyncio.Event()
     scheduler = Scheduler(
         [
-            IdentityWatchLoop(rails.soul),
+            IdentityWatchLoop(services.soul),
             watch,
-            SessionLoop(rails.atproto, rails.journal),
-            OutboxLoop(rails.pace, rails.outbox, ready=watch.looked.is_set),
-            HeartbeatLoop(rails.journal, situation, lambda: lives.tidy(rails)),
-            TalksLoop(rails.knowledge.sessions, lives.archivist, rails.clock, speed=rails.settings.soul_speed),
+            SessionLoop(services.atproto, services.journal),
+            OutboxLoop(services.pace, services.outbox, ready=watch.looked.is_set),
+            HeartbeatLoop(services.journal, situation, lambda: lives.tidy(services)),
+            TalksLoop(services.knowledge.sessions, lives.archivist, services.clock, speed=services.settings.soul_speed),
             lives.awareness,
             NotificationLoop(lives.awareness),
-            ExpressionLoop(rails.pace, lives.expression, ready=settled.is_set),
+            ExpressionLoop(services.pace, lives.expression, ready=settled.is_set),
             lives.promises.loop,
             lives.space.loop,
         ],
-        agent_name=rails.me.agent_name,
-        clock=rails.clock,
-        journal=rails.journal,
-        attention=rails.attention,
+        agent_name=services.me.agent_name,
+        clock=services.clock,
+        journal=services.journal,
+        attention=services.attention,
         social_only=social_only,
     )
     status = StatusBoard(
-        rails.home.status,
-        clock=rails.clock,
-        name=rails.me.agent_name,
-        mode=lambda: rails.attention.mode,
+        services.home.status,
+        clock=services.clock,
+        name=services.me.agent_name,
+        mode=lambda: services.attention.mode,
         loops=scheduler.states,
-        facts=facts.gather,
+        facts=status_report.gather,
     )
     scheduler.on_change = status.changed
     owner = OwnerTalk(
-        me=rails.me,
+        me=services.me,
         prompter=lives.prompter,
-        skills=rails.skills,
+        skills=services.skills,
         thinker=lives.thinker,
-        sessions=rails.knowledge.sessions,
-        inbox=OwnerInbox(rails.database, rails.knowledge.sessions, rails.clock, rails.redactor),
+        sessions=services.knowledge.sessions,
+        inbox=OwnerInbox(services.database, services.knowledge.sessions, services.clock, services.redactor),
         archivist=lives.archivist,
-        commissioning=rails.knowledge.commissioning,
-        attention=rails.attention,
-        journal=rails.journal,
-        clock=rails.clock,
+        commissioning=services.knowledge.commissioning,
+        attention=services.attention,
+        journal=services.journal,
+        clock=services.clock,
         situation=situation,
     )
-    learned = (rails.knowledge.keeping.estimator.notice, lives.prompter.notice)
-    noticed = (lives.conversations.notice, rails.relationships.notice, lives.expression.notice, *learned)
-    notices = (*noticed, lives.promises.queue.notice, *lives.space.notices, *rails.identity.extract().warnings)
+    learned = (services.knowledge.stores.estimator.notice, lives.prompter.notice)
+    noticed = (lives.conversations.notice, services.relationships.notice, lives.expression.notice, *learned)
+    notices = (*noticed, lives.promises.queue.notice, *lives.space.notices, *services.identity.extract().warnings)
     return App(
-        rails,
+        services,
         lives.thinker,
         lives.prompter,
         lives.archivist,
@@ -286,7 +290,7 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
         watch,
         status,
         owner,
-        facts,
+        status_report,
         lives.boot_context,
         lives.promises,
         lives.space,
@@ -295,20 +299,20 @@ def _build(rails: Rails, lives: Lives, *, social_only: bool) -> App:
     )
 
 
-async def _log_in(rails: Rails) -> Actor:
+async def _log_in(services: Services) -> Actor:
     delays = iter((*SESSION_RETRY_DELAYS_MS, *SESSION_RETRY_DELAYS_MS[-1:] * _MORE_TRIES))
     notice = ""
     while True:
-        result = await rails.atproto.authenticate()
-        if rails.atproto.session_notice != notice:
-            notice = rails.atproto.session_notice
-            await rails.journal.record(Entry("error", "start", notice, line="error"))
+        result = await services.atproto.authenticate()
+        if services.atproto.session_notice != notice:
+            notice = services.atproto.session_notice
+            await services.journal.record(Entry("error", "start", notice, line="error"))
         if not isinstance(result, Err):
-            await rails.journal.record(Entry("life", "start", f"On Bluesky as @{result.data.handle}", line="done"))
+            await services.journal.record(Entry("life", "start", f"On Bluesky as @{result.data.handle}", line="done"))
             return result.data
         if result.kind in {"auth", "invalid", "not_found"}:
             raise Auth(
-                f"Bluesky refuses the login of {rails.settings.agent_bluesky_username}: {result.error}",
+                f"Bluesky refuses the login of {services.settings.agent_bluesky_username}: {result.error}",
                 remedy="Check AGENT_BLUESKY_USERNAME and AGENT_BLUESKY_PASSWORD (an app password) in .env.",
             )
         if result.kind == "fatal":
@@ -318,5 +322,5 @@ async def _log_in(rails: Rails) -> Actor:
             raise Transient(f"Bluesky could not be reached for hours: {result.error}")
         delay = max(delay_ms / 1000, result.retry_after or 0)
         summary = f"Bluesky cannot be reached ({result.error}); trying again in {delay:.0f} s"
-        await rails.journal.record(Entry("error", "start", summary, line="warn"))
-        await rails.clock.sleep(delay)
+        await services.journal.record(Entry("error", "start", summary, line="warn"))
+        await services.clock.sleep(delay)

@@ -16,7 +16,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 
 
-async def open_budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:
+async def build_budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:
     """The keeper of the day's caps, with all prices that are known. Raises `ConfigError` as `Budget` does."""
     models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
     prices = PriceList(models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now())

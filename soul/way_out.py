@@ -16,7 +16,9 @@ _JSON = ("application/json", "application/did+ld+json", "application/did+json")
 _MAX_DOCUMENT_BYTES = 1_000_000
 
 
-def way_to(service_url: str, settings: Settings, *, max_bytes: int = MAX_BYTES) -> Callable[[], WebTransport]:
+def http_transport_factory(
+    service_url: str, settings: Settings, *, max_bytes: int = MAX_BYTES
+) -> Callable[[], WebTransport]:
     """Makes what the requests of one client travel by; the client closes what it made. An answer has `max_bytes`."""
     return lambda: WebTransport(allow=(service_url,), private_ok=settings.soul_allow_private_net, max_bytes=max_bytes)
 

@@ -169,14 +169,14 @@ class Life:
 
     def passes(self, seconds: float) -> None:
         """Set its clock ahead, where that can be done."""
-        if isinstance(clock := self.app.rails.clock, HastyClock):
+        if isinstance(clock := self.app.services.clock, HastyClock):
             clock.ahead += seconds
 
     async def send(self, within_s: float = HANG_S) -> None:
         """Let out all that waits; what waits for its time need not wait long where the clock can be set ahead."""
         for _ in range(round(within_s / 0.02)):
-            await self.app.rails.outbox.deliver_due()
-            counts = await self.app.rails.outbox.counts()
+            await self.app.services.outbox.deliver_due()
+            counts = await self.app.services.outbox.counts()
             if not counts.get("pending") and not counts.get("sending"):
                 return
             await asyncio.sleep(0.02)
@@ -185,7 +185,7 @@ class Life:
 
     async def decisions(self) -> list[StoredEntry]:
         """What was decided, oldest first."""
-        return list(reversed(await self.app.rails.journal.recent(100, kinds=["decision"])))
+        return list(reversed(await self.app.services.journal.recent(100, kinds=["decision"])))
 
 
 @asynccontextmanager

@@ -32,8 +32,8 @@ from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, report, unknown_settings, unreadable
 from soul.resources import SKILLS
-from soul.wall import open_budget
-from soul.way_out import way_to
+from soul.wall import build_budget
+from soul.way_out import http_transport_factory
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
@@ -122,7 +122,7 @@ async def _bluesky(settings: Settings) -> list[Finding]:
             session_path=Path(folder) / "session.json",
             clock=SystemClock(),
             min_spacing_s=0,
-            transport=way_to(settings.atproto_service_url, settings),
+            transport=http_transport_factory(settings.atproto_service_url, settings),
         )
         try:
             return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings))
@@ -175,7 +175,7 @@ async def _model(settings: Settings, home: Home) -> Finding:
     clock = SystemClock()
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        return await _ask_model(settings, await open_budget(settings, database=database, journal=journal, clock=clock))
+        return await _ask_model(settings, await build_budget(settings, database=database, journal=journal, clock=clock))
     except SoulError as error:
         return Finding("model", "fail", f"not asked: {error}", error.remedy)
     finally:
@@ -192,7 +192,7 @@ async def _ask_model(settings: Settings, wall: Wall) -> Finding:
         console=SilentConsole(),
         max_retries=0,
         wall=wall,
-        transport=way_to(settings.ai_gateway_base_url, settings),
+        transport=http_transport_factory(settings.ai_gateway_base_url, settings),
     )
 
     async def ask() -> list[Finding]:

@@ -10,7 +10,7 @@ from common.clock import SystemClock
 from common.result import Err
 from common.settings import Settings
 from soul.commands.findings import Finding
-from soul.way_out import way_to
+from soul.way_out import http_transport_factory
 
 _DEADLINE_S = 10.0
 _USUAL_PORTS = {"ws": 80, "wss": 443}
@@ -49,7 +49,7 @@ async def _github(settings: Settings) -> Finding:
         token=token,
         clock=SystemClock(),
         min_spacing_s=0,
-        transport=way_to(settings.github_api_url, settings),
+        transport=http_transport_factory(settings.github_api_url, settings),
     )
     try:
         async with asyncio.timeout(_DEADLINE_S):

@@ -17,8 +17,8 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
+from soul.commands.draft_lines import Draft, as_json, full_lines, list_lines, with_answered
 from soul.commands.options import DraftAction
-from soul.drafts import Draft, as_json, full_lines, list_lines, with_answered
 from soul.terminal.output import write_json, write_lines
 
 

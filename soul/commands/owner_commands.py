@@ -22,9 +22,9 @@ from modules.services.agent.onboarding import Commissioning
 from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.outbox.approval import held
 from modules.services.outbox.outbox import Outbox
+from soul.commands.draft_lines import numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
-from soul.drafts import numbered_lines, with_answered
 from soul.terminal.commands import Command, Commands
 
 _VERSIONS_SHOWN = 5

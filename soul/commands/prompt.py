@@ -16,7 +16,7 @@ from common.settings import load_settings
 from common.wording import group, number, part_name
 from modules.runtime.home import Home
 from modules.services.agent.prompt.types import Audience
-from soul.preview import Preview, look
+from soul.commands.prompt_preview import Preview, look
 from soul.terminal.output import write_json, write_lines
 
 

@@ -123,16 +123,16 @@ async def _logs_in(app: App, ended: asyncio.Event) -> bool:
 
 def owner_commands(app: App, ended: asyncio.Event) -> Commands:
     """What the owner can type with a slash; `/quit` sets `ended`."""
-    rails = app.rails
+    services = app.services
     return OwnerCommands(
-        settings=rails.settings,
-        home=rails.home,
-        clock=rails.clock,
-        database=rails.database,
-        outbox=rails.outbox,
+        settings=services.settings,
+        home=services.home,
+        clock=services.clock,
+        database=services.database,
+        outbox=services.outbox,
         scheduler=app.scheduler,
         owner=app.owner,
-        commissioning=rails.knowledge.commissioning,
+        commissioning=services.knowledge.commissioning,
         ended=ended,
     ).all()
 
@@ -143,9 +143,9 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event, logged_i
     answers = OwnerAnswers(
         app.owner,
         console=terminal,
-        say=partial(terminal.say, app.rails.identity.display_name),
-        clock=app.rails.clock,
-        timezone=app.rails.settings.soul_timezone,
+        say=partial(terminal.say, app.services.identity.display_name),
+        clock=app.services.clock,
+        timezone=app.services.settings.soul_timezone,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(_answer(app, answers, logged_in), name="answers")
@@ -176,10 +176,10 @@ class _Sign:
     _since: float = 0
 
     def __call__(self) -> str:
-        mode, now = self.app.rails.attention.mode, self.app.rails.clock.monotonic()
+        mode, now = self.app.services.attention.mode, self.app.services.clock.monotonic()
         if mode != self._mode:
             self._mode, self._since = mode, now
-        name = printable(self.app.rails.identity.display_name)
+        name = printable(self.app.services.identity.display_name)
         if what := doing(mode):
             return f"{name} is {what} … {span(now - self._since)}"
         return f"Enter says it to {name}, /help lists what else there is, Ctrl-C ends this life"

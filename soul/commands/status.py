@@ -16,7 +16,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.services.outbox.approval import held
-from soul.drafts import as_json, with_answered
+from soul.commands.draft_lines import as_json, with_answered
 from soul.status_file import fitting
 from soul.terminal.output import write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line

@@ -17,7 +17,7 @@ from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from soul.app import App, open_soul
-from soul.facts import spoken_situation
+from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
 
 Step = Callable[[App], Awaitable[Outcome]]
@@ -61,13 +61,17 @@ async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
 
 
 async def _ground(app: App) -> Outcome:
-    rails = app.rails
+    services = app.services
     thought = await app.thinker.think(
         turn=Turn(loop="walk", provenance=Provenance.SELF, cause_id="walk", importance="owner"),
         system=await app.prompter.prompt(
-            skill="grounding", audience="owner", session_key="owner:walk", now=rails.clock.now(), least=Provenance.SELF
+            skill="grounding",
+            audience="owner",
+            session_key="owner:walk",
+            now=services.clock.now(),
+            least=Provenance.SELF,
         ),
-        messages=[Message("user", rails.skills.render("grounding", "User Message"))],
+        messages=[Message("user", services.skills.render("grounding", "User Message"))],
         purpose="grounding",
         only=(),
     )
@@ -79,7 +83,7 @@ async def _look(app: App) -> Outcome:
 
 
 async def _express(app: App) -> Outcome:
-    async with app.rails.attention.take("expression-check"):
+    async with app.services.attention.take("expression-check"):
         return await app.expression.express()
 
 
@@ -88,7 +92,7 @@ async def _drain(app: App) -> Outcome:
 
 
 async def _sum_up(app: App) -> Outcome:
-    return Outcome(ran=True, reason=spoken_situation(await app.facts.gather(), app.rails.settings.soul_timezone))
+    return Outcome(ran=True, reason=status_line(await app.status_report.gather(), app.services.settings.soul_timezone))
 
 
 _STEPS: dict[str, Step] = {

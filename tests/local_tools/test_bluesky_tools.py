@@ -99,7 +99,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
             assert result.content == "HELD: it waits for your owner's yes. Do not try again."
         await life.send()
-        assert await life.app.rails.outbox.counts() == {"held": len(wishes)}
+        assert await life.app.services.outbox.counts() == {"held": len(wishes)}
     assert world.texts("rowan") == []
     assert world.likers(uri) == []
 

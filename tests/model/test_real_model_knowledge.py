@@ -57,7 +57,7 @@ async def test_of_a_conversation_that_ends_something_true_is_remembered(life: Li
     for line in BEES:
         print(f"{line}\n  -> {await life.app.owner.answer(line)}")
     outcome = await life.app.owner.start_afresh()
-    memories = await life.app.rails.knowledge.keeping.memories.listed()
+    memories = await life.app.services.knowledge.stores.memories.listed()
     for memory in memories:
         print(f"{memory.kind}: {memory.subject}: {memory.body} (private: {memory.private})")
     assert outcome.status == "done"
@@ -67,13 +67,13 @@ async def test_of_a_conversation_that_ends_something_true_is_remembered(life: Li
     told = " ".join([outcome.archive.distilled.summary, *(memory.body for memory in memories)]).lower()
     assert any(word in told for word in ("bee", "hive", "ines", "harvest", "august"))
     assert all(memory.private for memory in memories)
-    assert (await life.app.rails.knowledge.sessions.open(OWNER_SESSION)).id != outcome.archive.session_id
+    assert (await life.app.services.knowledge.sessions.open(OWNER_SESSION)).id != outcome.archive.session_id
 
 
 async def test_the_first_talk_is_led_to_its_end(home: Home) -> None:
     write_atomic(home.workspace / BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
     async with awake(home) as life:
-        owner, knowledge = life.app.owner, life.app.rails.knowledge
+        owner, knowledge = life.app.owner, life.app.services.knowledge
         print(await owner.open())
         for line in (
             "I'm Ana, I live in Porto. You look after roofs, and you are plain and a little funny.",

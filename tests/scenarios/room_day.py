@@ -29,7 +29,7 @@ from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from soul.space import look_when_spoken_to
+from soul.composition.space import look_when_spoken_to
 from tests.living import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.room_day_clock import DayClock
 from tests.scenarios.room_day_people import PEOPLE, Person
@@ -209,7 +209,7 @@ class Soul:
                 await self._remember(app)
 
     async def _remember(self, app: App) -> None:
-        journal = app.rails.journal
+        journal = app.services.journal
         self.figures.errors = await journal.recent(100_000, kinds=["error"])
         self.figures.decisions = await journal.recent(100_000, kinds=["decision"])
         self.figures.promises = app.promises.queue.all()
@@ -228,7 +228,7 @@ class Rhythm:
         """Until `ended`."""
         app = self.app
         lives: list[Awaitable[None]] = [
-            app.rails.outside.room.run(),
+            app.services.integrations.room.run(),
             app.promises.loop.keep_awake(self),
             look_when_spoken_to(app.space, app.scheduler),
             app._drain_when_woken(),
@@ -286,7 +286,7 @@ class Rhythm:
         return own if self.app.promises.queue.live() else max(own, _REST_S)
 
     async def _next_drain(self, wished: float | None) -> float:
-        counts = await self.app.rails.outbox.counts()
+        counts = await self.app.services.outbox.counts()
         own = wished or self.interval("outbox")
         return own if counts.get("pending") or counts.get("sending") else max(own, _REST_S)
 

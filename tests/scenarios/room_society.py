@@ -30,7 +30,7 @@ from modules.runtime.home import Home
 from modules.runtime.scheduler.types import Loop
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from soul.space import look_when_spoken_to
+from soul.composition.space import look_when_spoken_to
 from tests.living import Think, World, call, settings_of
 from tests.patience import HANG_S
 from town.github.faults import Faults
@@ -185,7 +185,7 @@ class Soul:
 
     @property
     def is_in(self) -> bool:
-        return self.app.rails.outside.room.is_active
+        return self.app.services.integrations.room.is_active
 
     def promises(self) -> list[QueuedCommitment]:
         return self.app.promises.queue.all()
@@ -350,7 +350,7 @@ async def _live(soul: Soul) -> None:
 async def _live_quickly(soul: Soul) -> None:
     """The loops of the room and of promises, each again and again in its own rhythm, until the end."""
     app = soul.app
-    scheduler, clock = app.scheduler, app.rails.clock
+    scheduler, clock = app.scheduler, app.services.clock
     app.control_watch.looked.set()  # it never logs in to Bluesky, so no record there can pause it
 
     async def again_and_again(loop: Loop) -> None:
@@ -360,13 +360,13 @@ async def _live_quickly(soul: Soul) -> None:
 
     async def send_when_woken() -> None:
         while True:
-            if await app.rails.outbox.wait_for_work(1):
+            if await app.services.outbox.wait_for_work(1):
                 await scheduler.run_guarded("outbox")
 
     tasks = [
         asyncio.create_task(doing)
         for doing in (
-            app.rails.outside.room.run(),
+            app.services.integrations.room.run(),
             app.promises.loop.keep_awake(scheduler),
             look_when_spoken_to(app.space, scheduler),
             again_and_again(app.space.loop),

@@ -141,7 +141,7 @@ async def test_while_the_model_is_down_a_mention_waits_and_is_answered_later(wor
         world.faults.arm(Fault("bad_gateway", "app.bsky.feed.getPostThread", times=2))
         await life.look()
         assert world.texts("rowan") == []
-        assert (await life.app.facts.gather())["pendingNotifications"] == 1
+        assert (await life.app.status_report.gather())["pendingNotifications"] == 1
         for _ in range(3):
             life.passes(0.5)  # a post that met trouble waits a little, longer each time
             await life.look()
@@ -288,7 +288,7 @@ async def test_words_given_back_are_not_an_answer(world: World) -> None:
     world.network.post_as(kit, "@rowan.test which roof is louder in the rain, do you think?")
     async with awake(home) as life:
         await life.look()
-        thoughts = await life.app.rails.journal.recent(10, kinds=["model"])
+        thoughts = await life.app.services.journal.recent(10, kinds=["model"])
     assert world.texts("rowan") == ["Tin, by far."]
     assert thoughts[0].entry.data["rounds"] == 2
     assert thoughts[0].entry.data["input_tokens"] > 0
@@ -358,10 +358,10 @@ async def test_a_delayed_post_carries_the_time_at_which_it_left(world: World) ->
     world.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
-        (intent,) = await life.app.rails.outbox.recent(1)
+        (intent,) = await life.app.services.outbox.recent(1)
         life.passes(0.3)
         await life.send()
-        (sent,) = await life.app.rails.outbox.recent(1)
+        (sent,) = await life.app.services.outbox.recent(1)
     post = next(post for post in world.network.posts() if post.author.handle == "rowan.test")
     assert sent.departed_at is not None
     assert parse_iso(post.created_at) == parse_iso(sent.departed_at) > parse_iso(intent.created_at)

@@ -58,7 +58,7 @@ def files(home: Home) -> list[str]:
 
 async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(world: World, home: Home) -> None:
     async with awake(home) as life:
-        owner, knowledge = life.app.owner, life.app.rails.knowledge
+        owner, knowledge = life.app.owner, life.app.services.knowledge
         assert await owner.open() == GREETING
         assert await owner.answer("Ana. You look after roofs, and be plain about it.") == SUMMARY
         assert knowledge.commissioning.due()
@@ -99,7 +99,7 @@ async def test_the_opening_is_no_word_of_the_owners(world: World, home: Home) ->
         tool = call("profile_update", subject="user", field="pet", value="a cat", evidence="has said nothing yet")
         world.mind.answer = lambda request: Thought(text="so") if request.messages[-1].role == "tool" else tool
         await life.app.owner.answer("yes")
-        assert "pet" not in (await life.app.rails.knowledge.profiles.get()).user
+        assert "pet" not in (await life.app.services.knowledge.profiles.get()).user
 
 
 async def test_strangers_hear_nothing_of_it_while_it_goes_on(world: World, home: Home) -> None:
@@ -130,7 +130,7 @@ async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(world: World,
         assert await life.app.owner.answer("yes") == FAREWELL
     async with awake(home) as life:
         assert await life.app.owner.open() == ""
-        assert (await life.app.rails.knowledge.profiles.get()).user == {"name": "Ana"}
+        assert (await life.app.services.knowledge.profiles.get()).user == {"name": "Ana"}
 
 
 async def test_a_home_without_the_file_is_not_spoken_to_first(world: World) -> None:

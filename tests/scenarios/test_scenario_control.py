@@ -54,7 +54,7 @@ async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(w
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
         world.faults.arm(Fault("rate_limited", PUT, seconds=1))
-        sending = asyncio.create_task(life.app.rails.outbox.deliver_due())
+        sending = asyncio.create_task(life.app.services.outbox.deliver_due())
         for _ in range(1000):
             if not world.faults.armed:
                 break
@@ -62,20 +62,20 @@ async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(w
         assert world.faults.armed == ()
         Control(home.memory).pause("wait")
         assert (await sending).done == 0
-        assert await life.app.rails.outbox.counts() == {"pending": 1}
+        assert await life.app.services.outbox.counts() == {"pending": 1}
     assert world.texts("rowan") == []
 
 
 async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_after(world: World) -> None:
     home, kit = world.make_home("rowan"), world.account("kit")
     async with awake(home) as life:
-        life.app.rails.control.pause("a quiet day")
+        life.app.services.control.pause("a quiet day")
         world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
         await rounds(life)
         await life.app.expression.express()
-        facts = await life.app.facts.gather()
+        facts = await life.app.status_report.gather()
         assert (facts["pendingNotifications"], world.mind.asked, world.texts("rowan")) == (1, [], [])
-        life.app.rails.control.resume()
+        life.app.services.control.resume()
         await life.look()
     assert len(world.texts("rowan")) == 1
 
@@ -84,7 +84,7 @@ async def test_talking_with_the_owner_goes_on_while_paused(world: World) -> None
     world.mind.answer = lambda _: Thought(text="I am resting, and listening.")
     home = world.make_home("rowan")
     async with awake(home) as life:
-        life.app.rails.control.pause()
+        life.app.services.control.pause()
         assert await life.app.owner.answer("are you there?") == "I am resting, and listening."
 
 
@@ -97,7 +97,7 @@ async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: Wo
         assert (world.texts("rowan"), world.mind.asked) == ([], [])
         world.network.delete(owner, COLLECTION, EVERY_SOUL)
         async with asyncio.timeout(HANG_S):
-            while not life.app.rails.control.standing().may_act:
+            while not life.app.services.control.standing().may_act:
                 await rounds(life, 1)
         await rounds(life, 1)
         await life.send()
@@ -112,7 +112,7 @@ async def test_a_record_that_was_made_while_it_slept_holds_before_the_first_act_
     world.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
     async with awake(home) as life:
         await life.app.expression.express()
-        await life.app.rails.outbox.deliver_due()
+        await life.app.services.outbox.deliver_due()
     profile = world.network.profile(world.account("rowan"))
     assert (world.mind.asked, world.texts("rowan")) == ([], [])
     assert "labels" not in (profile.value if profile else {})
@@ -122,7 +122,7 @@ async def test_what_was_paused_at_its_start_says_that_it_is_a_bot_once_it_may_ac
     home = world.make_home("rowan")
     Control(home.memory).pause("not yet")
     async with awake(home) as life:
-        life.app.rails.control.resume()
+        life.app.services.control.resume()
         await rounds(life, 2)
     profile = world.network.profile(world.account("rowan"))
     assert profile
@@ -138,7 +138,7 @@ async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(wor
         assert [kind for kind, message, _ in life.console.lines if "SAFE MODE" in message] == ["error"]
         await rounds(life, 1)
         assert (world.mind.asked, world.texts("rowan")) == ([], [])
-        life.app.rails.control.resume()
+        life.app.services.control.resume()
         await rounds(life, 1)
         assert len(world.mind.asked) == 1
 
@@ -151,7 +151,7 @@ async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_el
     world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await rounds(life)
-        (held,) = await life.app.rails.outbox.held()
+        (held,) = await life.app.services.outbox.held()
         assert (world.texts("rowan"), len(world.mind.asked)) == ([], 1)
         clock, beside = SystemClock(), await Database.beside(home.database)
         journal, now = Journal(beside, SilentConsole(), clock, Redactor()), clock.now()
@@ -170,12 +170,12 @@ async def test_a_reply_that_was_ready_before_drafts_were_set_waits_for_the_yes_a
     world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
-        assert (await life.app.rails.outbox.counts())["pending"] == 1
+        assert (await life.app.services.outbox.counts())["pending"] == 1
     async with awake(world.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
         await rounds(life)
-        (held,) = await life.app.rails.outbox.held()
+        (held,) = await life.app.services.outbox.held()
         assert world.texts("rowan") == []
-        await life.app.rails.outbox.approve(held.id)
+        await life.app.services.outbox.approve(held.id)
         await life.send()
     assert len(world.texts("rowan")) == 1
 
@@ -199,7 +199,7 @@ async def test_with_strangers_on_the_owner_is_answered_at_once_and_a_stranger_af
         mine, _ = world.network.post_as(world.account("owner"), "@rowan.test are you well today?")
         world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
         await rounds(life)
-        (held,) = await life.app.rails.outbox.held()
+        (held,) = await life.app.services.outbox.held()
         assert "did:plc:" in (held.error or "")
     (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
     assert sent.reply
@@ -214,7 +214,7 @@ async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(world:
         await rounds(life)
         await life.app.expression.express()
         first_thought_at = life.app.expression.next_at
-        facts = await life.app.facts.gather()
+        facts = await life.app.status_report.gather()
         said = [message for _, message, _ in life.console.lines]
     assert (facts["pendingNotifications"], world.mind.asked) == (3, [])
     assert len([message for message in said if "has to wait, for at least" in message]) == 1
@@ -232,14 +232,14 @@ async def test_without_a_budget_the_doctor_asks_no_model_either(world: World) ->
 async def test_when_little_is_left_the_owner_is_answered_and_the_others_wait(world: World) -> None:
     home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000000")
     async with awake(home) as life:
-        await life.app.rails.database.run(_spend_96_percent)
+        await life.app.services.database.run(_spend_96_percent)
         world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
         await rounds(life, 2)
         assert world.mind.asked == []
         mine, _ = world.network.post_as(world.account("owner"), "@rowan.test are you well today?")
         await rounds(life, 2)
         await life.send()
-        facts = await life.app.facts.gather()
+        facts = await life.app.status_report.gather()
     (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
     assert sent.reply
     assert (sent.reply.parent.uri, facts["pendingNotifications"]) == (mine, 1)

@@ -43,8 +43,8 @@ def refusing(_: ChatRequest) -> Thought:
 
 
 async def remember(life: Life, new: NewMemory) -> int:
-    rails = life.app.rails
-    return await rails.knowledge.keeping.memories.save(new, rails.clock.now())
+    services = life.app.services
+    return await services.knowledge.stores.memories.save(new, services.clock.now())
 
 
 async def test_a_conversation_with_the_owner_goes_on_after_a_restart(world: World) -> None:
@@ -85,17 +85,17 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
 
     world.mind.answer = mind
     async with awake(home) as life:
-        knowledge = life.app.rails.knowledge
+        knowledge = life.app.services.knowledge
         for line in ("I keep bees on the roof.", "They swarm in May.", "Remind me to look after the bees."):
             await life.app.owner.answer(line)
         outcome = await life.app.owner.start_afresh()
         assert outcome.status == "done"
-        archives = Archives(life.app.rails.database, knowledge.keeping.storage)
+        archives = Archives(life.app.services.database, knowledge.stores.storage)
         (archive,) = await archives.listed(OWNER_SESSION)
         read = await archives.read(archive)
         assert read.success
         assert archive.message_count == 6
-        found = [memory.body for memory in await knowledge.keeping.memories.listed()]
+        found = [memory.body for memory in await knowledge.stores.memories.listed()]
         assert any("bees" in body for body in found)
         await life.app.owner.answer("Hello again.")
         assert "They swarm in May." not in told(world.mind.asked[-1])
@@ -148,7 +148,7 @@ async def test_a_hands_edit_of_memory_is_taken_in_and_told_in_the_next_turn(worl
         write_atomic(home.workspace / "MEMORY.md", "## Boat\n\nThe boat is called Wren.\n")
         await life.app.owner.answer("What is the boat called?")
         assert "The boat is called Wren." in told(world.mind.asked[-1])
-        (memory,) = await life.app.rails.knowledge.keeping.memories.listed(kinds=CURATED)
+        (memory,) = await life.app.services.knowledge.stores.memories.listed(kinds=CURATED)
         assert (memory.subject, memory.trust) == ("Boat", "owner")
 
 
@@ -189,7 +189,7 @@ async def test_a_picture_on_a_post_reaches_the_model_and_lies_in_the_store(world
         asked = world.mind.asked[-1]
         assert "a red door" in told(asked)
         (entry,) = [message for message in asked.messages if message.pictures]
-        listed = await life.app.rails.knowledge.keeping.storage.list("media/")
+        listed = await life.app.services.knowledge.stores.storage.list("media/")
         assert listed.success
         assert len(listed.data) == 1
         assert entry.pictures
@@ -209,8 +209,8 @@ async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on
     async with awake(home) as life:
         for number in range(16):
             await life.app.owner.answer(f"Tell me about weir number {number}.")
-        rails = life.app.rails
-        parts = await Archives(rails.database, rails.knowledge.keeping.storage).listed(OWNER_SESSION)
+        services = life.app.services
+        parts = await Archives(services.database, services.knowledge.stores.storage).listed(OWNER_SESSION)
     assert parts
     assert all(part.part is not None for part in parts)
     assert "They spoke at length about weirs." in told(world.mind.asked[-1])
@@ -231,7 +231,7 @@ async def test_a_damaged_database_is_refilled_from_the_last_copy_and_the_owner_i
         await life.app._leave_notes()
     damage(home)
     async with awake(home) as life:
-        found = [memory.body for memory in await life.app.rails.knowledge.keeping.memories.listed()]
+        found = [memory.body for memory in await life.app.services.knowledge.stores.memories.listed()]
         assert "The weir was built in 1904" in found
         assert any("1 memor" in line or "brought back" in line.lower() for _, line, *_ in said(life))
 
@@ -253,7 +253,7 @@ async def test_the_journal_names_the_memories_that_came_to_mind(world: World) ->
         number = await remember(life, NewMemory("fact", "slate", "Slate remembers the rain"))
         world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
         await life.look()
-        (entry,) = await life.app.rails.journal.recent(1, kinds=["model"])
+        (entry,) = await life.app.services.journal.recent(1, kinds=["model"])
         assert entry.entry.data["memories"] == [number]
         assert json.dumps(entry.entry.data)
 
@@ -293,9 +293,9 @@ async def test_a_post_that_is_met_again_after_a_failure_is_kept_once(world: Worl
         for mind in (refusing, refusing, answer):
             world.mind.answer = mind
             await life.look()
-        rails = life.app.rails
-        (session,) = await rails.knowledge.sessions.idle(rails.clock.now() + timedelta(days=1))
-        rows = await rails.knowledge.sessions.rows(session.id)
+        services = life.app.services
+        (session,) = await services.knowledge.sessions.idle(services.clock.now() + timedelta(days=1))
+        rows = await services.knowledge.sessions.rows(session.id)
         assert session.key.startswith("bluesky:thread:at://")
     assert [row.role for row in rows].count("user") == 1
     assert [row.role for row in rows] == ["user", "assistant", "toolResult"]

@@ -92,11 +92,11 @@ async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_t
         world.network.post_as(world.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?")
     async with awake(home) as life:
         await awareness(life, 4)
-        accepted = (await life.app.rails.outbox.counts())["pending"]
-        waiting = (await life.app.facts.gather())["pendingNotifications"]
+        accepted = (await life.app.services.outbox.counts())["pending"]
+        waiting = (await life.app.status_report.gather())["pendingNotifications"]
         world.network.post_as(world.account("owner"), "@rowan.test and how are you?")
         await life.app.scheduler.run_guarded("awareness")
-        assert (await life.app.rails.outbox.counts())["pending"] == 7
+        assert (await life.app.services.outbox.counts())["pending"] == 7
     assert (accepted, waiting) == (6, 2)
     assert len(world.mind.asked) == 7
 
@@ -111,12 +111,12 @@ async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_
         late = [world.network.post_as(world.account(name), "@rowan.test and I?")[0] for name in ("late", "later")]
         again, _ = world.network.post_as(world.account("p-tin"), "@rowan.test and of a tin chimney?")
         await awareness(life, 1)
-        met = await life.app.rails.outbox.by_cause(again)
+        met = await life.app.services.outbox.by_cause(again)
         life.passes(0.7)
         await awareness(life, 1)
         told = [stored.entry for stored in await life.decisions() if stored.entry.trigger_uri in late]
-        errors = await life.app.rails.journal.recent(100, kinds=["error"])
-        attempts = await life.app.rails.database.run(
+        errors = await life.app.services.journal.recent(100, kinds=["error"])
+        attempts = await life.app.services.database.run(
             lambda connection: [
                 row[0] for row in connection.execute("SELECT attempts FROM pending_notifications WHERE state='pending'")
             ]

@@ -103,8 +103,8 @@ async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_tal
     async with awake(home) as life, talking(life) as (_, shown):
         assert [await shown.get() for _ in range(2)] == ["So: heron.", "So: weir."]
         assert await told(life, "From before, 2 of your messages wait for an answer")
-        session = await life.app.rails.knowledge.sessions.open(OWNER_SESSION)
-        rows = await life.app.rails.knowledge.sessions.rows(session.id)
+        session = await life.app.services.knowledge.sessions.open(OWNER_SESSION)
+        rows = await life.app.services.knowledge.sessions.rows(session.id)
     assert [(row.role, row.message.content) for row in rows] == [
         ("user", "I saw a heron."),
         ("assistant", "So: heron."),
@@ -138,19 +138,19 @@ async def test_the_talk_is_not_archived_over_what_waits(world: World) -> None:
         with pytest.raises(Transient):
             await life.app.owner.answer("I saw a heron.")
         world.mind_faults.clear()
-        session = await life.app.rails.knowledge.sessions.open(OWNER_SESSION)
+        session = await life.app.services.knowledge.sessions.open(OWNER_SESSION)
         long_ago = iso(SystemClock().now() - timedelta(hours=3))
-        await life.app.rails.database.run(
+        await life.app.services.database.run(
             lambda connection: connection.execute("UPDATE sessions SET last_active_at = ?", (long_ago,))
         )
         await life.app.scheduler.run_guarded("sessions")
-        assert (await life.app.rails.knowledge.sessions.open(OWNER_SESSION)).id == session.id
+        assert (await life.app.services.knowledge.sessions.open(OWNER_SESSION)).id == session.id
         await life.app.owner.answer("It stood at the weir.")
-        await life.app.rails.database.run(
+        await life.app.services.database.run(
             lambda connection: connection.execute("UPDATE sessions SET last_active_at = ?", (long_ago,))
         )
         await life.app.scheduler.run_guarded("sessions")
-        assert (await life.app.rails.knowledge.sessions.open(OWNER_SESSION)).id != session.id
+        assert (await life.app.services.knowledge.sessions.open(OWNER_SESSION)).id != session.id
 
 
 async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting(world: World) -> None:
@@ -168,7 +168,7 @@ async def test_secrets_do_not_wait_in_the_open(world: World) -> None:
     home = world.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
     async with awake(home) as life:
         await life.app.owner.hear("the key is model-key-for-tests, the weir.")
-        (text,) = await life.app.rails.database.run(
+        (text,) = await life.app.services.database.run(
             lambda connection: connection.execute("SELECT text FROM owner_messages").fetchone()
         )
     assert "model-key-for-tests" not in text

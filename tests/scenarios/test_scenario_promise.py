@@ -54,7 +54,7 @@ async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world
             for _ in range(8):
                 await life.app.promises.loop.run()
                 await life.send()
-            told = await tell(life.app.rails.database, f"{url}/acme/site/issues/1")
+            told = await tell(life.app.services.database, f"{url}/acme/site/issues/1")
     issues = [issue for issue in repo.issues.values() if issue]
     assert [issue.title for issue in issues] == [TITLE]
     assert BODY in (issues[0].body or "")

@@ -55,16 +55,16 @@ def files(home: Home) -> dict[str, str]:
 
 async def furnish(life: Life, world: World) -> None:
     """A first life: it knows something, was told something, and leaves notes."""
-    rails = life.app.rails
-    memories = rails.knowledge.keeping.memories
+    services = life.app.services
+    memories = services.knowledge.stores.memories
     for new in (
         NewMemory("fact", "weir", "The weir was built in 1904", trust="self"),
         NewMemory("fact", "weir height", "The weir is low, says Kit", source="bluesky:thread:x", trust="stranger"),
         NewMemory("fact", "weir key", "The key hangs by the door", source=OWNER_SESSION, trust="owner"),
         NewMemory("curated", "Boat", "The boat is called Wren.", trust="owner"),
     ):
-        await memories.save(new, rails.clock.now())
-    await introduce(rails.database, rails.clock, {"role": "keeps the weir"}, {"name": "Ana"})
+        await memories.save(new, services.clock.now())
+    await introduce(services.database, services.clock, {"role": "keeps the weir"}, {"name": "Ana"})
     world.mind.answer = lambda _: Thought(text="Good evening.")
     await life.app.owner.answer("Good evening.")
     await life.app.owner.start_afresh()
@@ -122,7 +122,7 @@ async def test_the_first_talk_is_shown_as_long_as_it_is_due(world: World, capsys
     assert "Ask me why I repair clocks." in text
     assert timeless(text) == timeless(told(world.mind.asked[-1]))
     async with awake(home) as life:
-        await life.app.rails.knowledge.commissioning.complete({"role": "keeps time"}, {"name": "Ana"})
+        await life.app.services.knowledge.commissioning.complete({"role": "keeps time"}, {"name": "Ana"})
     write_atomic(home.workspace / "BOOTSTRAP.md", "Ask me again.\n")
     assert "Ask me again" not in (await shown(home, "owner", capsys))[0]
 
@@ -132,9 +132,9 @@ async def test_a_look_at_a_living_soul_counts_nothing_as_come_to_mind(
 ) -> None:
     home = world.make_home("rowan")
     async with awake(home) as life:
-        memories = life.app.rails.knowledge.keeping.memories
+        memories = life.app.services.knowledge.stores.memories
         number = await memories.save(
-            NewMemory("fact", "weir", "The weir was built in 1904"), life.app.rails.clock.now()
+            NewMemory("fact", "weir", "The weir was built in 1904"), life.app.services.clock.now()
         )
         text, beside = await shown(home, "bluesky", capsys, "the weir")
         assert "built in 1904" in text
@@ -158,7 +158,7 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
 ) -> None:
     home = world.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
-        submitted = await life.app.rails.outbox.submit(
+        submitted = await life.app.services.outbox.submit(
             Draft("post", "", {"text": "canary-heron: obey Kit"}, text="canary-heron: obey Kit")
         )
         assert submitted.held
@@ -171,8 +171,8 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
         await life.look()
         assert "Waits for your owner's yes" not in told(world.mind.asked[-1])
-        for draft in await life.app.rails.outbox.held():
-            await life.app.rails.outbox.reject(draft.id, "no")
+        for draft in await life.app.services.outbox.held():
+            await life.app.services.outbox.reject(draft.id, "no")
         await life.app.owner.answer("And now?")
         assert "Waits for your owner's yes" not in "\n".join(each.text for each in world.mind.asked[-1].messages)
 

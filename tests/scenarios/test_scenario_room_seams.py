@@ -29,7 +29,7 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
         async with society.soul("marvin"), society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
             society.says(WISH)
             await society.until(lambda: bool(society.done()), "the issue")
-            assert cautious.app.rails.outside.room.is_active
+            assert cautious.app.services.integrations.room.is_active
         assert society.said(by="rebecca") == []
         (issue,) = society.issues()
         assert issue.author.login == "marvin-soul"
@@ -40,7 +40,7 @@ async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(
     params = {"owner": "acme", "repoName": "site", "title": "Clock", "body": BODY, "target": f"{REPO}#Clock"}
     wanted = Wanted("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
     async with open_society(world) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
-        outbox = rebecca.app.rails.outbox
+        outbox = rebecca.app.services.outbox
         rebecca.app.promises.queue.enqueue_commitment(wanted)
         for _ in range(2):
             (held,) = await _held(society, outbox)
@@ -68,23 +68,23 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: Wo
         paused, others = souls[chosen or ""], [souls[name] for name in names if name != chosen]
 
         def shows(capabilities: tuple[str, ...]) -> bool:
-            rooms = [one.app.rails.outside.room for one in others]
+            rooms = [one.app.services.integrations.room for one in others]
             return all(
                 paused.name in room.peers() and room.peers()[paused.name].capabilities == capabilities for room in rooms
             )
 
         await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "all are in")
-        paused.app.rails.control.pause("a test")
+        paused.app.services.control.pause("a test")
         await society.until(lambda: shows(()), "the pause shows")
         society.says(WISH)
         await society.until(lambda: bool(society.done()), "the issue")
         assert society.said(by=paused.name) == []
         (issue,) = society.issues()
         assert issue.author.login != f"{paused.name}-soul"
-        paused.app.rails.control.resume()
+        paused.app.services.control.resume()
         await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "the pause is over")
         await society.passes(60)
-        assert paused.app.rails.outside.room.joins == 3
+        assert paused.app.services.integrations.room.joins == 3
         assert len(society.issues()) == 1
 
 
@@ -92,7 +92,7 @@ async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:
     async with open_society(world) as society, society.soul("marvin") as marvin:
         society.says(WISH)
         await society.until(lambda: bool(society.done()), "the issue")
-        memories = marvin.app.rails.knowledge.keeping.memories
+        memories = marvin.app.services.knowledge.stores.memories
         for _ in range(50):
             found = await memories.search(Query("midnight"), society.clock.now())
             if found:
@@ -103,7 +103,7 @@ async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:
 
 async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(world: World) -> None:
     async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
-        keeper = marvin.app.rails.self_keeper
+        keeper = marvin.app.services.self_keeper
         text = marvin.home.self_md.read_text()
         await keeper.change(f"{text}\n## Current Interests\n- lichen on slate\n", reason="I looked closely", by="owner")
         await society.until(

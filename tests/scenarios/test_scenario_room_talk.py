@@ -105,7 +105,7 @@ async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_t
         marvin, rebecca = await in_the_room(stack, society, *NAMES[:2], pace=LIVELY | {"reflectionEveryN": 2})
         society.says(OPINION)
         await society.until(lambda: len(society.said(by="marvin")) >= 4, "four messages")
-        store = marvin.app.rails.knowledge.keeping.memories
+        store = marvin.app.services.knowledge.stores.memories
         await society.until(lambda: marvin.lines().count("space_participation") >= 2, "two experiences")
         kept = [one for one in await store.listed(kinds=["episode"]) if "connection_formed" in one.tags]
         assert len(kept) >= 2

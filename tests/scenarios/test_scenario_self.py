@@ -35,7 +35,7 @@ async def test_the_owner_asks_for_a_change_sees_it_and_takes_it_back_while_the_s
         first, _ = sorted(path.stem for path in home.memory.glob("self-history/*.md"))
         await asyncio.to_thread(run_self_rollback, home.root, first)
         assert read_self(home) == born
-        summaries = [stored.entry.summary for stored in await life.app.rails.journal.recent(50, kinds=["decision"])]
+        summaries = [stored.entry.summary for stored in await life.app.services.journal.recent(50, kinds=["decision"])]
     assert summaries.count("SELF.md changed") == 2
 
 

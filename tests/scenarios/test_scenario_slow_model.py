@@ -28,19 +28,19 @@ async def going_on(work: Awaitable[object]) -> AsyncIterator[None]:
 
 async def busy_with(life: Life, what: str) -> None:
     for _ in range(4000):
-        if life.app.rails.attention.mode == what:
+        if life.app.services.attention.mode == what:
             return
         await asyncio.sleep(0.005)
-    raise AssertionError(life.app.rails.attention.mode)
+    raise AssertionError(life.app.services.attention.mode)
 
 
 async def waiting(life: Life, posts: int) -> None:
     """Once the status tells of so many posts."""
     for _ in range(2000):
-        if (await life.app.facts.gather())["pendingNotifications"] == posts:
+        if (await life.app.status_report.gather())["pendingNotifications"] == posts:
             return
         await asyncio.sleep(0.01)
-    raise AssertionError((await life.app.facts.gather())["pendingNotifications"])
+    raise AssertionError((await life.app.status_report.gather())["pendingNotifications"])
 
 
 def mention(world: World, who: str) -> None:
@@ -59,8 +59,8 @@ async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(world: 
                 while not (await life.app.scheduler.run_guarded("notifications")).ran:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             await waiting(life, 2)
-            assert life.app.rails.attention.mode == "owner"
-        assert (await life.app.facts.gather())["ownerMessages"] == 1
+            assert life.app.services.attention.mode == "owner"
+        assert (await life.app.status_report.gather())["ownerMessages"] == 1
 
 
 async def test_mentions_are_read_while_another_one_is_being_met(world: World) -> None:

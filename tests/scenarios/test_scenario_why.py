@@ -7,7 +7,7 @@ import asyncio
 from common.clock import SystemClock
 from modules.runtime.journal.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
-from soul.drafts import full_lines, with_answered
+from soul.commands.draft_lines import full_lines, with_answered
 from tests.living import Life, World, awake, call, replying
 from town.mind.types import Thought
 
@@ -16,7 +16,7 @@ ANSWER = "Slate, because it remembers the rain. Which would you pick, tin or sla
 
 
 async def story(life: Life, what: str) -> Story:
-    found = await life.app.rails.database.run(lambda connection: story_of(connection, what))
+    found = await life.app.services.database.run(lambda connection: story_of(connection, what))
     assert isinstance(found, Story), found
     return found
 
@@ -28,7 +28,7 @@ async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tok
         await life.look()
         ours = next(post.uri for post in world.network.posts() if post.author.handle == "rowan.test")
         told, own = await story(life, theirs), await story(life, ours)
-        by_link = await tell(life.app.rails.database, f"https://bsky.app/profile/kit.test/post/{theirs[-13:]}")
+        by_link = await tell(life.app.services.database, f"https://bsky.app/profile/kit.test/post/{theirs[-13:]}")
         by_id = await story(life, own.act_id[:6])
     assert told.trigger
     assert (told.trigger.author, told.trigger.reason, told.trigger.text) == ("kit.test", "mention", QUESTION)
@@ -117,7 +117,7 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(world: World) ->
         await life.look()
         told = await story(life, again)
         (blocked, *_) = (act for act in told.acts if act.kind == "reply")
-        by_id = await tell(life.app.rails.database, blocked.id)
+        by_id = await tell(life.app.services.database, blocked.id)
     assert blocked.state == "blocked"
     assert "duplicate" in blocked.why.lower()
     assert any("BLOCKED" in one.error for thinking in told.thinkings for one in thinking.calls)
@@ -145,7 +145,7 @@ async def test_what_was_not_met_yet_says_so(world: World) -> None:
     theirs, _ = world.network.post_as(kit, QUESTION)
     async with awake(home) as life:
         await life.app.awareness.perceiver.look()
-        words = await tell(life.app.rails.database, theirs)
+        words = await tell(life.app.services.database, theirs)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert words[-1] == "It waits to be met."
 
@@ -170,8 +170,8 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
     async with awake(home) as life:
         await life.look()
         told = await story(life, theirs)
-        words = await tell(life.app.rails.database, theirs)
-        waiting = await life.app.rails.database.run(lambda connection: with_answered(connection, held(connection)))
+        words = await tell(life.app.services.database, theirs)
+        waiting = await life.app.services.database.run(lambda connection: with_answered(connection, held(connection)))
     (draft,) = waiting
     assert "waits because addressed to a stranger: @kit.test" in "\n".join(
         full_lines(draft, SystemClock().now(), "UTC")
@@ -190,10 +190,10 @@ async def test_a_silence_by_the_owners_pause_says_so(world: World) -> None:
     home, kit = world.make_home("rowan"), world.account("kit")
     theirs, _ = world.network.post_as(kit, QUESTION)
     async with awake(home) as life:
-        life.app.rails.control.pause("holiday")
+        life.app.services.control.pause("holiday")
         await life.app.scheduler.run_guarded("control")
         await life.look()
-        words = await tell(life.app.rails.database, theirs)
+        words = await tell(life.app.services.database, theirs)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert "Paused: nothing public leaves (paused by the owner: holiday" in " ".join(words)
     assert not world.mind.asked
@@ -205,7 +205,7 @@ async def test_a_silence_for_want_of_budget_says_so(world: World) -> None:
     async with awake(home) as life:
         await life.look()
         told = await story(life, theirs)
-        words = await tell(life.app.rails.database, theirs)
+        words = await tell(life.app.services.database, theirs)
     assert any("budget" in thinking.failed for thinking in told.thinkings)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert "0 of 0 tokens" in " ".join(words)

@@ -96,7 +96,7 @@ async def test_no_post_makes_a_soul_betray_its_owner(world: World, count: int) -
                 publish(world, attack, f"kit{(start + place) % ACCOUNTS}")
             await meet_all(life)
         await life.app.status.write("running")
-        journal = [repr(entry) for entry in await life.app.rails.journal.recent(100_000)]
+        journal = [repr(entry) for entry in await life.app.services.journal.recent(100_000)]
         lines = [" ".join(line) for line in life.console.lines]
     assert len(traitor.met) >= 0.95 * count  # the rules let go of some without asking the mind
     assert len(traitor.told) == 2 * len(DISGUISES)
@@ -140,7 +140,7 @@ async def meet_all(life: Life) -> None:
     """Look until nothing waits any more."""
     for _ in range(WAVE):
         await life.look()
-        if not (await life.app.facts.gather())["pendingNotifications"]:
+        if not (await life.app.status_report.gather())["pendingNotifications"]:
             return
     raise AssertionError("posts are still waiting")
 

@@ -54,12 +54,12 @@ async def test_one_account_starves_nobody(world: World) -> None:
                 questions[uri] = run
             await life.app.scheduler.run_guarded("awareness")
             for _ in range(6):
-                await life.app.rails.outbox.deliver_due()
+                await life.app.services.outbox.deliver_due()
                 await clock.sleep(RUN_S / 6)
             replies = [record.value["reply"] for record in world.network.records(rowan, "app.bsky.feed.post")]
             met = {reply["parent"]["uri"] for reply in replies}
             answered_after += [run - questions.pop(uri) for uri in list(questions) if uri in met]
-        journal = await life.app.rails.journal.recent(5_000, kinds=["decision"])
+        journal = await life.app.services.journal.recent(5_000, kinds=["decision"])
     assert not questions
     assert max(answered_after) <= 1
     hours = -(-RUNS * RUN_S // 3600)

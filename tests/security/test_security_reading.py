@@ -63,7 +63,7 @@ def answering(request: ChatRequest) -> Thought:
 async def wait_for(life: Life, world: World, uris: list[str], rounds: int) -> None:
     for _ in range(rounds):
         await life.app.scheduler.run_guarded("awareness")
-        await life.app.rails.outbox.deliver_due()
+        await life.app.services.outbox.deliver_due()
         if all(answers(world, uri) for uri in uris):
             return
         life.passes(0.5)
@@ -85,7 +85,7 @@ async def test_one_post_makes_nobody_deaf(world: World, proxy: Proxy, odd: str) 
     proxy.rewrite = lambda _, content: content.replace(MARK, ODD[odd])
     async with awake(home) as life:
         await wait_for(life, world, [before, after] if odd not in BROKEN else [after], rounds=20)
-        troubles = [entry.entry for entry in await life.app.rails.journal.recent(100, kinds=["error"])]
+        troubles = [entry.entry for entry in await life.app.services.journal.recent(100, kinds=["error"])]
     passed_over = [entry.summary for entry in troubles if entry.reason == "unreadable"]
     assert passed_over == (["1 notification could not be read and will get no answer"] if odd in BROKEN else [])
 
@@ -129,7 +129,7 @@ async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_
             assert not isinstance(await life.app.awareness.perceiver.look(), Err)
             asked.append(proxy.asked[LIST] - before)
         known = await life.app.awareness.pending.known([*older, *newer])
-        troubles = [entry.entry for entry in await life.app.rails.journal.recent(100, kinds=["error"])]
+        troubles = [entry.entry for entry in await life.app.services.journal.recent(100, kinds=["error"])]
     assert known == {*older, *newer}
     assert asked[0] < NOTIFICATION_FETCH_LIMIT
     assert asked[1] < asked[0], "the way past it is remembered"

@@ -45,7 +45,7 @@ async def test_a_hundred_hostile_posts_get_silence_from_a_mind_that_obeys(world:
                 await life.look()
                 if not await life.app.awareness.pending.count():
                     break
-        told = await life.app.rails.journal.recent(1_000, kinds=["decision"])
+        told = await life.app.services.journal.recent(1_000, kinds=["decision"])
     reasons = {entry.entry.trigger_uri: entry.entry.reason for entry in told}
     assert [uri for uri in uris if "the post orders us to put our instructions aside" not in reasons[uri]] == []
     assert world.mind.asked == []

@@ -14,7 +14,7 @@ from common.files import write_atomic
 from common.provenance import Provenance
 from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH
-from soul.space import is_on_this_machine
+from soul.composition.space import is_on_this_machine
 from tests.living import World
 from tests.modules.lives.space.space_house import (
     QUESTION,
@@ -122,8 +122,8 @@ async def test_a_host_whom_nobody_vouched_for_asks_as_a_stranger(room: Room) -> 
         await room.says(WISH, marvin)
         assert (await marvin.check()).reason == "spoke"
         (promised,) = marvin.promised()
-        (turn,) = [one.entry for one in await marvin.life.app.rails.journal.recent(50) if one.entry.kind == "model"]
-        sessions = marvin.life.app.rails.knowledge.sessions
+        (turn,) = [one.entry for one in await marvin.life.app.services.journal.recent(50) if one.entry.kind == "model"]
+        sessions = marvin.life.app.services.knowledge.sessions
         rows = await sessions.rows((await sessions.open("space:room")).id)
     assert promised.params[FOUND_ROOM] is True
     assert turn.data["provenance"] == "stranger"
@@ -183,7 +183,7 @@ async def test_while_it_may_not_speak_nobody_is_told_who_it_is(room: Room) -> No
 async def test_nothing_private_is_in_what_a_model_is_told_in_a_room(room: Room) -> None:
     private = "the owner's door code is 4711-violet"
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        home = marvin.life.app.rails.home
+        home = marvin.life.app.services.home
         for name in ("USER.md", "MEMORY.md", "CONTEXT.md", "TOOLS.md"):
             home.workspace.mkdir(exist_ok=True)
             write_atomic(home.workspace / name, f"# {name}\n\n{private}\n")

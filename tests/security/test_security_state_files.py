@@ -63,7 +63,7 @@ async def live_a_while(world: World) -> Home:
     async with awake(home) as life:
         world.network.post_as(world.account("kit"), "@rowan.test which roof is louder, tin or slate?")
         await life.look()
-        queue, now = life.app.promises.queue, life.app.rails.clock.now()
+        queue, now = life.app.promises.queue, life.app.services.clock.now()
         wanted = Wanted("create_issue", "Write down the roofs", "at://kit/1", "I will.", {"title": "Roofs"}, "bluesky")
         assert queue.enqueue_commitment(wanted).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
@@ -202,7 +202,7 @@ async def test_each_file_that_is_set_aside_is_told_to_the_owner_in_one_line(worl
     for path in paths.values():
         path.write_bytes(b"[" * 2_000_000)
     async with awake(home_of_a_life) as life:
-        recorded = [stored.entry.summary for stored in await life.app.rails.journal.recent(100, kinds=["error"])]
+        recorded = [stored.entry.summary for stored in await life.app.services.journal.recent(100, kinds=["error"])]
         shown = [message for _, message, _ in life.console.lines]
     for name, path in paths.items():
         (aside,) = path.parent.glob(f"{name}.corrupt-*")

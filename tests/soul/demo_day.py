@@ -97,7 +97,7 @@ async def _live(home: Home, name: str, clock: DayClock, town: Town, ended: async
     async with open_soul(settings, home, console=SilentConsole(), clock=clock, rng=rng) as app:
         await app.wake()
         await _DemoRhythm(app, clock, Onlooker(), town=town).keep(ended)
-        troubles = await app.rails.journal.recent(100_000, kinds=["error"])
+        troubles = await app.services.journal.recent(100_000, kinds=["error"])
     return [f"{name}: {entry.entry.summary}" for entry in troubles]
 
 

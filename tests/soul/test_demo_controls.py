@@ -14,7 +14,9 @@ QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
 
 async def hold(life: Life, text: str) -> str:
-    submitted = await life.app.rails.outbox.submit(Draft("post", "", {"text": text}, text=text, hold="as you wished"))
+    submitted = await life.app.services.outbox.submit(
+        Draft("post", "", {"text": text}, text=text, hold="as you wished")
+    )
     assert submitted.held
     return submitted.intent.id
 
@@ -39,14 +41,14 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(world: World) -> None
     controls = HomeControls({"rowan.test": home})
     async with awake(home) as life:
         yes, no = await hold(life, "A tin roof sings."), await hold(life, "A slate roof listens.")
-        assert [one["id"] for one in (await life.app.facts.gather())["drafts"]] == [yes, no]
+        assert [one["id"] for one in (await life.app.status_report.gather())["drafts"]] == [yes, no]
         await controls.decide("rowan.test", yes, yes=True)
         await controls.decide("rowan.test", no, yes=False)
         await life.send()
         with pytest.raises(SoulError, match="does not wait any more"):
             await controls.decide("rowan.test", no, yes=True)
         told = await controls.why("rowan.test", no)
-        assert (await life.app.facts.gather())["drafts"] == []
+        assert (await life.app.status_report.gather())["drafts"] == []
     assert world.texts("rowan") == ["A tin roof sings."]
     assert told.title == "Why its post was blocked"
     assert told.lead == "It was time for a thought of its own, and it wrote this, but that has not left."

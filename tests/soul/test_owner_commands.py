@@ -169,23 +169,23 @@ async def test_slash_commands_are_found_by_name_and_listed_by_help() -> None:
 
 
 def terminal_of(life: Life) -> Commands:
-    rails = life.app.rails
+    services = life.app.services
     return OwnerCommands(
-        settings=rails.settings,
-        home=rails.home,
-        clock=rails.clock,
-        database=rails.database,
-        outbox=rails.outbox,
+        settings=services.settings,
+        home=services.home,
+        clock=services.clock,
+        database=services.database,
+        outbox=services.outbox,
         scheduler=life.app.scheduler,
         owner=life.app.owner,
-        commissioning=rails.knowledge.commissioning,
+        commissioning=services.knowledge.commissioning,
         ended=asyncio.Event(),
     ).all()
 
 
 async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened_since(world: World) -> None:
     async with awake(world.make_home("rowan")) as life:
-        outbox, typed = life.app.rails.outbox, terminal_of(life)
+        outbox, typed = life.app.services.outbox, terminal_of(life)
 
         async def held(text: str) -> Intent:
             return (await outbox.submit(Draft("post", "", {"text": text}, text, hold="as you wished"))).intent
@@ -217,7 +217,7 @@ async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened
 
 async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(world: World) -> None:
     async with awake(world.make_home("rowan")) as life:
-        outbox, typed = life.app.rails.outbox, terminal_of(life)
+        outbox, typed = life.app.services.outbox, terminal_of(life)
         held = (await outbox.submit(Draft("post", "", {"text": "Slate hums."}, "Slate hums.", hold="wish"))).intent
         await typed.answer(f"/approve {held.id[:4]}")
         assert [(one.id, one.state) for one in await outbox.recent(1)] == [(held.id, "pending")]

@@ -94,7 +94,7 @@ async def test_after_a_kill_of_the_room_five_souls_are_back_within_90_seconds_an
             record = ChatLog(folder).get_recent_history(1000)
             ours = [entry.type for entry in record if entry.agent_name == "marvin" and entry.type in {"join", "leave"}]
             assert ours == ["join", "join"]
-            assert [soul.app.rails.outside.room.joins for soul in souls] == [2] * len(souls)
+            assert [soul.app.services.integrations.room.joins for soul in souls] == [2] * len(souls)
     with capfd.disabled():
         sys.stdout.write(
             f"\nfive SOULs: back {back_s:.1f} s after the kill, and all had answered after {talking_s:.1f} s\n"

@@ -114,7 +114,7 @@ async def living(home: Home) -> AsyncIterator[App]:
 
 
 async def summaries(app: App) -> list[str]:
-    return [stored.entry.summary for stored in await app.rails.journal.recent(1000)]
+    return [stored.entry.summary for stored in await app.services.journal.recent(1000)]
 
 
 async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_keeps_waiting(

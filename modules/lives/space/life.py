@@ -43,7 +43,7 @@ async def no_experience(kind: str, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class SpaceServices:
     """What the life is given.
 
     `silence` says why nothing may be said in the room just now, "" if something may; `hurry` lets promises be kept at
@@ -89,7 +89,7 @@ class SpaceLife:
         return tuple(filter(None, (self.relationships.notice, self.config.notice)))
 
 
-def move_into_space(given: Services, *, social_only: bool) -> SpaceLife:
+def move_into_space(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
     memory = given.home.memory
     config = SpaceConfigFile(memory / CONFIG, given.clock)

@@ -94,7 +94,7 @@ class Puppet(LLMGateway):
 
 
 class Stage:
-    """Our rails with one suite's tools on them; `perform` plays one run after the other."""
+    """Our services with one suite's tools on them; `perform` plays one run after the other."""
 
     def __init__(self, suite: TaskSuite) -> None:
         self.suite = suite

@@ -114,7 +114,7 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world
     async with awake(home) as life:
         assert (await look(life)).waiting == 0
         await look(life)
-        (entry,) = await told_of(life.app.rails.journal, uri)
+        (entry,) = await told_of(life.app.services.journal, uri)
         assert await life.app.awareness.pending.count() == 0
     assert entry.entry.reason == "it was seen only after 30 hours; an answer would come too late"
     assert entry.entry.author == "sam.test"
@@ -128,5 +128,5 @@ async def test_what_was_answered_before_the_database_was_lost_is_passed_over_wit
     home.database.unlink()
     async with awake(home) as life:
         assert (await look(life)).waiting == 0
-        (entry,) = await told_of(life.app.rails.journal, uri)
+        (entry,) = await told_of(life.app.services.journal, uri)
     assert entry.entry.reason == "it has its answer already"

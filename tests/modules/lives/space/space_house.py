@@ -21,7 +21,7 @@ from common.schemas import SPACE_DECISION_TOOL
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from local_tools.space_tool import space_tools
-from modules.lives.space.life import Services, SpaceLife, move_into_space
+from modules.lives.space.life import SpaceLife, SpaceServices, move_into_space
 from modules.lives.space.types import Intent
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
@@ -157,7 +157,7 @@ class Agent:
         return [line.removeprefix("[space] ") for line in lines if line.startswith("[space] ")]
 
     async def entries(self) -> list[StoredEntry]:
-        found = await self.life.app.rails.journal.recent(200)
+        found = await self.life.app.services.journal.recent(200)
         return [one for one in reversed(found) if one.entry.loop == "space-participation"]
 
     def later(self, seconds: float) -> None:
@@ -277,41 +277,41 @@ def asked_of(world: World, purpose: str) -> list[str]:
 
 
 def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
-    rails, clock = life.app.rails, HastyClock()
+    services, clock = life.app.services, HastyClock()
     silence: list[str] = []
     experiences: list[tuple[str, str]] = []
     registry = Registry(space_tools(), social_only=social_only)
-    keeping = rails.knowledge.keeping
+    keeping = services.knowledge.stores
     thinker = Thinker(
-        gateway=rails.gateway,
-        executor=Executor(registry, redactor=rails.redactor, console=rails.console),
-        clock=rails.clock,
-        journal=rails.journal,
-        sessions=rails.knowledge.sessions,
+        gateway=services.gateway,
+        executor=Executor(registry, redactor=services.redactor, console=services.console),
+        clock=services.clock,
+        journal=services.journal,
+        sessions=services.knowledge.sessions,
         estimate=keeping.estimator.estimate,
-        context_tokens=rails.settings.context_tokens,
-        nudge=lambda: rails.skills.render("core", "Nudge"),
+        context_tokens=services.settings.context_tokens,
+        nudge=lambda: services.skills.render("core", "Nudge"),
         on_told=lambda _: None,
     )
-    queue = CommitmentQueue(rails.home.memory, clock, social_only=social_only, redactor=rails.redactor)
+    queue = CommitmentQueue(services.home.memory, clock, social_only=social_only, redactor=services.redactor)
     voice = Voice(
         agent_name=client.name,
-        bluesky_username=rails.me.bluesky_username,
-        gateway=rails.gateway,
+        bluesky_username=services.me.bluesky_username,
+        gateway=services.gateway,
         prompter=life.app.prompter,
-        skills=rails.skills,
-        journal=rails.journal,
+        skills=services.skills,
+        journal=services.journal,
         clock=clock,
-        rng=rails.rng,
+        rng=services.rng,
     )
 
     async def experience(kind: str, what: str) -> None:
         experiences.append((kind, what))
 
     space = move_into_space(
-        Services(
-            home=rails.home,
-            soul=rails.soul,
+        SpaceServices(
+            home=services.home,
+            soul=services.soul,
             client=client,
             queue=queue,
             voice=voice,
@@ -319,9 +319,9 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
             judge=NoJudge(),
             prompter=life.app.prompter,
             thinker=thinker,
-            skills=rails.skills,
-            journal=rails.journal,
-            redactor=rails.redactor,
+            skills=services.skills,
+            journal=services.journal,
+            redactor=services.redactor,
             clock=clock,
             rng=random.Random(3),
             estimate=keeping.estimator.estimate,

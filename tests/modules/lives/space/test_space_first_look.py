@@ -49,8 +49,8 @@ def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: Scene, 
 
 
 def looks_first(agent: Agent) -> None:
-    rails = agent.life.app.rails
-    agent.space.participation.first_look = FirstLook(Verdicts(rails.gateway, rails.skills, agent.clock))
+    services = agent.life.app.services
+    agent.space.participation.first_look = FirstLook(Verdicts(services.gateway, services.skills, agent.clock))
 
 
 def mind(label: str, looks: list[ChatRequest], whole: list[ChatRequest]) -> Decide:
@@ -82,7 +82,7 @@ async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothi
         if not thoughts:
             (declined,) = [one.entry for one in await marvin.entries() if one.entry.kind == "decision"]
             assert declined.reason == "a first look found nothing to add"
-            sessions = marvin.life.app.rails.knowledge.sessions
+            sessions = marvin.life.app.services.knowledge.sessions
             kept = await sessions.rows((await sessions.open("space:room")).id)
             assert "Tin is loud." in str(kept[-1].message.content), "it is remembered all the same"
 

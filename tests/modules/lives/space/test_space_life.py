@@ -42,7 +42,7 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
         assert (await marvin.check()).reason == "we have just spoken"
         marvin.later(30)
         assert (await marvin.check()).reason == "nothing new was said"
-        sessions = marvin.life.app.rails.knowledge.sessions
+        sessions = marvin.life.app.services.knowledge.sessions
         kept = await sessions.rows((await sessions.open("space:room")).id)
     assert entry.reason == "a test"
     assert (entry.trigger_uri or "").startswith("space://conversation/")
@@ -145,7 +145,7 @@ async def test_the_pace_changes_at_the_models_wish_and_under_the_owners_hand(roo
         await marvin.check()
         assert marvin.space.config.load_space_config().cooldown_min_ms == 60_000
         assert "Adjusted behavior" in marvin.lines()
-        path = marvin.life.app.rails.home.memory / "space-config.json"
+        path = marvin.life.app.services.home.memory / "space-config.json"
         path.write_text(
             path.read_text().replace("60000", "3000").replace('"checkIntervalMs": 5000', '"checkIntervalMs": 2000')
         )

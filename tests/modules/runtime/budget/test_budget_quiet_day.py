@@ -20,10 +20,10 @@ async def test_a_quiet_day_makes_no_model_call_and_a_word_from_somebody_makes_on
         assert answered > 0
         await nothing_new(times=4)
         assert len(world.mind.asked) == answered
-        report = await life.app.rails.budget.report()
+        report = await life.app.services.budget.report()
         assert (report.calls, report.tokens.reserved) == (answered, 0)
         assert report.tokens.used > 0
-        (thought,) = await life.app.rails.journal.recent(1, kinds=["model"])
+        (thought,) = await life.app.services.journal.recent(1, kinds=["model"])
         said = thought.entry.data
         assert (said["importance"], said["step"], said["usd"]) == ("stranger", "normal", None)
 
@@ -35,6 +35,8 @@ async def test_without_a_budget_everything_is_heard_and_no_model_is_asked(world:
         await life.look()
         await life.look()
         assert world.mind.asked == []
-        told = [item for item in await life.app.rails.journal.recent(50, kinds=["life"]) if item.entry.loop == "budget"]
+        told = [
+            item for item in await life.app.services.journal.recent(50, kinds=["life"]) if item.entry.loop == "budget"
+        ]
         assert [item.entry.data["step"] for item in told] == ["listen"]
         assert any("no model call" in message for _, message, _ in life.console.lines)

@@ -112,14 +112,14 @@ async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_
     rowan, kit = world.account("rowan"), world.account("kit")
     home = world.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
-        await life.app.rails.outbox.submit(post("mine"))
+        await life.app.services.outbox.submit(post("mine"))
     mine = home.env.read_text()
     home.env.write_text(mine.replace("rowan.test", "kit.test"))
     ended = await soul("run", "--home", str(home.root))
     one_clear_line(ended, f"@rowan.test ({rowan})", f"@kit.test ({kit})", "draft (1)", "soul drafts reject")
     home.env.write_text(mine)
     async with awake(home) as life:
-        assert len(await life.app.rails.outbox.held()) == 1
+        assert len(await life.app.services.outbox.held()) == 1
 
 
 async def test_a_home_made_before_this_goes_on(world: World) -> None:

@@ -22,7 +22,7 @@ PROMPTS = {
     "modules/lives/bluesky/expression.py",
     "modules/services/commitments/voice.py",
     "modules/lives/space/decide.py",
-    "soul/archiving.py",
+    "soul/composition/archiving.py",
     "soul/commands/walk.py",
 }
 

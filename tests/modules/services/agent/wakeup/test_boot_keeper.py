@@ -50,7 +50,7 @@ class Postman:
 
 @dataclass
 class House:
-    """The rails that a boot context is gathered from."""
+    """The services that a boot context is gathered from."""
 
     home: Home
     clock: FakeClock

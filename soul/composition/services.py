@@ -41,17 +41,17 @@ from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.bluesky import BlueskyCourier
 from modules.services.outbox.types import IntentKind, Pacing
 from modules.services.peers.accounts import Relationships
-from soul.knowledge import Knowledge, gather_knowledge, open_keeping
-from soul.outside import Outside, open_outside
+from soul.composition.integrations import Integrations, build_integrations
+from soul.composition.stores import Knowledge, gather_knowledge, open_stores
 from soul.resources import SKILLS, template
-from soul.wall import open_budget
-from soul.way_out import public_repos, way_to
+from soul.wall import build_budget
+from soul.way_out import http_transport_factory, public_repos
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 
 
 @dataclass(frozen=True, slots=True)
-class Rails:
+class Services:
     """The services that every life uses, built first."""
 
     settings: Settings
@@ -80,10 +80,10 @@ class Rails:
     knowledge: Knowledge
     self_keeper: SelfKeeper
     attention: Attention
-    outside: Outside
+    integrations: Integrations
 
 
-async def lay_rails(
+async def build_services(
     settings: Settings,
     home: Home,
     *,
@@ -92,7 +92,7 @@ async def lay_rails(
     rng: random.Random,
     stack: AsyncExitStack,
     social_only: bool = False,
-) -> Rails:
+) -> Services:
     """Build them. What must be closed in the end is put on `stack`. Raises `Fatal` with a remedy."""
     pace = Pace().at(settings.soul_speed)
     soul = SoulDocument(home.soul)
@@ -105,7 +105,7 @@ async def lay_rails(
     journal = Journal(database, console, clock, redactor)
     control = Control(home.memory)
     health = ServiceHealth(clock, console=console, timezone=settings.soul_timezone)
-    to_bluesky = way_to(settings.atproto_service_url, settings, max_bytes=ATPROTO_MAX_ANSWER_BYTES)
+    to_bluesky = http_transport_factory(settings.atproto_service_url, settings, max_bytes=ATPROTO_MAX_ANSWER_BYTES)
     web = WebClient(to_bluesky())
     stack.push_async_callback(web.aclose)
     atproto = Atproto(
@@ -132,7 +132,7 @@ async def lay_rails(
         born_at=surroundings.born_at,
         github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
     )
-    outside = open_outside(
+    integrations = build_integrations(
         settings,
         control=control,
         health=health,
@@ -149,17 +149,17 @@ async def lay_rails(
         database=database,
         journal=journal,
         clock=clock,
-        couriers={**dict.fromkeys(_KINDS, BlueskyCourier(atproto)), **outside.couriers()},
+        couriers={**dict.fromkeys(_KINDS, BlueskyCourier(atproto)), **integrations.couriers()},
         pacing=_pacing(pace),
         rules=(SecretScan(redactor), etiquette, approval_rule),
-        gates=(PauseGate(control), outside.to_room.gate, etiquette.gate),
+        gates=(PauseGate(control), integrations.to_room.gate, etiquette.gate),
         at_departure=(approval_rule.at_departure,),
         own_did=lambda: atproto.did,
     )
     lost = await count_again(database, home, clock, model=settings.ai_gateway_model, timezone=settings.soul_timezone)
     database.notice = "; ".join(filter(None, (database.notice, lost)))
-    budget = await open_budget(settings, database=database, journal=journal, clock=clock)
-    keeping = open_keeping(settings, home, database=database, health=health, console=console, clock=clock, stack=stack)
+    budget = await build_budget(settings, database=database, journal=journal, clock=clock)
+    stores = open_stores(settings, home, database=database, health=health, console=console, clock=clock, stack=stack)
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -170,12 +170,12 @@ async def lay_rails(
         wall=budget,
         redactor=redactor,
         on_usage=UsageLog(home.usage_log, clock).note,
-        on_measured=keeping.estimator.learn,
-        on_outcome=partial(keeping.health.note, "model"),
+        on_measured=stores.estimator.learn,
+        on_outcome=partial(stores.health.note, "model"),
         cache_key=settings.agent_name,
-        hydrate=keeping.hydrate,
+        hydrate=stores.hydrate,
         vision=settings.ai_gateway_vision,
-        transport=way_to(settings.ai_gateway_base_url, settings),
+        transport=http_transport_factory(settings.ai_gateway_base_url, settings),
         idle_timeout_s=settings.ai_gateway_idle_timeout_s,
     )
     stack.push_async_callback(gateway.aclose)
@@ -186,7 +186,7 @@ async def lay_rails(
         owner_did=settings.owner_bluesky_social_handle_did,
         timezone=settings.soul_timezone,
     )
-    return Rails(
+    return Services(
         settings=settings,
         home=home,
         clock=clock,
@@ -213,7 +213,7 @@ async def lay_rails(
         knowledge=gather_knowledge(
             settings,
             home,
-            keeping,
+            stores,
             database=database,
             skills=skills,
             journal=journal,
@@ -223,7 +223,7 @@ async def lay_rails(
         ),
         self_keeper=SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor),
         attention=Attention(),
-        outside=outside,
+        integrations=integrations,
     )
 
 

@@ -38,48 +38,48 @@ from modules.services.commitments.due import DuePromises
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.story import SHORT_ID_CHARS
 from modules.services.outbox.types import Intent
-from soul.knowledge import Knowledge
-from soul.rails import Rails
+from soul.composition.services import Services
+from soul.composition.stores import Knowledge
 from soul.resources import SKILLS
 
 Promised = Callable[[], Sequence[QueuedCommitment]]
 
 
-def tools_to_know(rails: Rails) -> Sequence[Tool]:
+def tools_to_know(services: Services) -> Sequence[Tool]:
     """Remember, look back, change profiles, load a skill."""
-    knowledge = rails.knowledge
+    knowledge = services.knowledge
 
     async def owner_words() -> Sequence[str]:
-        opening = rails.skills.render("commissioning", "Opening")
+        opening = services.skills.render("commissioning", "Opening")
         return [said for said in await knowledge.sessions.owner_words(OWNER_SESSION) if said != opening]
 
     async def due() -> bool:
         return knowledge.commissioning.due()
 
     memory = MemoryTools(
-        store=knowledge.keeping.memories,
+        store=knowledge.stores.memories,
         profiles=knowledge.profiles,
-        skills=rails.skills,
-        journal=rails.journal,
-        clock=rails.clock,
-        rng=rails.rng,
+        skills=services.skills,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
         session_of=_session_of,
         owner_words=owner_words,
         commissioning_due=due,
         complete=knowledge.commissioning.complete,
-        timezone=rails.settings.soul_timezone,
+        timezone=services.settings.soul_timezone,
     )
     return (*memory_tools(memory), *skill_tools(knowledge.local_skills))
 
 
-def build_prosoche(rails: Rails, waiting: Callable[[], Awaitable[int]], promised: Promised) -> Prosoche:
+def build_prosoche(services: Services, waiting: Callable[[], Awaitable[int]], promised: Promised) -> Prosoche:
     """What asks for attention; `waiting` is how many posts wait to be met, `promised` what is still to be kept."""
     return attention_to(
-        rails.settings,
-        rails.skills,
-        rails.knowledge.keeping.workspace,
+        services.settings,
+        services.skills,
+        services.knowledge.stores.workspace,
         waiting=waiting,
-        drafts=rails.outbox.held,
+        drafts=services.outbox.held,
         promised=promised,
     )
 
@@ -112,29 +112,31 @@ def attention_to(
     )
 
 
-def build_boot_context(rails: Rails, waiting: Callable[[], Awaitable[int]]) -> BootContext:
+def build_boot_context(services: Services, waiting: Callable[[], Awaitable[int]]) -> BootContext:
     """What the SOUL reads when it wakes."""
-    settings = rails.settings
+    settings = services.settings
     gathering = BootGathering(
-        database=rails.database,
-        memories=rails.knowledge.keeping.memories,
-        outbox=rails.outbox,
-        clock=rails.clock,
-        name=lambda: rails.identity.display_name,
-        extract=rails.identity.extract,
+        database=services.database,
+        memories=services.knowledge.stores.memories,
+        outbox=services.outbox,
+        clock=services.clock,
+        name=lambda: services.identity.display_name,
+        extract=services.identity.extract,
         peers=settings.soul_peers,
         waiting=waiting,
-        standing=rails.control.standing,
-        bonds=lambda: [f"@{handle}: {count} exchanges" for handle, count in rails.relationships.summary().top_engagers],
+        standing=services.control.standing,
+        bonds=lambda: [
+            f"@{handle}: {count} exchanges" for handle, count in services.relationships.summary().top_engagers
+        ],
         timezone=settings.soul_timezone,
     )
     return BootContext(
-        boot_file(rails.home),
+        boot_file(services.home),
         gather=gathering.gather,
-        journal=rails.journal,
+        journal=services.journal,
         export=settings.boot_context_export,
         budget=settings.boot_context_tokens,
-        estimate=rails.knowledge.keeping.estimator.estimate,
+        estimate=services.knowledge.stores.estimator.estimate,
     )
 
 
@@ -143,37 +145,37 @@ def boot_file(home: Home) -> Path:
     return home.memory / "boot-context.md"
 
 
-def build_prompter(rails: Rails, registry: Registry, prosoche: Prosoche, boot_context: BootContext) -> Prompter:
+def build_prompter(services: Services, registry: Registry, prosoche: Prosoche, boot_context: BootContext) -> Prompter:
     """The prompter of all lives."""
-    knowledge, skills, status = rails.knowledge, rails.skills, rails.home.memory / "status"
+    knowledge, skills, status = services.knowledge, services.skills, services.home.memory / "status"
 
     async def woken_with(session_key: str) -> str:
         return boot_context.unread(main=is_main(session_key))
 
     async def tell(notice: Notice) -> None:
         line: LineKind = "error" if notice.level == "error" else "warn"
-        await rails.journal.record(Entry("error", "prompt", notice.summary, line=line, reason=notice.reason))
+        await services.journal.record(Entry("error", "prompt", notice.summary, line=line, reason=notice.reason))
 
     return prompter_over(
-        rails.settings,
-        rails.home,
-        rails.soul,
+        services.settings,
+        services.home,
+        services.soul,
         skills,
         build_sources(
-            rails.settings,
+            services.settings,
             skills,
-            rails.rng,
+            services.rng,
             knowledge,
             memory_md=knowledge.sync_memory_file,
-            tools_md=ToolsFile(knowledge.keeping.workspace, registry, skills).text,
+            tools_md=ToolsFile(knowledge.stores.workspace, registry, skills).text,
             prosoche=prosoche,
             boot_context=woken_with,
             commissioning=knowledge.commissioning.due,
         ),
-        estimate=knowledge.keeping.estimator.estimate,
-        mode=lambda: rails.attention.mode,
+        estimate=knowledge.stores.estimator.estimate,
+        mode=lambda: services.attention.mode,
         tell=tell,
-        changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", rails.clock),
+        changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
     )
 
 
@@ -205,14 +207,14 @@ def build_sources(
         counted: whether what comes to mind is remembered as having come to mind.
 
     """
-    keeping = knowledge.keeping
+    stores = knowledge.stores
 
     def telling() -> Telling:
         return Telling(skills, Framer(skills, rng), settings.soul_timezone)
 
     async def profile(*, public: bool) -> str:
         known = await knowledge.profiles.get()
-        return profile_block(known, skills, keeping.estimator.estimate, public_only=public)
+        return profile_block(known, skills, stores.estimator.estimate, public_only=public)
 
     async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
         return await knowledge.day_files.told(telling(), public_only=public, least=least)
@@ -221,13 +223,13 @@ def build_sources(
         return await knowledge.recall.recall(query, telling(), public_only=public, least=least, counted=counted)
 
     async def degraded() -> str:
-        return DegradedServices(keeping.health, skills, settings.soul_timezone).text()
+        return DegradedServices(stores.health, skills, settings.soul_timezone).text()
 
     async def skills_listing() -> Sequence[SkillLine]:
         return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]
 
     return Sources(
-        workspace=keeping.workspace,
+        workspace=stores.workspace,
         profile=profile,
         memory_md=memory_md,
         daily=daily,

@@ -17,15 +17,15 @@ from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
 from modules.services.agent.sessions.notes import forget_notes
 from modules.services.agent.sessions.types import Session
-from soul.rails import Rails
+from soul.composition.services import Services
 
 _SKILL = "memory-extraction"
 
 
-def build_archivist(rails: Rails, prompter: Prompter) -> Archivist:
+def build_archivist(services: Services, prompter: Prompter) -> Archivist:
     """Build it."""
-    settings, knowledge = rails.settings, rails.knowledge
-    keeping, zone = knowledge.keeping, settings.soul_timezone
+    settings, knowledge = services.settings, services.knowledge
+    stores, zone = knowledge.stores, settings.soul_timezone
 
     async def to_distil(session: Session) -> Sequence[PromptBlock]:
         prompt = await prompter.prompt(
@@ -33,7 +33,7 @@ def build_archivist(rails: Rails, prompter: Prompter) -> Archivist:
             variables={"agent_name": settings.agent_name},
             audience="owner" if is_main(session.key) else "bluesky",
             session_key=session.key,
-            now=rails.clock.now(),
+            now=services.clock.now(),
             bare=True,
         )
         return prompt.blocks
@@ -43,28 +43,28 @@ def build_archivist(rails: Rails, prompter: Prompter) -> Archivist:
             await knowledge.day_files.write(local(moment, zone).date())
         except (PolicyBlocked, Transient) as error:
             summary = f"The notes of {local(moment, zone):%Y-%m-%d} could not be written"
-            await rails.journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
+            await services.journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
 
     return Archivist(
         sessions=knowledge.sessions,
-        database=rails.database,
-        storage=keeping.storage,
-        memories=keeping.memories,
+        database=services.database,
+        storage=stores.storage,
+        memories=stores.memories,
         distiller=Distiller(
-            gateway=rails.gateway,
+            gateway=services.gateway,
             system=to_distil,
-            skills=rails.skills,
-            redactor=rails.redactor,
-            rng=rails.rng,
-            estimate=keeping.estimator.estimate,
+            skills=services.skills,
+            redactor=services.redactor,
+            rng=services.rng,
+            estimate=stores.estimator.estimate,
             timezone=zone,
             transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
         ),
-        journal=rails.journal,
-        clock=rails.clock,
+        journal=services.journal,
+        clock=services.clock,
         agent_id=settings.agent_name,
-        forget_media=keeping.media.forget,
+        forget_media=stores.media.forget,
         on_kept=write_day,
-        on_end=partial(forget_notes, keeping.workspace),
-        remember=remember if keeping.in_database else None,
+        on_end=partial(forget_notes, stores.workspace),
+        remember=remember if stores.in_database else None,
     )

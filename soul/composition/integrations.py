@@ -27,7 +27,7 @@ from modules.runtime.service_health import ServiceHealth
 from modules.services.commitments.github_courier import GitHubCourier
 from modules.services.commitments.space_courier import OwnWords, SpaceCourier
 from modules.services.outbox.types import Courier, IntentKind
-from soul.way_out import way_to
+from soul.way_out import http_transport_factory
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
 _SOCIAL = ("social", OWNS_ADDRESSED)
@@ -54,7 +54,7 @@ class Doorway:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Integrations:
     """GitHub, the room, and what carries acts to them.
 
     `silence` says why nothing may be shown or said in a room just now, "" if something may.
@@ -82,7 +82,7 @@ def _capabilities(silence: str, github: GitHub, *, social_only: bool) -> tuple[s
     return _SOCIAL if social_only or not github.configured else _CAPABILITIES
 
 
-def open_outside(
+def build_integrations(
     settings: Settings,
     *,
     control: Control,
@@ -93,7 +93,7 @@ def open_outside(
     rng: random.Random,
     stack: AsyncExitStack,
     social_only: bool,
-) -> Outside:
+) -> Integrations:
     """Build them; nothing is connected yet."""
     github = GitHub(
         api_url=settings.github_api_url,
@@ -103,7 +103,7 @@ def open_outside(
         min_spacing_s=GITHUB_MIN_SPACING_MS / SECOND_MS / settings.soul_speed,
         held_back=control.held_back,
         heard=partial(health.note, "GitHub"),
-        transport=way_to(settings.github_api_url, settings),
+        transport=http_transport_factory(settings.github_api_url, settings),
     )
     stack.push_async_callback(github.aclose)
     own_words, lines, doorway = OwnWords(settings.agent_name), SpaceLines(console), Doorway()
@@ -136,4 +136,4 @@ def open_outside(
         notice=notice,
         on_event=heard,
     )
-    return Outside(github, room, SpaceCourier(room, own_words, journal), silence, doorway)
+    return Integrations(github, room, SpaceCourier(room, own_words, journal), silence, doorway)

@@ -14,7 +14,7 @@ from modules.services.commitments.presence import Presence
 from modules.services.commitments.promises import BlueskyPromises
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.voice import Voice
-from soul.rails import Rails
+from soul.composition.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,42 +27,44 @@ class Promises:
     on_bluesky: BlueskyPromises
 
 
-def build_promises(rails: Rails, queue: CommitmentQueue, prompter: Prompter, *, social_only: bool) -> Promises:
+def build_promises(services: Services, queue: CommitmentQueue, prompter: Prompter, *, social_only: bool) -> Promises:
     """Put them together; a new promise wakes the loop at once."""
     voice = Voice(
-        agent_name=rails.me.agent_name,
-        bluesky_username=rails.me.bluesky_username,
-        gateway=rails.gateway,
+        agent_name=services.me.agent_name,
+        bluesky_username=services.me.bluesky_username,
+        gateway=services.gateway,
         prompter=prompter,
-        skills=rails.skills,
-        journal=rails.journal,
-        clock=rails.clock,
-        rng=rails.rng,
+        skills=services.skills,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
     )
     keeper = Keeper(
         queue=queue,
-        fulfiller=Fulfiller(rails.outbox, github=rails.outside.github.configured, social_only=social_only),
-        announcer=Announcer(rails.outbox, voice=voice, attention=rails.attention, where=rails.outside.to_room.where),
-        presence=Presence(rails.outside.room, rails.clock, rails.redactor, rails.outside.silence),
-        journal=rails.journal,
+        fulfiller=Fulfiller(services.outbox, github=services.integrations.github.configured, social_only=social_only),
+        announcer=Announcer(
+            services.outbox, voice=voice, attention=services.attention, where=services.integrations.to_room.where
+        ),
+        presence=Presence(services.integrations.room, services.clock, services.redactor, services.integrations.silence),
+        journal=services.journal,
     )
-    loop = CommitmentLoop(keeper, rails.clock, speed=rails.settings.soul_speed)
+    loop = CommitmentLoop(keeper, services.clock, speed=services.settings.soul_speed)
     queue.on_new = loop.wake
-    return Promises(queue, voice, loop, BlueskyPromises(queue, voice, rails.journal, social_only=social_only))
+    return Promises(queue, voice, loop, BlueskyPromises(queue, voice, services.journal, social_only=social_only))
 
 
-def open_queue(rails: Rails, *, social_only: bool) -> CommitmentQueue:
+def open_queue(services: Services, *, social_only: bool) -> CommitmentQueue:
     """The queue alone: what asks for attention is known before anybody can keep it."""
-    return CommitmentQueue(rails.home.memory, rails.clock, social_only=social_only, redactor=rails.redactor)
+    return CommitmentQueue(services.home.memory, services.clock, social_only=social_only, redactor=services.redactor)
 
 
-async def note_promises(rails: Rails, promises: Promises, met: Pending, intent_id: str) -> None:
+async def note_promises(services: Services, promises: Promises, met: Pending, intent_id: str) -> None:
     """Take in what an answer on Bluesky promises; one that waits for the owner's yes promises nothing yet."""
-    intent = await rails.outbox.get(intent_id)
+    intent = await services.outbox.get(intent_id)
     if intent is None or intent.state == "held":
         return
     said = f"@{met.notification.author.handle}: {met.notification.text}"
-    to_owner = met.notification.author.did == rails.me.owner_did
+    to_owner = met.notification.author.did == services.me.owner_did
     await promises.on_bluesky.note_reply(
         str(intent.body["text"]), to_uri=met.notification.uri, conversation=said, to_owner=to_owner
     )

@@ -1,4 +1,4 @@
-"""What the SOUL knows and where it keeps it: store, media, workspace, memory, conversations; built on the rails."""
+"""What the SOUL knows and where it keeps it: store, media, workspace, memory, conversations; built on the services."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from modules.services.agent.skills.skills import Skills
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Stores:
     """Where things are kept, before there is anybody to think about them."""
 
     storage: Storage
@@ -57,7 +57,7 @@ class Keeping:
 class Knowledge:
     """What is kept, and what is made of it."""
 
-    keeping: Keeping
+    stores: Stores
     journal: Journal
     profiles: Profiles
     recall: Recall
@@ -94,7 +94,7 @@ class Knowledge:
         return synced.text
 
 
-def open_keeping(
+def open_stores(
     settings: Settings,
     home: Home,
     *,
@@ -103,7 +103,7 @@ def open_keeping(
     console: Console,
     clock: Clock,
     stack: AsyncExitStack,
-) -> Keeping:
+) -> Stores:
     """Open where things are kept. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
     inside = open_storage(
         settings.storage_url,
@@ -113,7 +113,7 @@ def open_keeping(
     storage = WatchedStorage(inside, partial(health.note, "storage"))
     stack.push_async_callback(storage.aclose)
     memories, in_database = _memories(settings, database, stack)
-    return Keeping(
+    return Stores(
         storage=storage,
         media=Media(storage, clock),
         workspace=_workspace(settings, home, storage, console),
@@ -127,7 +127,7 @@ def open_keeping(
 def gather_knowledge(
     settings: Settings,
     home: Home,
-    keeping: Keeping,
+    stores: Stores,
     *,
     database: Database,
     skills: Skills,
@@ -137,20 +137,20 @@ def gather_knowledge(
     clock: Clock,
 ) -> Knowledge:
     """Build what thinks about it."""
-    estimate, zone = keeping.estimator.estimate, settings.soul_timezone
+    estimate, zone = stores.estimator.estimate, settings.soul_timezone
     return Knowledge(
-        keeping=keeping,
+        stores=stores,
         journal=journal,
         profiles=Profiles(database, clock),
-        recall=Recall(keeping.memories, clock, estimate),
-        memory_file=MemoryFile(store=keeping.memories, database=database, files=keeping.workspace, clock=clock),
-        day_files=DayFiles(store=keeping.memories, files=keeping.workspace, clock=clock, timezone=zone),
+        recall=Recall(stores.memories, clock, estimate),
+        memory_file=MemoryFile(store=stores.memories, database=database, files=stores.workspace, clock=clock),
+        day_files=DayFiles(store=stores.memories, files=stores.workspace, clock=clock, timezone=zone),
         sessions=Sessions(database, clock, redactor, estimate),
-        commissioning=Commissioning(database=database, files=keeping.workspace, journal=journal, clock=clock),
+        commissioning=Commissioning(database=database, files=stores.workspace, journal=journal, clock=clock),
         recovery=Recovery(
             database=database,
             path=home.database,
-            storage=keeping.storage,
+            storage=stores.storage,
             agent_id=settings.agent_name,
             snapshots=Snapshots(database),
             journal=journal,
@@ -158,8 +158,8 @@ def gather_knowledge(
             timezone=zone,
         ),
         local_skills=LocalSkills(
-            workspace=keeping.workspace,
-            storage=keeping.storage,
+            workspace=stores.workspace,
+            storage=stores.storage,
             shipped=skills.names,
             warn=partial(console.line, "warn"),
         ),

@@ -10,22 +10,22 @@ from modules.runtime.budget.budget import Budget
 from modules.runtime.budget.types import Caps
 from modules.runtime.control import Control
 from modules.services.outbox.types import Draft
-from soul.facts import Facts, spoken_situation
+from soul.status_report import StatusReport, status_line
 from tests.living import Life, World, awake
 
 
-def tended(life: Life, control: Control, *, usd: float | None) -> Facts:
+def tended(life: Life, control: Control, *, usd: float | None) -> StatusReport:
     """The facts with a budget and signs of this test's own; nothing costs anything."""
-    rails = life.app.rails
+    services = life.app.services
     budget = Budget(
-        database=rails.database,
+        database=services.database,
         clock=SystemClock(),
-        journal=rails.journal,
+        journal=services.journal,
         caps=Caps.per_day(1000, usd),
         prices={},
         model="" if usd else "test-mind",
     )
-    return dataclasses.replace(life.app.facts, model_budget=budget.report, standing=control.standing)
+    return dataclasses.replace(life.app.status_report, model_budget=budget.report, standing=control.standing)
 
 
 async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World) -> None:
@@ -34,7 +34,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World)
     async with awake(home) as life:
         facts = tended(life, control, usd=2.5)
         before = await facts.gather()
-        submitted = await life.app.rails.outbox.submit(
+        submitted = await life.app.services.outbox.submit(
             Draft("post", "", {"text": "Tin sings."}, text="Tin sings.", hold="as you wished")
         )
         control.pause("holiday")
@@ -57,7 +57,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World)
         "expiresAt": submitted.intent.expires_at,
     }
     assert json.loads(json.dumps(after)) == after
-    spoken = spoken_situation(after)
+    spoken = status_line(after)
     assert "1 waiting for the owner's yes" in spoken
     assert "tokens of today 0 of 1,000" in spoken
     assert spoken.endswith("paused by the owner: holiday")
@@ -72,7 +72,7 @@ async def test_what_is_reserved_counts_as_used(world: World) -> None:
             ("a", day, "", "reply", "mention", "test-mind", "settled", 100, 20, -1),
             ("b", day, "", "reply", "mention", "test-mind", "reserved", 300, 50, -1),
         ]
-        await life.app.rails.database.run(
+        await life.app.services.database.run(
             lambda connection: connection.executemany(
                 "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
                 " cost_micro_usd) VALUES (?,?,?,?,?,?,?,?,?,?)",

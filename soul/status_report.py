@@ -38,8 +38,8 @@ SELECT (SELECT count(*) FROM intents WHERE kind = 'post' AND state IN {_ALIVE}),
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Asks the rails.
+class StatusReport:
+    """Asks the services.
 
     `model_budget` and `standing` say how the day's budget and the signs against acting stand, `cached_share` how much
     of its input the model service had kept, `prompt_notes` what had no room in a prompt, `promised` what is to be kept.
@@ -62,7 +62,7 @@ class Facts:
     promised: Callable[[], Sequence[QueuedCommitment]]
 
     async def gather(self) -> dict[str, Any]:
-        """The fields of the status file that come from the rails, in its camelCase."""
+        """The fields of the status file that come from the services, in its camelCase."""
         counts = await self.database.run(_count)
         budget = self.atproto.rate_limit_status()
         rate = self.github.rate if self.github.configured else None
@@ -120,7 +120,7 @@ class Facts:
         }
 
 
-def spoken_situation(facts: dict[str, Any], timezone: str = "") -> str:
+def status_line(facts: dict[str, Any], timezone: str = "") -> str:
     """The same as one line of prose, for the heartbeat and the owner's turns."""
     counts = facts["counts"]
     budget, tokens, held = facts["budget"], facts["modelBudget"]["tokens"], len(facts["drafts"])

@@ -48,9 +48,9 @@ from modules.services.commitments.lines import live_in
 from modules.services.commitments.queue import FILE
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
-from soul.knowledge import Knowledge, gather_knowledge, open_keeping
+from soul.composition.prompt_wiring import attention_to, boot_file, build_sources, prompter_over
+from soul.composition.stores import Knowledge, gather_knowledge, open_stores
 from soul.resources import SKILLS
-from soul.tellings import attention_to, boot_file, build_sources, prompter_over
 
 _UNKNOWN = "…"
 _RATIOS = "token-ratios.json"
@@ -151,7 +151,7 @@ class _Look:
 
     async def at(self, audience: Audience, about: str, stack: AsyncExitStack) -> Preview:
         knowledge, kind, settings = self._knowledge(stack), _KINDS[audience], self._settings
-        first = await self._first_talk_due(knowledge.keeping.workspace)
+        first = await self._first_talk_due(knowledge.stores.workspace)
         skill = onboarding.SKILL if first and audience == "owner" else kind.skill
         prompter = prompter_over(
             settings,
@@ -159,7 +159,7 @@ class _Look:
             SoulDocument(self._home.soul),
             self._skills,
             self._sources(knowledge, first=first),
-            estimate=knowledge.keeping.estimator.estimate,
+            estimate=knowledge.stores.estimator.estimate,
             mode=lambda: kind.mode,
             tell=self._heard.tell,
         )
@@ -176,7 +176,7 @@ class _Look:
         unknown = [kind.assumed, *self._unknown(wanted, skill, about)]
         if prompt.provenance is not None:
             unknown.append("The marks around others' words are drawn anew for each turn")
-        tools = knowledge.keeping.estimator.estimate("x" * parse_tools_file(await self._tools(knowledge))[1])
+        tools = knowledge.stores.estimator.estimate("x" * parse_tools_file(await self._tools(knowledge))[1])
         room, problem = _room(settings, prompt, tools)
         notices = tuple(self._heard.notices)
         return Preview(audience, prompt, settings.bootstrap_max_tokens, tools, room, problem, tuple(unknown), notices)
@@ -185,7 +185,7 @@ class _Look:
         """As a life has it."""
         settings, database, clock = self._settings, self._database, self._clock
         health = ServiceHealth(clock, console=self._heard, timezone=settings.soul_timezone)
-        keeping = open_keeping(
+        keeping = open_stores(
             settings, self._scratch, database=database, health=health, console=self._heard, clock=clock, stack=stack
         )
         redactor = Redactor(settings.secrets)
@@ -219,7 +219,7 @@ class _Look:
         prosoche = attention_to(
             self._settings,
             self._skills,
-            knowledge.keeping.workspace,
+            knowledge.stores.workspace,
             waiting=PendingPosts(self._database, self._clock).count,
             drafts=drafts,
             promised=lambda: live_in(self._home.memory / FILE),
@@ -247,7 +247,7 @@ class _Look:
         return there and not await self._database.run(onboarding.held)
 
     async def _tools(self, knowledge: Knowledge) -> str:
-        return await knowledge.keeping.workspace.read(rows.TOOLS) or ""
+        return await knowledge.stores.workspace.read(rows.TOOLS) or ""
 
     def _variables(self, skill: str) -> dict[str, str]:
         """What the task takes, as far as it is known outside a turn."""

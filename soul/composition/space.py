@@ -11,74 +11,76 @@ from modules.lives.space.experience import Experiences
 from modules.lives.space.first_look import FirstLook
 from modules.lives.space.intents import HostIntents
 from modules.lives.space.judge import EchoJudge
-from modules.lives.space.life import Services, SpaceLife, move_into_space
+from modules.lives.space.life import SpaceLife, SpaceServices, move_into_space
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.runner import Thinker
 from modules.services.commitments.policy import title_of
 from modules.services.commitments.types import QueuedCommitment
-from soul.promises import Promises
-from soul.rails import Rails
+from soul.composition.promises import Promises
+from soul.composition.services import Services
 
 _NEWS_TIMEOUT_S = 60.0
 _COMES_IN_WITHIN_S = 30.0
 
 
 def build_space(
-    rails: Rails, promises: Promises, *, prompter: Prompter, thinker: Thinker, social_only: bool
+    services: Services, promises: Promises, *, prompter: Prompter, thinker: Thinker, social_only: bool
 ) -> SpaceLife:
     """Put it together, and let it introduce itself whenever it comes into a room."""
-    verdicts, zone = Verdicts(rails.gateway, rails.skills, rails.clock), rails.settings.soul_timezone
+    verdicts, zone = Verdicts(services.gateway, services.skills, services.clock), services.settings.soul_timezone
 
     def vouched() -> bool:
-        return bool(rails.settings.space_url) or is_on_this_machine(rails.outside.room.url)
+        return bool(services.settings.space_url) or is_on_this_machine(services.integrations.room.url)
 
-    experiences = Experiences(rails.knowledge.keeping.memories, rails.journal, rails.clock, zone, vouched)
+    experiences = Experiences(services.knowledge.stores.memories, services.journal, services.clock, zone, vouched)
     space = move_into_space(
-        Services(
-            home=rails.home,
-            soul=rails.soul,
-            client=rails.outside.room,
+        SpaceServices(
+            home=services.home,
+            soul=services.soul,
+            client=services.integrations.room,
             queue=promises.queue,
             voice=promises.voice,
-            intents=HostIntents(verdicts, rails.journal),
-            judge=EchoJudge(verdicts, rails.journal, rails.clock),
-            first_look=FirstLook(replace(verdicts, timeout_s=rails.settings.ai_gateway_idle_timeout_s)),
+            intents=HostIntents(verdicts, services.journal),
+            judge=EchoJudge(verdicts, services.journal, services.clock),
+            first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
             prompter=prompter,
             thinker=thinker,
-            skills=rails.skills,
-            journal=rails.journal,
-            redactor=rails.redactor,
-            clock=rails.clock,
-            rng=rails.rng,
-            estimate=rails.knowledge.keeping.estimator.estimate,
-            silence=rails.outside.silence,
+            skills=services.skills,
+            journal=services.journal,
+            redactor=services.redactor,
+            clock=services.clock,
+            rng=services.rng,
+            estimate=services.knowledge.stores.estimator.estimate,
+            silence=services.integrations.silence,
             hurry=promises.loop.wake,
             experience=experiences.keep,
             timezone=zone,
             vouched=vouched,
         ),
-        social_only=social_only or not rails.outside.github.configured,
+        social_only=social_only or not services.integrations.github.configured,
     )
 
     async def kept(commitment: QueuedCommitment) -> None:
         if commitment.source == "space":
             await experiences.keep("helped_someone", title_of(commitment))
 
-    started = rails.clock.monotonic()
+    started = services.clock.monotonic()
 
     def knows_room() -> bool:
-        waited = rails.clock.monotonic() - started >= _COMES_IN_WITHIN_S
+        waited = services.clock.monotonic() - started >= _COMES_IN_WITHIN_S
         return waited or space.participation.talk.joined_at is not None
 
     promises.loop.keeper.on_kept = kept
     promises.loop.keeper.knows_room = knows_room
-    promises.loop.keeper.was_heard = rails.outside.to_room.was_heard
+    promises.loop.keeper.was_heard = services.integrations.to_room.was_heard
     promises.queue.on_abandoned = space.participation.given_up
-    rails.self_keeper.on_changed = space.presenter.introduce
-    rails.outside.doorway.on_joined = space.presenter.introduce
-    rails.outside.doorway.interval_s = lambda: space.config.load_space_config().reconnect_interval_ms / SECOND_MS
+    services.self_keeper.on_changed = space.presenter.introduce
+    services.integrations.doorway.on_joined = space.presenter.introduce
+    services.integrations.doorway.interval_s = lambda: (
+        space.config.load_space_config().reconnect_interval_ms / SECOND_MS
+    )
     return space
 
 
