@@ -24,9 +24,9 @@ from modules.runtime.control import Control
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
-from modules.services.commitments.github_courier import GitHubCourier
-from modules.services.commitments.space_courier import OwnWords, SpaceCourier
-from modules.services.outbox.types import Courier, IntentKind
+from modules.services.commitments.github_courier import GitHubSender
+from modules.services.commitments.space_courier import EchoLog, SpaceSender
+from modules.services.outbox.types import IntentKind, Sender
 from soul.way_out import http_transport_factory
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
@@ -62,12 +62,12 @@ class Integrations:
 
     github: GitHub
     room: SpaceClient
-    to_room: SpaceCourier
+    to_room: SpaceSender
     silence: Callable[[], str]
     doorway: Doorway = field(default_factory=Doorway)
 
-    def couriers(self) -> dict[IntentKind, Courier]:
-        to_github = GitHubCourier(self.github)
+    def senders(self) -> dict[IntentKind, Sender]:
+        to_github = GitHubSender(self.github)
         return {"issue": to_github, "issue_comment": to_github, "space_chat": self.to_room}
 
 
@@ -106,11 +106,11 @@ def build_integrations(
         transport=http_transport_factory(settings.github_api_url, settings),
     )
     stack.push_async_callback(github.aclose)
-    own_words, lines, doorway = OwnWords(settings.agent_name), SpaceLines(console), Doorway()
+    echo_log, lines, doorway = EchoLog(settings.agent_name), SpaceLines(console), Doorway()
     silence = partial(_silence, settings, control)
 
     def heard(event: Event) -> None:
-        own_words.hear(event, room.url)
+        echo_log.hear(event, room.url)
         lines.show(event)
 
     async def passed_over(message: str, detail: str) -> None:
@@ -136,4 +136,4 @@ def build_integrations(
         notice=notice,
         on_event=heard,
     )
-    return Integrations(github, room, SpaceCourier(room, own_words, journal), silence, doorway)
+    return Integrations(github, room, SpaceSender(room, echo_log, journal), silence, doorway)

@@ -8,12 +8,12 @@ from modules.lives.bluesky.types import Pending
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
-from modules.services.commitments.keeper import Keeper
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
-from modules.services.commitments.promises import BlueskyPromises
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.voice import Voice
+from modules.services.commitments.replies import ReplyCommitments
+from modules.services.commitments.runner import CommitmentRunner
+from modules.services.commitments.writer import CommitmentWriter
 from soul.composition.services import Services
 
 
@@ -22,14 +22,14 @@ class Promises:
     """What was promised, who finds words about it, and when it is kept."""
 
     queue: CommitmentQueue
-    voice: Voice
+    writer: CommitmentWriter
     loop: CommitmentLoop
-    on_bluesky: BlueskyPromises
+    on_bluesky: ReplyCommitments
 
 
 def build_promises(services: Services, queue: CommitmentQueue, prompter: Prompter, *, social_only: bool) -> Promises:
     """Put them together; a new promise wakes the loop at once."""
-    voice = Voice(
+    writer = CommitmentWriter(
         agent_name=services.me.agent_name,
         bluesky_username=services.me.bluesky_username,
         gateway=services.gateway,
@@ -39,18 +39,18 @@ def build_promises(services: Services, queue: CommitmentQueue, prompter: Prompte
         clock=services.clock,
         rng=services.rng,
     )
-    keeper = Keeper(
+    runner = CommitmentRunner(
         queue=queue,
         fulfiller=Fulfiller(services.outbox, github=services.integrations.github.configured, social_only=social_only),
         announcer=Announcer(
-            services.outbox, voice=voice, attention=services.attention, where=services.integrations.to_room.where
+            services.outbox, writer=writer, attention=services.attention, where=services.integrations.to_room.where
         ),
         presence=Presence(services.integrations.room, services.clock, services.redactor, services.integrations.silence),
         journal=services.journal,
     )
-    loop = CommitmentLoop(keeper, services.clock, speed=services.settings.soul_speed)
+    loop = CommitmentLoop(runner, services.clock, speed=services.settings.soul_speed)
     queue.on_new = loop.wake
-    return Promises(queue, voice, loop, BlueskyPromises(queue, voice, services.journal, social_only=social_only))
+    return Promises(queue, writer, loop, ReplyCommitments(queue, writer, services.journal, social_only=social_only))
 
 
 def open_queue(services: Services, *, social_only: bool) -> CommitmentQueue:

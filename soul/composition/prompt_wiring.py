@@ -34,9 +34,9 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, Turn
 from modules.services.agent.wakeup.gathering import BootGathering
 from modules.services.agent.wakeup.keeper import BootContext
-from modules.services.commitments.due import DuePromises
+from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.story import SHORT_ID_CHARS
+from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.types import Intent
 from soul.composition.services import Services
 from soul.composition.stores import Knowledge
@@ -108,7 +108,7 @@ def attention_to(
         )
 
     return Prosoche(
-        sources=(mentions, held, DuePromises(promised)), skills=skills, files=files, timezone=settings.soul_timezone
+        sources=(mentions, held, DueCommitments(promised)), skills=skills, files=files, timezone=settings.soul_timezone
     )
 
 

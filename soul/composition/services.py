@@ -38,7 +38,7 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.bluesky import BlueskyCourier
+from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import IntentKind, Pacing
 from modules.services.peers.accounts import Relationships
 from soul.composition.integrations import Integrations, build_integrations
@@ -149,7 +149,7 @@ async def build_services(
         database=database,
         journal=journal,
         clock=clock,
-        couriers={**dict.fromkeys(_KINDS, BlueskyCourier(atproto)), **integrations.couriers()},
+        senders={**dict.fromkeys(_KINDS, BlueskySender(atproto)), **integrations.senders()},
         pacing=_pacing(pace),
         rules=(SecretScan(redactor), etiquette, approval_rule),
         gates=(PauseGate(control), integrations.to_room.gate, etiquette.gate),

@@ -41,7 +41,7 @@ def build_space(
             soul=services.soul,
             client=services.integrations.room,
             queue=promises.queue,
-            voice=promises.voice,
+            writer=promises.writer,
             intents=HostIntents(verdicts, services.journal),
             judge=EchoJudge(verdicts, services.journal, services.clock),
             first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
@@ -72,9 +72,9 @@ def build_space(
         waited = services.clock.monotonic() - started >= _COMES_IN_WITHIN_S
         return waited or space.participation.talk.joined_at is not None
 
-    promises.loop.keeper.on_kept = kept
-    promises.loop.keeper.knows_room = knows_room
-    promises.loop.keeper.was_heard = services.integrations.to_room.was_heard
+    promises.loop.runner.on_kept = kept
+    promises.loop.runner.knows_room = knows_room
+    promises.loop.runner.was_heard = services.integrations.to_room.was_heard
     promises.queue.on_abandoned = space.participation.given_up
     services.self_keeper.on_changed = space.presenter.introduce
     services.integrations.doorway.on_joined = space.presenter.introduce

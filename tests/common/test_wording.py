@@ -8,7 +8,7 @@ from common.wording import group, number, part_name, part_note, purpose, rule
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.rows import ROWS
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.types import Manner
+from modules.services.outbox.rules.types import EtiquetteRule
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])
@@ -36,7 +36,7 @@ def test_every_rule_that_can_speak_has_words() -> None:
         "repost-likeness",
         "repost-short",
     }
-    manners = {value.name for value in vars(rules).values() if isinstance(value, Manner)} - numbers_only
+    manners = {value.name for value in vars(rules).values() if isinstance(value, EtiquetteRule)} - numbers_only
     assert [name for name in manners | {"approval"} if rule(name) == name] == []
 
 

@@ -28,13 +28,13 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
-from modules.services.commitments.github_courier import GitHubCourier
-from modules.services.commitments.keeper import Keeper
+from modules.services.commitments.github_courier import GitHubSender
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.space_courier import OwnWords, SpaceCourier
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.runner import CommitmentRunner
+from modules.services.commitments.space_courier import EchoLog, SpaceSender
+from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from tests.crash.crash_child import MortalDatabase
@@ -72,7 +72,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         timeout_s=2,
         transport=to_loopback,
     )
-    own_words = OwnWords(NAME)
+    echo_log = EchoLog(NAME)
     room = SpaceClient(
         agent_name=NAME,
         agent_version="1",
@@ -80,31 +80,31 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         discover=_at(port),
         clock=FastClock(),
         rng=random.Random(1),
-        on_event=own_words.hear,
+        on_event=echo_log.hear,
     )
-    to_github, to_room = GitHubCourier(github), SpaceCourier(room, own_words, journal)
+    to_github, to_room = GitHubSender(github), SpaceSender(room, echo_log, journal)
     outbox = Outbox(
         database=database,
         journal=journal,
         clock=clock,
-        couriers={"issue": to_github, "issue_comment": to_github, "space_chat": to_room},
+        senders={"issue": to_github, "issue_comment": to_github, "space_chat": to_room},
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         gates=(to_room.gate,),
         own_did=lambda: "did:plc:rowan",
     )
     queue = CommitmentQueue(folder, clock)
-    keeper = Keeper(
+    runner = CommitmentRunner(
         queue=queue,
         fulfiller=Fulfiller(outbox, github=True),
         announcer=Announcer(outbox),
         presence=Presence(room, clock),
         journal=journal,
     )
-    loop = CommitmentLoop(keeper, clock)
+    loop = CommitmentLoop(runner, clock)
     living = asyncio.create_task(room.run())
     _say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
-        queue.enqueue_commitment(Wanted(**json.loads(line)))
+        queue.enqueue_commitment(CommitmentRequest(**json.loads(line)))
     while not await _all_told(queue, outbox):
         await loop.run()
         await outbox.deliver_due()

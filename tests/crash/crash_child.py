@@ -28,8 +28,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.bluesky import BlueskyCourier
-from modules.services.outbox.types import Draft, IntentKind, Pacing
+from modules.services.outbox.senders.bluesky import BlueskySender
+from modules.services.outbox.types import IntentKind, Pacing, ProposedAction
 from tests.ways import to_loopback
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
         database=database,
         journal=Journal(database, SilentConsole(), clock, Redactor()),
         clock=clock,
-        couriers=dict.fromkeys(_KINDS, BlueskyCourier(atproto)),
+        senders=dict.fromkeys(_KINDS, BlueskySender(atproto)),
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: atproto.did,
     )
@@ -92,7 +92,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
         await clock.sleep(0.1)
     _say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
-        draft = Draft(**json.loads(line))
+        draft = ProposedAction(**json.loads(line))
         if not await outbox.by_cause(draft.cause_id or ""):
             await outbox.submit(draft)
     while (report := await outbox.deliver_due()).next_in_s is not None:

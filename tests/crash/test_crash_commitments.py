@@ -17,7 +17,7 @@ import pytest
 from adapters.space.server import SpaceServer
 from adapters.space.types import HOST
 from modules.services.commitments.queue import FILE
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.types import CommitmentRequest
 from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Watch, kill
@@ -42,14 +42,14 @@ class Work:
     folder: Path
     repo: StoredRepo
     said: list[str]
-    wanted: list[Wanted] = field(default_factory=list)
+    wanted: list[CommitmentRequest] = field(default_factory=list)
 
     def refill(self) -> None:
         while len(self.wanted) - self.kept() < AT_A_TIME:
             number = len(self.wanted)
             params = {"owner": "acme", "repoName": "site", "title": f"Work {number}", "target": f"acme/site#{number}"}
             self.wanted.append(
-                Wanted(
+                CommitmentRequest(
                     "create_issue", f"Work {number}", f"space://conversation/{number}", "I'll do it.", params, "space"
                 )
             )

@@ -28,7 +28,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval
-from modules.services.outbox.types import Draft, Intent
+from modules.services.outbox.types import Intent, ProposedAction
 from tests.crash.crash_rig import MOMENTS, Figures, Ledger, Mark, Moment, Nursery, Rig, disturb, kill, nursing, rig
 from town.atproto.values import Account
 
@@ -88,7 +88,7 @@ class Work:
     soul: Account
     ada: Account
     folder: Path
-    wanted: list[Draft] = field(default_factory=list)
+    wanted: list[ProposedAction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.world.network, self.soul.did)
@@ -107,21 +107,23 @@ class Work:
         lines = "".join(f"{json.dumps(asdict(draft))}\n" for draft in self.wanted)
         (self.folder / "wanted.jsonl").write_text(lines)
 
-    def _new_act(self, number: int) -> Draft:
+    def _new_act(self, number: int) -> ProposedAction:
         text, cause = f"words of act {number}", f"work:{number}"
         hold = self.rng.choice(["", "", "", "will be approved", "will be rejected"])
         kind = self.rng.choice(["post", "reply", "like", "delete"])
         asked = {draft.target for draft in self.wanted}
         if kind == "delete" and (uris := [uri for uri in self.ledger.standing if uri not in {*asked, *self.old[:2]}]):
             uri = self.rng.choice([uris[-1], self.rng.choice(uris)])  # the newest may still be without its answer
-            return Draft("delete", uri, {"uri": uri}, cause_id=cause, hold=hold)
+            return ProposedAction("delete", uri, {"uri": uri}, cause_id=cause, hold=hold)
         if kind in {"post", "delete"}:
-            return Draft("post", "", {"text": text}, text, cause_id=cause, hold=hold)
+            return ProposedAction("post", "", {"text": text}, text, cause_id=cause, hold=hold)
         uri, cid = self.world.network.post_as(self.ada.did, f"Question {number}")
         ref = {"uri": uri, "cid": cid}
         if kind == "reply":
-            return Draft("reply", uri, {"text": text, "parent": ref, "root": ref}, text, cause_id=cause, hold=hold)
-        return Draft("like", uri, ref, cause_id=cause, hold=hold)
+            return ProposedAction(
+                "reply", uri, {"text": text, "parent": ref, "root": ref}, text, cause_id=cause, hold=hold
+            )
+        return ProposedAction("like", uri, ref, cause_id=cause, hold=hold)
 
     def _rows(self, what: str) -> list[sqlite3.Row]:
         path = self.folder / "soul.db"
@@ -209,5 +211,5 @@ async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: rando
     return word == f"ended -{signal.SIGKILL}"
 
 
-def _mark(draft: Draft) -> Mark:
+def _mark(draft: ProposedAction) -> Mark:
     return draft.kind, draft.text if draft.kind == "post" else draft.target

@@ -363,5 +363,5 @@ async def test_a_delayed_post_carries_the_time_at_which_it_left(world: World) ->
         await life.send()
         (sent,) = await life.app.services.outbox.recent(1)
     post = next(post for post in world.network.posts() if post.author.handle == "rowan.test")
-    assert sent.departed_at is not None
-    assert parse_iso(post.created_at) == parse_iso(sent.departed_at) > parse_iso(intent.created_at)
+    assert sent.first_sent_at is not None
+    assert parse_iso(post.created_at) == parse_iso(sent.first_sent_at) > parse_iso(intent.created_at)

@@ -10,7 +10,7 @@ from adapters.space.types import OWNS_ADDRESSED, Identified, Joined, PresenceLis
 from modules.lives.space.ownership import elect_action_owner
 from modules.runtime.home import Home
 from modules.services.agent.memory.types import Query
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from tests.living import PASSWORD, World
@@ -38,7 +38,7 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
 
 async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(world: World) -> None:
     params = {"owner": "acme", "repoName": "site", "title": "Clock", "body": BODY, "target": f"{REPO}#Clock"}
-    wanted = Wanted("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
+    wanted = CommitmentRequest("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
     async with open_society(world) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
         outbox = rebecca.app.services.outbox
         rebecca.app.promises.queue.enqueue_commitment(wanted)

@@ -25,7 +25,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Draft, Pacing
+from modules.services.outbox.types import Pacing, ProposedAction
 from tests.living import write_home
 
 HOSTILE = (
@@ -40,8 +40,8 @@ _LATER = "2126-01-05T12:00:00.000Z"
 _READ_BY_PROGRAM = {
     "at", "body_hash", "created_at", "day", "dedup_key", "ended_at", "expires_at", "id", "importance", "indexed_at",
     "key", "kind", "last_active_at", "last_recalled_at", "line", "not_before", "prepared_at", "provenance",
-    "received_at", "role", "session_id", "state", "subject_key", "trust", "updated_at", "uri", "departed_at", "sent_at",
-    "intent_id", "cause_id", "trigger_uri", "author_did", "root_uri", "session_key", "told_step", "name",
+    "received_at", "role", "session_id", "state", "subject_key", "trust", "updated_at", "uri", "first_sent_at",
+    "sent_at", "intent_id", "cause_id", "trigger_uri", "author_did", "root_uri", "session_key", "told_step", "name",
 }  # fmt: skip
 _PROFILE_KEYS = {"subject", "field"}
 
@@ -75,12 +75,12 @@ async def hostile_home(root: Path, service: str) -> Home:
         database=database,
         journal=journal,
         clock=clock,
-        couriers={},
+        senders={},
         pacing=Pacing(0, 0, 0, 0, 0),
         own_did=lambda: "did:plc:rowan",
     )
-    await outbox.submit(Draft("reply", POST, _reply(), "hello", cause_id=POST, hold="drafts"))
-    await outbox.submit(Draft("post", "", {"text": f"hello {HOSTILE}"}, "hello", cause_id="expression"))
+    await outbox.submit(ProposedAction("reply", POST, _reply(), "hello", cause_id=POST, hold="drafts"))
+    await outbox.submit(ProposedAction("post", "", {"text": f"hello {HOSTILE}"}, "hello", cause_id="expression"))
     await journal.record(
         Entry(
             "decision",

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from adapters.atproto.types import Notification
-from modules.services.outbox.types import Draft
+from modules.services.outbox.types import ProposedAction
 from tests.modules.services.outbox.rules.etiquette_house import House, did, like, reply_to, uri
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -128,15 +128,15 @@ class Popular:
         text = f"@{stranger}.example {self._sentence()}"
         for draft in (
             like(unheard),
-            Draft("repost", unheard, {"uri": unheard, "cid": "cid"}),
-            Draft("reply", unheard, {"text": text, "root": {"uri": unheard, "cid": "cid"}}, text),
-            Draft("follow", did(stranger), {"did": did(stranger)}),
-            Draft("follow", did(fan), {"did": did(fan)}),
-            Draft("post", "", {"text": text}, text, cause_id="expression"),
+            ProposedAction("repost", unheard, {"uri": unheard, "cid": "cid"}),
+            ProposedAction("reply", unheard, {"text": text, "root": {"uri": unheard, "cid": "cid"}}, text),
+            ProposedAction("follow", did(stranger), {"did": did(stranger)}),
+            ProposedAction("follow", did(fan), {"did": did(fan)}),
+            ProposedAction("post", "", {"text": text}, text, cause_id="expression"),
         ):
             await self._try(draft)
 
-    async def _try(self, draft: Draft) -> bool:
+    async def _try(self, draft: ProposedAction) -> bool:
         submitted = await self.house.outbox.submit(draft)
         if not submitted.accepted:
             self.refused[submitted.reason.split(":")[0]] += 1
@@ -144,7 +144,7 @@ class Popular:
 
     async def _bots_answer(self) -> None:
         """Most replies of ours to bots are thanked for at once, in the same thread; people mostly let it be."""
-        fresh = self.house.courier.departures[self._seen :]
+        fresh = self.house.sender.departures[self._seen :]
         self._seen += len(fresh)
         for _, intent in fresh:
             if intent.kind != "reply":

@@ -44,7 +44,7 @@ async def reasons(house: House) -> dict[str, str]:
 
 async def check(house: House, popular: Popular, *, strangers: int) -> Counter[str]:
     """Hold what left against every limit; returns what was done for whom."""
-    left, heard = house.courier.departures, popular.heard
+    left, heard = house.sender.departures, popular.heard
     assert [one for one in audit.uninvited(left, heard, popular.followers) if one.id not in popular.approved] == []
     recorded = await reasons(house)
     assert all(recorded.get(intent.id) for _, intent in left if intent.kind != "post")
@@ -81,7 +81,7 @@ async def test_fourteen_days_of_a_popular_soul(folder: Path) -> None:
         popular = Popular(house, random.Random(5))
         await popular.live(days=14, mentions=3900)
         tally = await check(house, popular, strangers=20)
-        young = [item for item in house.courier.departures if item[0] < born_at + timedelta(days=14)]
+        young = [item for item in house.sender.departures if item[0] < born_at + timedelta(days=14)]
         assert audit.most_strangers(young) == 6
     assert len(popular.heard) >= 5000
     assert 0.38 < tally["bots"] / len(popular.heard) < 0.48
@@ -97,5 +97,5 @@ async def test_a_storm_of_likes_stops_just_below_the_points_of_an_hour(folder: P
             heard = await house.hear("owner")
             await house.outbox.submit(like(heard.uri))
         await house.drain(3600, step_s=600)
-        left = house.courier.departures
+        left = house.sender.departures
     assert audit.most_points(left, timedelta(hours=1)) == 999

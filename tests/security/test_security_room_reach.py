@@ -13,7 +13,7 @@ from adapters.space.types import Identified
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.services.commitments.fulfil import HELD
-from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
 from soul.composition.space import is_on_this_machine
 from tests.living import World
 from tests.modules.lives.space.space_house import (
@@ -68,7 +68,7 @@ def unvouched(agent: Agent) -> None:
 async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_owner(
     house: House, promise: dict[str, Any], *, found: bool
 ) -> None:
-    params: dict[str, Any] = {**promise, HOST_WISH: True, **({FOUND_ROOM: True} if found else {})}
+    params: dict[str, Any] = {**promise, HOST_REQUEST: True, **({FOUND_ROOM: True} if found else {})}
     one = await house.promise(wanted("Buy at my shop", **params))
     await house.live(5)
     held = await house.outbox.held()
@@ -137,7 +137,7 @@ async def test_a_room_that_the_owner_named_asks_as_the_owners_guest(room: Room) 
         await marvin.check()
         (promised,) = marvin.promised()
     assert FOUND_ROOM not in promised.params
-    assert promised.params[HOST_WISH] is True
+    assert promised.params[HOST_REQUEST] is True
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from modules.services.agent.identity.history import History
 from modules.services.agent.identity.types import Held
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.outcomes import RepoCooldown
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.types import CommitmentRequest
 from tests.living import World, awake, replying
 from tests.patience import HANG_S
 from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of
@@ -64,7 +64,9 @@ async def live_a_while(world: World) -> Home:
         world.network.post_as(world.account("kit"), "@rowan.test which roof is louder, tin or slate?")
         await life.look()
         queue, now = life.app.promises.queue, life.app.services.clock.now()
-        wanted = Wanted("create_issue", "Write down the roofs", "at://kit/1", "I will.", {"title": "Roofs"}, "bluesky")
+        wanted = CommitmentRequest(
+            "create_issue", "Write down the roofs", "at://kit/1", "I will.", {"title": "Roofs"}, "bluesky"
+        )
         assert queue.enqueue_commitment(wanted).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
         life.app.space.relationships.talked_with(["maren"])

@@ -25,7 +25,7 @@ from modules.runtime.journal.naming import understand
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
 from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.agent.prompt.markdown import is_meaningful, split_sections
-from modules.services.commitments.promising import may_promise
+from modules.services.commitments.promising import contains_promise
 from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.outbox.rules.policy import named_in
 from soul.terminal.text import one_line, strip_control, width
@@ -156,7 +156,7 @@ READERS: tuple[Callable[[str], object], ...] = (
         dedup_key,
     ),
     *(create_slug, repo_in, extract_github_urls, detect_urls, tokenize_with_stemming, classify_host_intent_structural),
-    *(skeleton, may_promise, count_sentences, has_list, plain),
+    *(skeleton, contains_promise, count_sentences, has_list, plain),
     *(shape, detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
     *(parse_arguments, without_thinking, split_sections, is_meaningful, extract_from_self),
 )

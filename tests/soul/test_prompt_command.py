@@ -19,7 +19,7 @@ from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.prompt.types import Audience
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.types import CommitmentRequest
 from soul.commands.prompt import run_prompt
 from tests.acquaintance import introduce
 from tests.living import write_home
@@ -74,7 +74,7 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
 
 def test_parts_are_named_in_plain_words(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     CommitmentQueue(home.memory, SystemClock()).enqueue_commitment(
-        Wanted("post_bluesky", "A post about moss", "space://conversation/1", "I'll post it.", {}, "space")
+        CommitmentRequest("post_bluesky", "A post about moss", "space://conversation/1", "I'll post it.", {}, "space")
     )
     run_prompt(home.root, "owner", as_json=False, text=False)
     said = capsys.readouterr().out

@@ -15,7 +15,7 @@ from common.clock import SystemClock
 from common.constants import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.policy import HOST_NAMED
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.types import CommitmentRequest
 from tests.living import World
 from tests.program import started
 from tests.scenarios.room_society import BODY, REPO, WISH, diligent, open_society
@@ -60,7 +60,7 @@ async def test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting
         )
 
 
-def _work(number: int) -> Wanted:
+def _work(number: int) -> CommitmentRequest:
     target = f"{REPO}#Work {number}"
     params = {
         "owner": "acme",
@@ -70,7 +70,8 @@ def _work(number: int) -> Wanted:
         "target": target,
         HOST_NAMED: True,
     }
-    return Wanted("create_issue", f"Work {number}", f"space://conversation/{number}", "I'll do it.", params, "space")
+    thread = f"space://conversation/{number}"
+    return CommitmentRequest("create_issue", f"Work {number}", thread, "I'll do it.", params, "space")
 
 
 def _taken_up(queue: CommitmentQueue, promise: str) -> bool:

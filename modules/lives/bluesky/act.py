@@ -39,7 +39,7 @@ from modules.services.agent.turn.runner import Thinker
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import ALIVE
+from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.peers.accounts import Relationships
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
@@ -109,7 +109,7 @@ class Responder:
     async def _meet(self, item: Pending) -> Disposition:
         notification = item.notification
         for intent in await self._outbox.by_cause(notification.uri):
-            if intent.state in ALIVE:
+            if intent.state in ACTIVE_STATES:
                 if intent.kind == "reply":
                     self._conversations.record_our_reply(notification.root.uri, record_uri(self.own_did, intent))
                 return Disposition(_ACTS.get(intent.kind, "left"), "done before the last restart", intent.id)

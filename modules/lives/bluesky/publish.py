@@ -21,11 +21,11 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import ALIVE, Draft
+from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.peers.accounts import Relationships
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
-MANNERS = "A like instead of a reply"
+ETIQUETTE_RULES = "A like instead of a reply"
 
 
 class Publisher:
@@ -60,7 +60,9 @@ class Publisher:
         if problem := text_problem(text):
             return Published("blocked", problem)
         return await self._submit(
-            Draft("post", "", {"text": text}, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+            ProposedAction(
+                "post", "", {"text": text}, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
+            )
         )
 
     async def reply(
@@ -91,7 +93,9 @@ class Publisher:
             "parent": {"uri": parent.uri, "cid": parent.cid},
             "root": {"uri": root.uri, "cid": root.cid},
         }
-        draft = Draft("reply", parent.uri, body, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+        draft = ProposedAction(
+            "reply", parent.uri, body, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
+        )
         if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
             why = "we already spoke in this thread and the draft only closes it"
             return await self._like_instead(SELF_CHECK, draft, parent, root, why)
@@ -107,7 +111,7 @@ class Publisher:
         """A like."""
         body = {"uri": subject.uri, "cid": subject.cid}
         published = await self._submit(
-            Draft("like", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold)
+            ProposedAction("like", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold)
         )
         if published.status == "accepted":
             self._relationships.mark_interaction_responded(subject.uri, published.uri)
@@ -118,17 +122,23 @@ class Publisher:
     ) -> Published:
         """A repost."""
         body = {"uri": subject.uri, "cid": subject.cid}
-        return await self._submit(Draft("repost", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold))
+        return await self._submit(
+            ProposedAction("repost", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold)
+        )
 
     async def follow(self, did: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
         """A follow."""
-        return await self._submit(Draft("follow", did, {"did": did}, cause_id=cause_id, by_owner=by_owner, hold=hold))
+        return await self._submit(
+            ProposedAction("follow", did, {"did": did}, cause_id=cause_id, by_owner=by_owner, hold=hold)
+        )
 
     async def delete(self, uri: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
         """Take back a record of our own (a post, a follow)."""
         if not uri.startswith(f"at://{self._atproto.did}/"):
             return Published("blocked", "only a record of your own can be deleted")
-        return await self._submit(Draft("delete", uri, {"uri": uri}, cause_id=cause_id, by_owner=by_owner, hold=hold))
+        return await self._submit(
+            ProposedAction("delete", uri, {"uri": uri}, cause_id=cause_id, by_owner=by_owner, hold=hold)
+        )
 
     async def conclude(
         self,
@@ -155,19 +165,21 @@ class Publisher:
 
     async def _answered(self, uri: str) -> bool:
         standing = await self._outbox.by_target("reply", uri)
-        if any(intent.state in ALIVE for intent in standing):
+        if any(intent.state in ACTIVE_STATES for intent in standing):
             return True
         return await self._atproto.has_agent_replied_in_thread(uri)
 
-    async def _gracefully(self, draft: Draft, parent: StrongRef, root: StrongRef, blocked: Published) -> Published:
+    async def _gracefully(
+        self, draft: ProposedAction, parent: StrongRef, root: StrongRef, blocked: Published
+    ) -> Published:
         """What a reply becomes that manners forbid: a like, or silence; other words may still be tried."""
         outlook = await self._etiquette.outlook(draft)
         if outlook.act == "like":
-            return await self._like_instead(MANNERS, draft, parent, root, outlook.reason)
+            return await self._like_instead(ETIQUETTE_RULES, draft, parent, root, outlook.reason)
         return replace(blocked, ends=outlook.act == "silence")
 
     async def _like_instead(
-        self, summary: str, draft: Draft, parent: StrongRef, root: StrongRef, why: str
+        self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str
     ) -> Published:
         liked = await self.conclude(
             root, why, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner, hold=draft.hold
@@ -186,7 +198,7 @@ class Publisher:
         )
         return Published("liked_instead", f"{summary}: {why}", liked.uri, liked.intent_id)
 
-    async def _submit(self, draft: Draft) -> Published:
+    async def _submit(self, draft: ProposedAction) -> Published:
         submitted = await self._outbox.submit(draft)
         intent = submitted.intent
         if not submitted.accepted:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from common.clock import Clock, parse_iso
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.rules.types import Manner
+from modules.services.outbox.rules.types import EtiquetteRule
 
 _ACT = "turn"
 
@@ -20,7 +20,7 @@ _ACT = "turn"
 class PersonTurns:
     """Counts turns by did, for `loop`. At `speed` 10 the window of `manner` is a tenth as long."""
 
-    def __init__(self, manner: Manner, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
+    def __init__(self, manner: EtiquetteRule, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
         self._limit = int(manner.limit)
         self._window_s = (manner.window_s or 0.0) / speed
         self._clock = clock

@@ -192,7 +192,7 @@ class Participation:
         batch = self._with_request(batch, before)
         scene = self.surveyor.scene(batch, opens=opens)
         if scene.follow_up == "hurry":
-            self.surveyor.queue.hasten(scene.thread_uri)
+            self.surveyor.queue.retry_now(scene.thread_uri)
             self.hurry()
         if not (batch or opens or scene.is_open):
             return Outcome(ran=False, reason="nothing is open")

@@ -32,7 +32,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.runner import Thinker
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.voice import Voice
+from modules.services.commitments.writer import CommitmentWriter
 from modules.services.peers.room_members import PeerRelationships
 
 CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
@@ -55,7 +55,7 @@ class SpaceServices:
     soul: SoulDocument
     client: SpaceClient
     queue: CommitmentQueue
-    voice: Voice
+    writer: CommitmentWriter
     intents: Understanding
     judge: Judging
     prompter: Prompter
@@ -106,12 +106,12 @@ def move_into_space(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     prompting = Prompting(given.skills, relationships, given.rng, given.estimate, given.timezone)
     decider = Decider(given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched)
     scales = Scales(given.judge, OwnLines(given.journal, given.clock))
-    resolver = Resolver(decider, scales, talk, teller, given.voice, social_only, timezone=given.timezone)
+    resolver = Resolver(decider, scales, talk, teller, given.writer, social_only, timezone=given.timezone)
     promiser = Promiser(
         client=given.client,
         talk=talk,
         queue=given.queue,
-        voice=given.voice,
+        writer=given.writer,
         relationships=relationships,
         teller=teller,
         clock=given.clock,

@@ -23,11 +23,11 @@ from modules.lives.space.targets import claim_target, named, wanted
 from modules.lives.space.telling import Teller
 from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
-from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, NEVER_HEARD, ROOM_ID, UNHEARD
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, NEVER_HEARD, ROOM_ID, UNHEARD
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
-from modules.services.commitments.types import LIVE, QueuedCommitment, Wanted
-from modules.services.commitments.voice import Voice, as_commitments
+from modules.services.commitments.types import LIVE, CommitmentRequest, QueuedCommitment
+from modules.services.commitments.writer import CommitmentWriter, as_commitments
 from modules.services.peers.room_members import PeerRelationships
 
 CLAIM_ANSWER_S = 0.3
@@ -44,7 +44,7 @@ class Promiser:
         client: our place in the room.
         talk: what we keep in mind of it.
         queue: takes promises in.
-        voice: writes the body of a thin promise, and finds promises in words that were said without any.
+        writer: writes the body of a thin promise, and finds promises in words that were said without any.
         relationships: hears of work on a peer's issue.
         teller: tells the owner.
         clock: tells when.
@@ -55,7 +55,7 @@ class Promiser:
     client: SpaceClient
     talk: Conversation
     queue: CommitmentQueue
-    voice: Voice
+    writer: CommitmentWriter
     relationships: PeerRelationships
     teller: Teller
     clock: Clock
@@ -86,7 +86,7 @@ class Promiser:
         try:
             async with asyncio.timeout(BODY_WAIT_S):
                 for one in commitments:
-                    bodies[one] = await self.voice.enrich(one, talk)
+                    bodies[one] = await self.writer.enrich(one, talk)
         except TimeoutError:
             await self.teller.trouble("Body not written", f"the model took longer than {BODY_WAIT_S:g} s")
         return tuple(
@@ -134,7 +134,7 @@ class Promiser:
 
     async def find(self, spoken: str, scene: Scene) -> tuple[QueuedCommitment, ...]:
         """Promises in words that were said without any; they pass the same filters as those of a decision."""
-        heard = await self.voice.extract_commitments([spoken], context=conversation_of(scene), repo=scene.repo or "")
+        heard = await self.writer.extract_commitments([spoken], context=conversation_of(scene), repo=scene.repo or "")
         read = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only)
         for dropped in read.dropped:
             await self.teller.decided("Commitment dropped", dropped.reason, scene, line="warn")
@@ -153,7 +153,7 @@ class Promiser:
         lost = self.client.lost_claims()
         return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
 
-    def _wanted(self, one: Commitment, spoken: str, scene: Scene) -> Wanted:
+    def _wanted(self, one: Commitment, spoken: str, scene: Scene) -> CommitmentRequest:
         """The promise as the queue takes it, marked where the host named its repository or wished for it."""
         asked = wanted(one, scene.repo, thread_uri=scene.thread_uri, spoken=spoken)
         if room_id := self.client.room_id:
@@ -163,7 +163,7 @@ class Promiser:
             asked = replace(asked, params={**asked.params, HOST_NAMED: True})
         by_host = scene.is_open and scene.is_owner and answers(one.type, scene.request.content, by_owner=True)
         if by_host and (named or not one.is_github):
-            asked = replace(asked, params={**asked.params, HOST_WISH: True})
+            asked = replace(asked, params={**asked.params, HOST_REQUEST: True})
         return asked if self.vouched() else replace(asked, params={**asked.params, FOUND_ROOM: True})
 
     def _note_shared_work(self, commitment: Commitment, scene: Scene) -> None:

@@ -28,7 +28,7 @@ from modules.lives.space.state import Conversation
 from modules.lives.space.telling import Teller
 from modules.lives.space.transcript import told
 from modules.lives.space.weigh import Scales
-from modules.services.commitments.voice import Voice
+from modules.services.commitments.writer import CommitmentWriter
 
 _MENDED = {"Discussion auto-trim": "Auto-trimmed discussion message"}
 
@@ -52,7 +52,7 @@ class Resolver:
         scales: weigh words.
         talk: what we keep in mind of the room; the request's counters move here.
         teller: tells the owner.
-        voice: writes the body of what is made without a decision of the model.
+        writer: writes the body of what is made without a decision of the model.
         social_only: whether this life has no GitHub.
         timezone: of the SOUL's day; "" for the machine's own.
 
@@ -62,7 +62,7 @@ class Resolver:
     scales: Scales
     talk: Conversation
     teller: Teller
-    voice: Voice
+    writer: CommitmentWriter
     social_only: bool
     timezone: str = ""
 
@@ -154,7 +154,7 @@ class Resolver:
         if commitment is None:
             return Resolved(reason=f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
-        better = enriched(commitment, await self.voice.enrich(thin, conversation_of(scene) if talk else ""))
+        better = enriched(commitment, await self.writer.enrich(thin, conversation_of(scene) if talk else ""))
         self.talk.request = count_forced(self.talk.request)
         why = f"[FORCED ACTION] {decision.reason}"
         await self.teller.decided("Forced action mode", why, scene, line="queue", data={"act": "forced"})

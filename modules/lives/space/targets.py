@@ -15,8 +15,8 @@ from common.schemas import Commitment
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len, u16_slice
 from modules.services.commitments import policy
-from modules.services.commitments.promises import wanted_of
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.replies import commitment_request
+from modules.services.commitments.types import CommitmentRequest
 
 SIMILAR_CLAIM = 0.6
 
@@ -30,7 +30,7 @@ def claim_target(commitment: Commitment, default_repo: str | None) -> str:
     """What a claim on this promise names: `<repository>#<the first 50 units of what it is>`."""
     owner, _, name = (commitment.repo or default_repo or "").partition("/")
     return policy.claim_target(
-        Wanted(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
+        CommitmentRequest(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
     )
 
 
@@ -70,9 +70,9 @@ def title_similarity(one: str, other: str) -> float:
     return 2 * len(stems & others) / (len(stems) + len(others))
 
 
-def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> Wanted:
+def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
     """The promise as the queue takes it; `spoken` are the words in which it was made."""
-    return wanted_of(
+    return commitment_request(
         commitment,
         source="space",
         thread=thread_uri,

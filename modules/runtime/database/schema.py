@@ -277,4 +277,8 @@ UPDATE intents SET by_owner = 1 WHERE state IN ('pending', 'sending') AND id IN
     (SELECT intent_id FROM journal WHERE CASE WHEN json_valid(data) THEN json_extract(data, '$.state') END = 'held');
 """
 
-MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE, _THINKING, _RECHECKS, _UNDONE, _UNSPACED, _BY_OWNER)
+_FIRST_SENT = """
+ALTER TABLE intents RENAME COLUMN departed_at TO first_sent_at;
+"""
+
+MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE, _THINKING, _RECHECKS, _UNDONE, _UNSPACED, _BY_OWNER, _FIRST_SENT)

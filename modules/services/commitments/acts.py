@@ -15,9 +15,9 @@ from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
 from modules.services.commitments import texts
 from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo
-from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_WISH, said, title_of
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, said, title_of
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.types import Draft, Intent, IntentKind
+from modules.services.outbox.types import Intent, IntentKind, ProposedAction
 
 MOST_ISSUES = 5
 MEMO = "memo"
@@ -29,14 +29,14 @@ _ABOUT_CHARS = 80
 _POST_CHARS = 300
 _FOUND = "found"
 _HELD_POST = "promised in a room that was only found on the network"
-_HELD_WISH = "promised to somebody on Bluesky, who is not the owner"
+_HELD_REQUEST = "promised to somebody on Bluesky, who is not the owner"
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`)."""
 
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[ProposedAction, ...] = ()
     problem: str = ""
     waits: str = ""
 
@@ -76,10 +76,10 @@ def promised(commitment: QueuedCommitment) -> dict[str, Any]:
     stranger talked us into.
     """
     found = commitment.params.get(FOUND_ROOM) is True
-    host_wish = commitment.params.get(HOST_WISH) is True and not found
+    host_request = commitment.params.get(HOST_REQUEST) is True and not found
     host_named = commitment.params.get(HOST_NAMED) is True and not found
     source = _FOUND if found else commitment.source
-    return {"promise": commitment.id, "source": source, "host_wish": host_wish, "host_named": host_named}
+    return {"promise": commitment.id, "source": source, "host_wish": host_request, "host_named": host_named}
 
 
 def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str, Any]:
@@ -139,8 +139,10 @@ def _post(commitment: QueuedCommitment) -> Work:
     return Work((_draft("post", commitment, 1, {"text": text}, text=text),))
 
 
-def _draft(kind: IntentKind, commitment: QueuedCommitment, number: int, body: dict[str, Any], text: str = "") -> Draft:
-    return Draft(
+def _draft(
+    kind: IntentKind, commitment: QueuedCommitment, number: int, body: dict[str, Any], text: str = ""
+) -> ProposedAction:
+    return ProposedAction(
         kind=kind,
         target=f"{commitment.id}#{number}",
         body={**body, **promised(commitment)},
@@ -154,12 +156,12 @@ def _held(commitment: QueuedCommitment) -> str:
     """Why a post waits for the owner's yes: others may talk us into promising one, but not into saying it."""
     if commitment.params.get(FOUND_ROOM) is True:
         return _HELD_POST
-    return _HELD_WISH if commitment.source == "bluesky" and commitment.params.get(HOST_WISH) is not True else ""
+    return _HELD_REQUEST if commitment.source == "bluesky" and commitment.params.get(HOST_REQUEST) is not True else ""
 
 
 def _count(params: Mapping[str, Any]) -> int:
     """How many issues; more than one only where the owner, or the host of a room, asked for them."""
-    count = params.get("count") if params.get(HOST_WISH) is True else 1
+    count = params.get("count") if params.get(HOST_REQUEST) is True else 1
     if isinstance(count, str) and count.strip().isdecimal():
         count = int(count)
     wanted = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1

@@ -17,9 +17,9 @@ from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.policy import ROOM_ID
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.commitments.voice import Voice
+from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Draft, Intent
+from modules.services.outbox.types import Intent, ProposedAction
 
 _LOOP = "commitment-fulfillment"
 
@@ -42,7 +42,7 @@ class Announcer:
 
     Args:
         outbox: the only way out.
-        voice: finds words for Bluesky; without it nothing is told there.
+        writer: finds words for Bluesky; without it nothing is told there.
         attention: held while it thinks; one mind does one thing at a time.
         where: the room in which these words of ours were said, for what must be told there and nowhere else.
 
@@ -52,13 +52,13 @@ class Announcer:
         self,
         outbox: Outbox,
         *,
-        voice: Voice | None = None,
+        writer: CommitmentWriter | None = None,
         attention: Attention | None = None,
         where: Callable[[str], str] | None = None,
     ) -> None:
         self._where = where
         self._outbox = outbox
-        self._voice = voice
+        self._writer = writer
         self._attention = attention or Attention()
 
     async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Announced:
@@ -82,12 +82,12 @@ class Announcer:
             said = commitment.source_reply_text
             body |= {"room": self._where(said), "said": said, "room_id": str(commitment.params.get(ROOM_ID, ""))}
         cause = commitment.source_thread_uri
-        submitted = await self._outbox.submit(Draft("space_chat", target, body, cause_id=cause, urgent=True))
+        submitted = await self._outbox.submit(ProposedAction("space_chat", target, body, cause_id=cause, urgent=True))
         return Announced(submitted.accepted, submitted.reason)
 
     async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
         ours = await self._promise_post(commitment)
-        if ours is None or self._voice is None:
+        if ours is None or self._writer is None:
             return Announced(told=False, reason="the reply that held the promise does not stand there")
         if await self._outbox.by_target("reply", ours.result_uri or ""):
             return Announced(told=True)
@@ -96,7 +96,7 @@ class Announcer:
             return Announced(told=False, reason=f"busy with {self._attention.mode}", later=True, busy=True)
         try:
             async with self._attention.take(_LOOP):
-                text = await self._voice.tell_kept(commitment, url)
+                text = await self._writer.tell_kept(commitment, url)
         except Fatal:
             raise
         except SoulError as error:
@@ -105,7 +105,7 @@ class Announcer:
             return Announced(told=False, reason="the model found no words for it")
         parent = {"uri": ours.result_uri, "cid": ours.result_cid}
         body = {"text": text, "parent": parent, "root": ours.body.get("root") or parent, "promise": commitment.id}
-        draft = Draft("reply", ours.result_uri or "", body, text, cause_id=commitment.source_thread_uri)
+        draft = ProposedAction("reply", ours.result_uri or "", body, text, cause_id=commitment.source_thread_uri)
         submitted = await self._outbox.submit(draft)
         return Announced(submitted.accepted, submitted.reason)
 

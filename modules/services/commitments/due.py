@@ -14,7 +14,7 @@ from modules.services.commitments.types import QueuedCommitment
 _WITHIN = timedelta(milliseconds=COMMITMENT_STALE_THRESHOLD_MS)
 
 
-class DuePromises:
+class DueCommitments:
     """A source of attention: what `live` gives. Promises were made in the open, so nothing of them is private."""
 
     def __init__(self, live: Callable[[], Sequence[QueuedCommitment]]) -> None:

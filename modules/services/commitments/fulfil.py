@@ -14,7 +14,7 @@ from adapters.github.types import Repo
 from modules.services.commitments import acts
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ALIVE, Draft, Intent
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 
 HELD = "waits for the owner's yes"
 
@@ -74,14 +74,14 @@ class Fulfiller:
         """Whether an act of it is done or on its way."""
         for draft in self.work(commitment).drafts:
             row = await self._newest(draft)
-            if row is not None and row.state in ALIVE:
+            if row is not None and row.state in ACTIVE_STATES:
                 return True
         return False
 
     async def is_on_the_way(self, commitment: QueuedCommitment) -> bool:
         """Whether an act of it may still leave."""
         rows = [await self._newest(draft) for draft in self.work(commitment).drafts]
-        return any(row is not None and row.state in ALIVE and row.state != "done" for row in rows)
+        return any(row is not None and row.state in ACTIVE_STATES and row.state != "done" for row in rows)
 
     async def advance(self, commitment: QueuedCommitment) -> Progress:
         """Take the next step, if one can be taken. What was begun is never begun twice."""
@@ -111,10 +111,10 @@ class Fulfiller:
                 del kept[target]
 
     async def _missing(
-        self, commitment: QueuedCommitment, draft: Draft, row: Intent | None, done: list[Intent]
+        self, commitment: QueuedCommitment, draft: ProposedAction, row: Intent | None, done: list[Intent]
     ) -> Progress:
         so_far = acts.result_of(commitment, done) if done else dict(commitment.result or {})
-        if row is not None and row.state in ALIVE:
+        if row is not None and row.state in ACTIVE_STATES:
             return Progress("waits", HELD if row.state == "held" else row.error or "is on its way", so_far)
         if draft.target in self._refused:
             return Progress("failed", self._refused[draft.target], so_far)
@@ -130,7 +130,7 @@ class Fulfiller:
         self._tries[draft.target] = submitted.intent.id
         return Progress("waits", HELD if submitted.held else "is on its way", so_far)
 
-    async def _newest(self, draft: Draft) -> Intent | None:
+    async def _newest(self, draft: ProposedAction) -> Intent | None:
         """The row that counts: one that lives, else the latest."""
         rows = await self._outbox.by_target(draft.kind, draft.target)
-        return next((row for row in rows if row.state in ALIVE), rows[0] if rows else None)
+        return next((row for row in rows if row.state in ACTIVE_STATES), rows[0] if rows else None)

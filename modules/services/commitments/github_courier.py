@@ -1,7 +1,7 @@
 """Carries promised issues and comments to GitHub, each at most once.
 
 GitHub lets nobody choose a key, so each text ends in a mark that readers do not see and that names its intent. Before
-anything is written the courier looks for what stands there: by the mark, which also a killed process left behind, and
+anything is written the sender looks for what stands there: by the mark, which also a killed process left behind, and
 by the same title or the same words of our own, which need not be said twice. A request that got no answer may arrive
 after it was repeated: what then stands there twice is closed, or as a comment deleted.
 """
@@ -35,7 +35,7 @@ def mark(intent_id: str) -> str:
     return f"<!-- soul:intent={intent_id} -->"
 
 
-class GitHubCourier:
+class GitHubSender:
     """Sends intents of the kinds `issue` and `issue_comment`. A result's cid is the number or id that GitHub gave."""
 
     def __init__(self, github: GitHub) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from common.constants import PROMISE_LINE_MAX_BYTES, PROMISES_MAX_LINES, STATE_MAX_BYTES
+from common.constants import COMMITMENT_LINE_MAX_BYTES, COMMITMENTS_MAX_LINES, STATE_MAX_BYTES
 from common.errors import StorageError
 from common.files import read_bounded, storage_error, write_atomic
 from common.schemas import CommitmentType
@@ -125,12 +125,12 @@ def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
     found: dict[str, QueuedCommitment] = {}
     unread: list[bytes] = []
     lines = content.split(b"\n")
-    if len(lines) > PROMISES_MAX_LINES:
-        reason = f"has more than {PROMISES_MAX_LINES} lines"
+    if len(lines) > COMMITMENTS_MAX_LINES:
+        reason = f"has more than {COMMITMENTS_MAX_LINES} lines"
         raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.")
     for line in filter(bytes.strip, lines):
         text = line.decode("utf-8", "replace")
-        commitment = _commitment(text) if len(line) <= PROMISE_LINE_MAX_BYTES else None
+        commitment = _commitment(text) if len(line) <= COMMITMENT_LINE_MAX_BYTES else None
         if commitment is not None:
             found[commitment.id] = commitment
         if commitment is None or text.encode() != line:

@@ -13,7 +13,7 @@ from typing import Protocol
 from common.clock import Clock
 from common.constants import COMMITMENT_CHECK_INTERVAL_MS, TIMER_JITTER_PERCENT
 from modules.runtime.scheduler.types import Outcome
-from modules.services.commitments.keeper import Keeper
+from modules.services.commitments.runner import CommitmentRunner
 
 NAME = "commitment-fulfillment"
 
@@ -34,7 +34,7 @@ class Runs(Protocol):
 class CommitmentLoop:
     """Keeps what was promised."""
 
-    keeper: Keeper
+    runner: CommitmentRunner
     clock: Clock
     speed: float = 1.0
     name: str = NAME
@@ -68,7 +68,7 @@ class CommitmentLoop:
         self._work.set()
         while self._work.is_set():
             self._work.clear()
-            under_way = await self.keeper.take_steps()
+            under_way = await self.runner.take_steps()
         if not under_way:
             self._busy_since = None
             return Outcome(ran=True, reason="nothing is under way")

@@ -27,9 +27,9 @@ from common.constants import (
 from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.utf16 import u16_slice
 from modules.services.commitments.naming import repo_key
-from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment, Wanted
+from modules.services.commitments.types import LIVE, CommitmentRequest, CommitmentStatus, QueuedCommitment
 
-HOST_WISH = "hostWish"
+HOST_REQUEST = "hostWish"
 """Key of `params`: true when the host of a room asked for it."""
 
 HOST_NAMED = "hostNamedRepo"
@@ -63,7 +63,7 @@ def generate_commitment_hash(source_thread_uri: str, description: str) -> str:
     return hashlib.sha256(f"{source_thread_uri}:{said}".encode(errors="replace")).hexdigest()[:_HASH_CHARS]
 
 
-def commitment_id(wanted: Wanted, now: datetime) -> str:
+def commitment_id(wanted: CommitmentRequest, now: datetime) -> str:
     """`commitment-<epoch ms>-<hash>`."""
     return f"commitment-{int(now.timestamp() * SECOND_MS)}-{_hash_of(wanted)}"
 
@@ -74,7 +74,7 @@ def normalized_title(title: str) -> str:
     return plain.rstrip(" .!?…") or plain
 
 
-def claim_target(commitment: QueuedCommitment | Wanted) -> str:
+def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
     """What was claimed when the promise was made, and is claimed again while it is kept."""
     if target := said(commitment.params, "target"):
         return target
@@ -83,7 +83,7 @@ def claim_target(commitment: QueuedCommitment | Wanted) -> str:
     return f"{repo}#{u16_slice(title_of(commitment), _TARGET_UNITS)}"
 
 
-def title_of(commitment: QueuedCommitment | Wanted) -> str:
+def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
     """The title of what is promised; the description where there is none."""
     return said(commitment.params, "title") or commitment.description
 
@@ -97,7 +97,7 @@ def said(params: Mapping[str, Any], *names: str) -> str:
     return ""
 
 
-def work_key(commitment: QueuedCommitment | Wanted) -> WorkKey:
+def work_key(commitment: QueuedCommitment | CommitmentRequest) -> WorkKey:
     """What a promise will make, however it was worded: kind, place, and normalized title or words."""
     params = commitment.params
     match commitment.type:
@@ -112,7 +112,7 @@ def work_key(commitment: QueuedCommitment | Wanted) -> WorkKey:
 
 
 def duplicate_of(
-    known: Iterable[QueuedCommitment], wanted: Wanted, now: datetime
+    known: Iterable[QueuedCommitment], wanted: CommitmentRequest, now: datetime
 ) -> tuple[QueuedCommitment, str] | None:
     """The promise that makes a new one needless, and why; None if there is none.
 
@@ -137,7 +137,7 @@ def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
     return not (made_in and room_id) or made_in == room_id
 
 
-def refusal(wanted: Wanted, *, social_only: bool) -> str:
+def refusal(wanted: CommitmentRequest, *, social_only: bool) -> str:
     """Why this life cannot promise that, or ""."""
     if social_only and wanted.type in GITHUB_COMMITMENT_TYPES:
         return f"Social-only: {wanted.type} needs GitHub"
@@ -167,13 +167,13 @@ def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
     return replace(commitment, status="in_progress", last_attempt_at=iso(now))
 
 
-def can_be_hastened(commitment: QueuedCommitment, now: datetime) -> bool:
+def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
     """Whether it waits for another try, and the last was not a moment ago."""
     last = parse_iso_or_none(commitment.last_attempt_at)
     return bool(due_in_s(commitment, now)) and last is not None and now - last >= _A_MOMENT
 
 
-def hastened(commitment: QueuedCommitment) -> QueuedCommitment:
+def retried_now(commitment: QueuedCommitment) -> QueuedCommitment:
     """It is tried at once."""
     return replace(commitment, last_attempt_at=None)
 
@@ -246,7 +246,7 @@ def _kept_lately(commitment: QueuedCommitment, now: datetime) -> bool:
     return commitment.status == "completed" and at is not None and not _older(at, now, COMMITMENT_REPEAT_WINDOW_MS)
 
 
-def _hash_of(wanted: Wanted) -> str:
+def _hash_of(wanted: CommitmentRequest) -> str:
     return generate_commitment_hash(wanted.source_thread_uri, wanted.description)
 
 

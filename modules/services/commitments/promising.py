@@ -25,6 +25,6 @@ _PROMISE = regex.compile(
 )
 
 
-def may_promise(text: str) -> bool:
+def contains_promise(text: str) -> bool:
     """Whether `text` speaks of what its author is about to do."""
     return _PROMISE.search(" ".join(normalize_quotes(text).split())) is not None

@@ -19,7 +19,7 @@ from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.lines import append_line, read_commitments, write_commitments
 from modules.services.commitments.outcomes import OutcomePatterns, RepoCooldown, new_cooldowns, outcome_patterns
-from modules.services.commitments.types import LIVE, Enqueued, QueuedCommitment, Wanted
+from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 
 FILE = "pending_commitments.jsonl"
 AUDIT_LOG = "commitment-queue.log"
@@ -64,7 +64,7 @@ class CommitmentQueue:
         if read.commitments or read.notice:
             self._recover()
 
-    def enqueue_commitment(self, wanted: Wanted) -> Enqueued:
+    def enqueue_commitment(self, wanted: CommitmentRequest) -> Enqueued:
         """Take a promise in, unless it is made already, was kept a moment ago, or cannot be made here."""
         now = self._clock.now()
         reason = policy.refusal(wanted, social_only=self._social_only)
@@ -175,17 +175,17 @@ class CommitmentQueue:
         meant = [one for one in self.live() if (one.type, policy.claim_target(one)) == (action, target)]
         return sum(self.withdraw(one.id, reason) for one in meant) > 0
 
-    def kept_already(self, wanted: Wanted) -> QueuedCommitment | None:
+    def kept_already(self, wanted: CommitmentRequest) -> QueuedCommitment | None:
         """The promise that did this work within a day, if one did."""
         found = policy.duplicate_of(self._known.values(), wanted, self._clock.now())
         return found[0] if found and found[0].status == "completed" else None
 
-    def hasten(self, source_thread_uri: str) -> None:
+    def retry_now(self, source_thread_uri: str) -> None:
         """Somebody asks after it: what waits for another try in that conversation is tried now."""
         now = self._clock.now()
         for one in self.in_conversation(source_thread_uri):
-            if policy.can_be_hastened(one, now):
-                self._put(policy.hastened(one), "hastened")
+            if policy.can_retry_now(one, now):
+                self._put(policy.retried_now(one), "retried_now")
 
     def timeout_in_progress_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
         """Tries that take too long have failed; those whose act is still on its way (`except_ids`) have not."""

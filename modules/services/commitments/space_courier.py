@@ -1,7 +1,7 @@
 """Carries the news that a promise was kept into the agent space, once.
 
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
-room replays to whoever joins: `OwnWords` must be shown each event of the room, from before the first join on.
+room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on.
 
 The news is for the room in which it was promised: the one with the same id. Where a room tells no id, it is the one at
 the address where that was said or, as a room may come back at another address, the one whose record holds the words of
@@ -28,7 +28,7 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.types import Intent, Sent, Wait
 
 ABSENT = "the agent space is not connected"
-ELSEWHERE = "it was promised in another room"
+OTHER_ROOM = "it was promised in another room"
 
 _KEPT = 500
 _ECHO_WAIT_S = 10.0
@@ -53,7 +53,7 @@ class Speaker(Protocol):
     async def delivered(self, chat_id: str) -> ApiResult[bool]: ...
 
 
-class OwnWords:
+class EchoLog:
     """What the room heard from the SOUL `name`, under whichever of its names, live and replayed, the latest 500."""
 
     def __init__(self, name: str) -> None:
@@ -111,12 +111,12 @@ class OwnWords:
                     yield entry.content.strip(), entry.timestamp
 
 
-class SpaceCourier:
+class SpaceSender:
     """Sends intents of the kind `space_chat`; `gate` keeps them in while there is no room."""
 
-    def __init__(self, room: Speaker | None, own_words: OwnWords, journal: Journal) -> None:
+    def __init__(self, room: Speaker | None, echo_log: EchoLog, journal: Journal) -> None:
         self._room = room
-        self._own_words = own_words
+        self._echo_log = echo_log
         self._journal = journal
         self._on_the_way: dict[str, str] = {}
 
@@ -129,11 +129,11 @@ class SpaceCourier:
         """Whether the room has heard the words in which it was promised, live or by the room's record."""
         since = parse_iso_or_none(commitment.created_at)
         room_id = str(commitment.params.get(ROOM_ID, ""))
-        return since is not None and self._own_words.heard(commitment.source_reply_text, since, room_id)
+        return since is not None and self._echo_log.heard(commitment.source_reply_text, since, room_id)
 
     def where(self, words: str) -> str:
         """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
-        return self._own_words.place(words) or (self._room.url if self._room is not None else "")
+        return self._echo_log.place(words) or (self._room.url if self._room is not None else "")
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Say it, and wait for the echo."""
@@ -162,8 +162,8 @@ class SpaceCourier:
         """Whether the room has heard it."""
         if why_not := self._absent(intent):
             return Err(why_not, "transient")
-        since = parse_iso(intent.departed_at or intent.created_at)
-        if not self._own_words.heard(str(intent.body["text"]), since):
+        since = parse_iso(intent.first_sent_at or intent.created_at)
+        if not self._echo_log.heard(str(intent.body["text"]), since):
             return Ok(None)
         self._on_the_way.pop(intent.id, None)
         return Ok(await self._arrived(intent))
@@ -174,11 +174,11 @@ class SpaceCourier:
             return ABSENT
         room_id = str(intent.body.get("room_id", ""))
         if room_id and self._room.room_id:
-            return "" if room_id == self._room.room_id else ELSEWHERE
+            return "" if room_id == self._room.room_id else OTHER_ROOM
         room, said = intent.body.get("room"), str(intent.body.get("said", ""))
-        if room is None or self._own_words.said_here(said):
+        if room is None or self._echo_log.said_here(said):
             return ""
-        return "" if room and room == self._room.url else ELSEWHERE
+        return "" if room and room == self._room.url else OTHER_ROOM
 
     async def _arrived(self, intent: Intent) -> Sent:
         text = str(intent.body["text"])

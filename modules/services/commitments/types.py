@@ -54,7 +54,7 @@ class QueuedCommitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CommitmentRequest:
     """A promise as it is handed in."""
 
     type: CommitmentType

@@ -17,7 +17,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import store
-from modules.services.outbox.types import ELSEWHERE, Intent, IntentState
+from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
 
 _DID, _HANDLE = "account_did", "account_handle"
 _OPEN: tuple[IntentState, ...] = ("held", "pending", "sending")
@@ -61,7 +61,7 @@ def _remember(connection: sqlite3.Connection, account: Actor) -> None:
 def _waiting(connection: sqlite3.Connection, now: datetime) -> list[Intent]:
     """What was made for Bluesky, has not come to its end, and has not lost its sense."""
     found = [intent for state in _OPEN for intent in store.in_state(connection, state)]
-    return [intent for intent in found if intent.kind not in ELSEWHERE and parse_iso(intent.expires_at) > now]
+    return [intent for intent in found if intent.kind not in NON_BLUESKY_KINDS and parse_iso(intent.expires_at) > now]
 
 
 def _not_ours(former: Actor, account: Actor, waiting: Sequence[Intent], timezone: str) -> ConfigError:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from common.errors import NotWaiting
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import policy, store, story
+from modules.services.outbox import audit, policy, store
 from modules.services.outbox.types import Intent
 
 _LEAST_CHARS = 4
@@ -56,8 +56,8 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     approved = replace(intent, state="pending", error=None, by_owner=True)
     store.update(connection, approved)
     if approved.kind == "delete":
-        store.take_back(connection, approved.target)
-    return approved, story.approved(approved)
+        store.cancel_unsent(connection, approved.target)
+    return approved, audit.approved(approved)
 
 
 def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
@@ -66,7 +66,7 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     said = " ".join(reason.split())
     rejected = replace(intent, state="blocked", error=f"the owner said no: {said}" if said else "the owner said no")
     store.update(connection, rejected)
-    return rejected, story.rejected(rejected)
+    return rejected, audit.rejected(rejected)
 
 
 def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Intent:

@@ -1,6 +1,6 @@
 """The road out: whose turn it is, what a failed try means, and what became of an act whose answer never came.
 
-A row found in `sending` may have arrived or not, so the courier looks before anything else happens to it; sending
+A row found in `sending` may have arrived or not, so the sender looks before anything else happens to it; sending
 again goes under the same record key. A service without such keys is given a minute and is looked at twice before that.
 One act is on the road at a time, and nobody holds the road while waiting. Gates are asked before each departure, also
 before a repeat; one that fails keeps everything in.
@@ -22,18 +22,18 @@ from common.result import ApiResult, Err, ErrKind
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import policy, store, story
+from modules.services.outbox import audit, policy, store
 from modules.services.outbox.rechecks import Rechecks
 from modules.services.outbox.types import (
-    Courier,
     DeliveryReport,
     DepartureRule,
     Gate,
     Intent,
     IntentKind,
     IntentState,
-    KeylessCourier,
+    KeylessSender,
     Pacing,
+    Sender,
     Sent,
     Verdict,
     Wait,
@@ -61,29 +61,29 @@ class Delivery:
         database: Database,
         journal: Journal,
         clock: Clock,
-        couriers: Mapping[IntentKind, Courier],
+        senders: Mapping[IntentKind, Sender],
         pacing: Pacing,
         gates: Sequence[Gate],
         at_departure: Sequence[DepartureRule],
-        courier_deadline_s: float,
+        sender_deadline_s: float,
     ) -> None:
         self._database = database
         self._journal = journal
         self._clock = clock
-        self._couriers = couriers
+        self._senders = senders
         self._pacing = pacing
         self._gates = gates
         self._at_departure = at_departure
-        self._deadline_s = courier_deadline_s
+        self._deadline_s = sender_deadline_s
         self._started = clock.now()
-        self._road = asyncio.Lock()
+        self._delivery_lock = asyncio.Lock()
         self._kept: dict[str, datetime] = {}  # when a gate last kept an intent in
         self._untold: list[Entry] = []
         self._rechecks = Rechecks(
             database=database,
             journal=journal,
             clock=clock,
-            couriers=couriers,
+            senders=senders,
             ask=lambda call: self._asked(call, on_bug="invalid"),
             may_leave=lambda connection, intent, now: not self._waits(connection, intent, now),
         )
@@ -102,7 +102,7 @@ class Delivery:
         while not put_off and (moved := await self._step()) is not None:
             tally[moved.state] += 1
             put_off = moved.state in {"pending", "sending"}
-        async with self._road:
+        async with self._delivery_lock:
             await self._rechecks.run_due()
         next_in_s = await self._database.run(self._next_in_s)
         if put_off and next_in_s is not None:
@@ -110,7 +110,7 @@ class Delivery:
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
 
     async def _step(self) -> Intent | None:
-        async with self._road:
+        async with self._delivery_lock:
             now = self._clock.now()
             intent, hold = await self._database.run(lambda connection: self._pick(connection, now))
             while self._untold:
@@ -127,7 +127,7 @@ class Delivery:
             if policy.is_expired(intent, now):
                 return intent, ""
         for intent in pending:
-            if intent.departed_at is None and (hold := self._hold_reason(intent)):
+            if intent.first_sent_at is None and (hold := self._hold_reason(intent)):
                 return intent, hold
         chosen = self._choose(connection, pending, now).intent
         return chosen, self._hold_reason(chosen) if chosen else ""
@@ -158,7 +158,7 @@ class Delivery:
         if longest is None:
             return None
         if intent.id not in self._kept:
-            self._untold.append(story.kept_in(intent, longest))
+            self._untold.append(audit.kept_in(intent, longest))
         self._kept[intent.id] = now
         return longest
 
@@ -183,24 +183,24 @@ class Delivery:
             return await self._look_then_send(intent, now)
         if expired:
             return await self._end(intent, "expired", _waited(intent))
-        if intent.departed_at and (hold or intent.by_owner):
+        if intent.first_sent_at and (hold or intent.by_owner):
             # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more;
             # nor is it known what became of it while it waited for the owner's yes.
             return await self._look_then_send(intent, now)
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
     async def _look_then_send(self, intent: Intent, now: datetime) -> Intent:
-        found = await self._asked(self._couriers[intent.kind].find(intent), on_bug="invalid")
+        found = await self._asked(self._senders[intent.kind].find(intent), on_bug="invalid")
         if isinstance(found, Err):
             return await self._failed(intent, found, policy.after_find(intent, found))
         if found.data is not None:
             return await self._arrived(intent, found.data, earlier=True)
-        if intent.state == "sending" and isinstance(self._couriers[intent.kind], KeylessCourier):
+        if intent.state == "sending" and isinstance(self._senders[intent.kind], KeylessSender):
             again_in_s = policy.look_again_in_s(intent)
             intent = replace(intent, looks=intent.looks + 1)
             if again_in_s is not None:
                 later = replace(intent, not_before=iso(self._clock.now() + timedelta(seconds=again_in_s)))
-                return await self._write(later, story.not_found(later, again_in_s))
+                return await self._write(later, audit.not_found(later, again_in_s))
         match policy.not_arrived(intent, now):
             case "expired":
                 return await self._end(intent, "expired", _waited(intent))
@@ -227,18 +227,18 @@ class Delivery:
             intent, state="held", not_before=None, error=f"{reason}; it was accepted before that was set", looks=0
         )
         try:
-            return await self._write(held, story.held(held), was=intent)
+            return await self._write(held, audit.held(held), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
 
     async def _send(self, intent: Intent, now: datetime) -> Intent:
-        departed_at = intent.departed_at or iso(now)
-        out = replace(intent, state="sending", not_before=None, departed_at=departed_at, sent_at=iso(now), looks=0)
+        first_sent_at = intent.first_sent_at or iso(now)
+        out = replace(intent, state="sending", not_before=None, first_sent_at=first_sent_at, sent_at=iso(now), looks=0)
         try:
-            await self._write(out, story.sending(intent), was=intent)
+            await self._write(out, audit.sending(intent), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
-        result = await self._asked(self._couriers[out.kind].send(out), on_bug="unknown_outcome")
+        result = await self._asked(self._senders[out.kind].send(out), on_bug="unknown_outcome")
         if isinstance(result, Err):
             return await self._failed(out, result, policy.after_send(out, result))
         return await self._arrived(out, result.data, earlier=False)
@@ -248,7 +248,7 @@ class Delivery:
         after = replace(
             intent, state="done", not_before=due, result_uri=sent.uri, result_cid=sent.cid, error=None, looks=0
         )
-        return await self._write(after, story.done(after, earlier=earlier))
+        return await self._write(after, audit.done(after, earlier=earlier))
 
     async def _failed(self, intent: Intent, error: Err, step: policy.Step) -> Intent:
         if step.retry_in_s is None:
@@ -262,14 +262,14 @@ class Delivery:
             not_before=iso(self._clock.now() + timedelta(seconds=step.retry_in_s)),
             error=error.error,
         )
-        await self._write(after, story.put_off(after, step.retry_in_s))
+        await self._write(after, audit.put_off(after, step.retry_in_s))
         if error.kind == "fatal":
             raise Fatal(error.error, remedy="Look at the account on the network, then start again; nothing was lost.")
         return after
 
     async def _end(self, intent: Intent, state: IntentState, reason: str) -> Intent:
         after = replace(intent, state=state, not_before=None, error=reason)
-        return await self._write(after, story.ended(after))
+        return await self._write(after, audit.ended(after))
 
     async def _write(self, intent: Intent, entry: Entry, *, was: Intent | None = None) -> Intent:
         self._kept.pop(intent.id, None)
@@ -288,7 +288,7 @@ class Delivery:
         return await self._journal.record_with(move)
 
     async def _asked(self, call: Awaitable[ApiResult[T]], *, on_bug: ErrKind) -> ApiResult[T]:
-        """What the courier answers, within the deadline; a bug of ours becomes an `Err` of kind `on_bug`."""
+        """What the sender answers, within the deadline; a bug of ours becomes an `Err` of kind `on_bug`."""
         try:
             async with asyncio.timeout(self._deadline_s):
                 return await call

@@ -20,25 +20,25 @@ from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import approval, policy, store, story
+from modules.services.outbox import approval, audit, policy, store
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
-    Courier,
     DeliveryReport,
     DepartureRule,
-    Draft,
     Gate,
     Intent,
     IntentKind,
     IntentState,
     Pacing,
+    ProposedAction,
     Rule,
+    Sender,
     Submitted,
     Verdict,
 )
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
-COURIER_DEADLINE_S = 420.0
+SENDER_DEADLINE_S = 420.0
 
 
 class Outbox:
@@ -50,13 +50,13 @@ class Outbox:
         database: Database,
         journal: Journal,
         clock: Clock,
-        couriers: Mapping[IntentKind, Courier],
+        senders: Mapping[IntentKind, Sender],
         pacing: Pacing,
         rules: Sequence[Rule] = (),
         gates: Sequence[Gate] = (),
         at_departure: Sequence[DepartureRule] = (),
         own_did: Callable[[], str],
-        courier_deadline_s: float = COURIER_DEADLINE_S,
+        sender_deadline_s: float = SENDER_DEADLINE_S,
     ) -> None:
         self._database = database
         self._journal = journal
@@ -67,15 +67,15 @@ class Outbox:
             database=database,
             journal=journal,
             clock=clock,
-            couriers=couriers,
+            senders=senders,
             pacing=pacing,
             gates=gates,
             at_departure=at_departure,
-            courier_deadline_s=courier_deadline_s,
+            sender_deadline_s=sender_deadline_s,
         )
         self._work = asyncio.Event()
 
-    async def submit(self, draft: Draft) -> Submitted:
+    async def submit(self, draft: ProposedAction) -> Submitted:
         """Keep a draft as an intent: `pending`, `held` or `blocked` with its reason. Never raises for policy."""
         submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft))
         if submitted.accepted:
@@ -151,13 +151,13 @@ class Outbox:
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
         """When the latest intent of a kind, not given up, was accepted or left."""
-        return await self._database.run(lambda connection: store.last_alive(connection, kind))
+        return await self._database.run(lambda connection: store.last_active(connection, kind))
 
     async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
-        return await self._database.run(lambda connection: store.alive_since(connection, kind, moment))
+        return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
 
-    def _admit(self, connection: sqlite3.Connection, draft: Draft) -> tuple[Submitted, Entry]:
+    def _admit(self, connection: sqlite3.Connection, draft: ProposedAction) -> tuple[Submitted, Entry]:
         now = self._clock.now()
         key = dedup_key(draft.text, draft.media_id) if draft.text.strip() or draft.media_id else ""
         verdicts = [verdict for rule in self._rules for verdict in _asked(rule, connection, draft, now)]
@@ -167,7 +167,7 @@ class Outbox:
         verdicts = withheld or verdicts
         state, reason = policy.decide(verdicts, draft.hold)
         intent_id = uuid.uuid4().hex
-        born = store.free_moment(connection, now)
+        born = store.unique_created_at(connection, now)
         intent = Intent(
             id=intent_id,
             kind=draft.kind,
@@ -188,11 +188,11 @@ class Outbox:
             intent = replace(intent, body={}, target="", body_hash="", dedup_key="")
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
-            store.take_back(connection, intent.target)
-        return Submitted(intent, state != "blocked", reason), story.at_the_door(intent, verdicts)
+            store.cancel_unsent(connection, intent.target)
+        return Submitted(intent, state != "blocked", reason), audit.admission_entry(intent, verdicts)
 
 
-def _asked(rule: Rule, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+def _asked(rule: Rule, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
     """What the rule says. One that fails lets nothing pass."""
     try:
         return list(rule(connection, draft, now))
@@ -202,12 +202,12 @@ def _asked(rule: Rule, connection: sqlite3.Connection, draft: Draft, now: dateti
         return [Verdict(named(rule), "block", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")]
 
 
-def _once(connection: sqlite3.Connection, draft: Draft, key: str, now: datetime) -> Verdict:
+def _once(connection: sqlite3.Connection, draft: ProposedAction, key: str, now: datetime) -> Verdict:
     """Nothing twice to one target, and no words twice."""
     reason = ""
     if draft.target:
-        reason = policy.repeated_reason(draft.kind, store.living_on_target(connection, draft.kind, draft.target))
+        reason = policy.repeated_reason(draft.kind, store.active_on_target(connection, draft.kind, draft.target))
     if not reason and key:
-        twin = store.living_twin(connection, key)
+        twin = store.active_duplicate(connection, key)
         reason = policy.duplicate_reason(twin, now, in_feed=store.in_feed(connection, key))
     return Verdict("once", "block", reason) if reason else Verdict("once")

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from common import constants as c
 from common.clock import parse_iso
 from common.result import Err
-from modules.services.outbox.types import ELSEWHERE, Intent, IntentKind, IntentState, Pacing, Verdict
+from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentKind, IntentState, Pacing, Verdict
 
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
@@ -85,8 +85,8 @@ def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started
         lane: tuple[IntentKind, ...] = ("like", "repost") if intent.kind in {"like", "repost"} else (intent.kind,)
         last_in_lane = max((acts[kind] for kind in lane if kind in acts), default=None)
         waits.append(_left(last_in_lane, cooldown_s(intent.kind, pacing), now))
-        if intent.kind not in ELSEWHERE:
-            last = max((at for kind, at in acts.items() if kind not in ELSEWHERE), default=None)
+        if intent.kind not in NON_BLUESKY_KINDS:
+            last = max((at for kind, at in acts.items() if kind not in NON_BLUESKY_KINDS), default=None)
             waits.append(_left(last, pacing.action_s, now))
     return max(waits)
 

@@ -1,6 +1,6 @@
 """Later looks at what was sent more than once to a service that takes no key of ours.
 
-The first request may arrive after the second one was answered. So the courier looks again for a while, and closes what
+The first request may arrive after the second one was answered. So the sender looks again for a while, and closes what
 it finds twice. When the next look is due stands in the row of the intent, and survives a crash.
 """
 
@@ -16,8 +16,8 @@ from common.result import ApiResult, Err
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import policy, store, story
-from modules.services.outbox.types import Courier, Intent, IntentKind, KeylessCourier
+from modules.services.outbox import audit, policy, store
+from modules.services.outbox.types import Intent, IntentKind, KeylessSender, Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Rechecks:
         database: where intents are kept.
         journal: told what was closed.
         clock: the time.
-        couriers: those that are `KeylessCourier` are asked.
-        ask: calls a courier within the deadline.
+        senders: those that are `KeylessSender` are asked.
+        ask: calls a sender within the deadline.
         may_leave: whether the gates are open for an intent.
 
     """
@@ -37,13 +37,13 @@ class Rechecks:
     database: Database
     journal: Journal
     clock: Clock
-    couriers: Mapping[IntentKind, Courier]
+    senders: Mapping[IntentKind, Sender]
     ask: Callable[[Awaitable[ApiResult[int]]], Awaitable[ApiResult[int]]]
     may_leave: Callable[[sqlite3.Connection, Intent, datetime], bool]
 
     def first_at(self, intent: Intent) -> str | None:
         """When an intent that is now done must be looked at again, or None."""
-        needed = intent.was_repeated and isinstance(self.couriers[intent.kind], KeylessCourier)
+        needed = intent.was_repeated and isinstance(self.senders[intent.kind], KeylessSender)
         return self._after(replace(intent, looks=0)) if needed else None
 
     def next_in_s(self, connection: sqlite3.Connection, now: datetime) -> list[float]:
@@ -57,9 +57,9 @@ class Rechecks:
         """Make all looks that are due."""
         now = self.clock.now()
         for intent in await self.database.run(lambda connection: self._due(connection, now)):
-            courier = self.couriers[intent.kind]
-            if isinstance(courier, KeylessCourier):
-                await self._look(intent, await self.ask(courier.close_duplicates(intent)))
+            sender = self.senders[intent.kind]
+            if isinstance(sender, KeylessSender):
+                await self._look(intent, await self.ask(sender.close_duplicates(intent)))
 
     def _due(self, connection: sqlite3.Connection, now: datetime) -> list[Intent]:
         return [one for one in store.due_for_recheck(connection, now) if self.may_leave(connection, one, now)]
@@ -72,7 +72,7 @@ class Rechecks:
             return
         after = replace(intent, looks=intent.looks + 1)
         after = replace(after, not_before=self._after(after))
-        await self._write(after, story.duplicates_closed(after, closed.data) if closed.data else None)
+        await self._write(after, audit.duplicates_closed(after, closed.data) if closed.data else None)
 
     def _after(self, intent: Intent) -> str | None:
         seconds = policy.recheck_in_s(intent)

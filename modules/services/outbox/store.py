@@ -12,16 +12,16 @@ from typing import Any
 
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
-from modules.services.outbox.types import ALIVE, REPEATABLE, Intent, IntentKind, IntentState
+from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentKind, IntentState
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
-_ALIVE = f"state IN ({', '.join(repr(state) for state in sorted(ALIVE))})"
+_ACTIVE = f"state IN ({', '.join(repr(state) for state in sorted(ACTIVE_STATES))})"
 _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
 _TICK = timedelta(milliseconds=1)
 
 
-def free_moment(connection: sqlite3.Connection, now: datetime) -> datetime:
+def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
     """`now`, or the next millisecond at which no intent was born yet: record keys are made of it."""
     moment = now
     while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
@@ -39,7 +39,7 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
     """Write what can change in an intent."""
     connection.execute(
         "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
-        " error = ?, departed_at = ?, sent_at = ?, looks = ?, by_owner = ? WHERE id = ?",
+        " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ? WHERE id = ?",
         (
             intent.state,
             intent.attempts,
@@ -48,7 +48,7 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
             intent.result_uri,
             intent.result_cid,
             intent.error,
-            intent.departed_at,
+            intent.first_sent_at,
             intent.sent_at,
             intent.looks,
             intent.by_owner,
@@ -67,10 +67,10 @@ def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
     return next(iter(_select(connection, "rkey = ?", uri.rpartition("/")[2])), None)
 
 
-def take_back(connection: sqlite3.Connection, uri: str) -> None:
+def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
     """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
     unwanted = at_address(connection, uri)
-    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.departed_at is None:
+    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.first_sent_at is None:
         update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
 
 
@@ -119,14 +119,14 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
 
 
-def living_twin(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
+def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
     """The newest intent with the same words that was not given up."""
-    return next(iter(_select(connection, f"dedup_key = ? AND {_ALIVE}", dedup_key, limit=1)), None)
+    return next(iter(_select(connection, f"dedup_key = ? AND {_ACTIVE}", dedup_key, limit=1)), None)
 
 
-def living_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
+def active_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
     """The intent that does or did the same to the same target, and was not undone."""
-    return next(iter(_select(connection, f"kind = ? AND target = ? AND undone = 0 AND {_ALIVE}", kind, target)), None)
+    return next(iter(_select(connection, f"kind = ? AND target = ? AND undone = 0 AND {_ACTIVE}", kind, target)), None)
 
 
 def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:
@@ -140,16 +140,16 @@ def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind,
     return {row[0]: parse_iso(row[1]) for row in rows}
 
 
-def last_alive(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
+def last_active(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
     """When the latest living intent of a kind was accepted or, if it is later, set out."""
-    query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ALIVE}"  # noqa: S608 - a constant
+    query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ACTIVE}"  # noqa: S608 - a constant
     found = connection.execute(query, (kind,)).fetchone()[0]
     return parse_iso(found) if found else None
 
 
-def alive_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
+def active_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
     """How many living intents of a kind were accepted at `moment` or later."""
-    query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ALIVE}"  # noqa: S608 - a constant
+    query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ACTIVE}"  # noqa: S608 - a constant
     return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])
 
 

@@ -11,24 +11,24 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from common.result import ApiResult
 
 IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat"]
-ELSEWHERE: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
+NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
 """What does not go to Bluesky: to GitHub, or into the agent space. Each has a pace of its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
-ALIVE: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
+ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
 REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
 """What may be done again to the same target once its record was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ProposedAction:
     """A public act that a life wants. It becomes an intent when the outbox accepts it.
 
     Attributes:
         kind: what is to be done.
         target: what it is done to: the uri answered, liked, reposted or deleted; the did followed; for what keeps a
             promise, which part of it (`commitment-…#1`); "" for any other post.
-        body: everything the courier needs to send it, JSON-like (for example text and reply refs). `text` is what the
+        body: everything the sender needs to send it, JSON-like (for example text and reply refs). `text` is what the
             owner is shown, `about` a shorter line for it where there is one.
         text: the words that become public, for deduplication; "" when there are none.
         media_id: identifies attached media, for deduplication.
@@ -58,7 +58,7 @@ class Intent:
 
     Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
     `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
-    `departed_at` is when it first set out: that is the time the world sees, and every later try repeats it.
+    `first_sent_at` is when it first set out: that is the time the world sees, and every later try repeats it.
     `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
     when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
     `by_owner`: the owner asked for it, or said yes to it.
@@ -82,7 +82,7 @@ class Intent:
     result_cid: str | None = None
     error: str | None = None
     deferrals: int = 0
-    departed_at: str | None = None
+    first_sent_at: str | None = None
     sent_at: str | None = None
     looks: int = 0
     by_owner: bool = False
@@ -90,7 +90,7 @@ class Intent:
     @property
     def was_repeated(self) -> bool:
         """Whether it set out more than once."""
-        return self.departed_at != self.sent_at
+        return self.first_sent_at != self.sent_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class DeliveryReport:
     next_in_s: float | None = None
 
 
-class Courier(Protocol):
+class Sender(Protocol):
     """Carries one kind of intent to one service, and can look whether it already arrived."""
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
@@ -139,7 +139,7 @@ class Courier(Protocol):
 
 
 @runtime_checkable
-class KeylessCourier(Courier, Protocol):
+class KeylessSender(Sender, Protocol):
     """Carries to a service that takes no key of ours, where a request that arrives late could be done twice."""
 
     async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
@@ -176,7 +176,7 @@ class Rule(Protocol):
     It must not wait for anything. All rules are asked; one `block` is stronger than any `hold`.
     """
 
-    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime, /) -> Sequence[Verdict]:
+    def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime, /) -> Sequence[Verdict]:
         """What this rule, or family of rules, says."""
         ...
 

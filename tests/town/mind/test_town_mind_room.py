@@ -11,7 +11,7 @@ from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate
 from modules.lives.space.checks import check_echo_opener, check_list
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import interpolate
-from modules.services.commitments.voice import Extraction, read_extracted
+from modules.services.commitments.writer import Extraction, read_extracted
 from tests.town.mind.town_mind_prompts import BY_NAME, SKILLS, only_call, system
 from town.mind.room_reading import read_moment, title_of
 from town.mind.scripted import ScriptedMind

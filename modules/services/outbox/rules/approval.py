@@ -13,8 +13,8 @@ from datetime import datetime
 
 from common.settings import Approval
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository
-from modules.services.outbox.rules.types import Circle
-from modules.services.outbox.types import Draft, Intent, Verdict
+from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.types import Intent, ProposedAction, Verdict
 
 _NAME = "approval"
 
@@ -22,11 +22,11 @@ _NAME = "approval"
 class ApprovalRule:
     """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox. What the owner asked for never waits."""
 
-    def __init__(self, approval: Approval, circle: Callable[[], Circle]) -> None:
+    def __init__(self, approval: Approval, circle: Callable[[], TrustCircle]) -> None:
         self._approval = approval
         self._circle = circle
 
-    def __call__(self, _: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+    def __call__(self, _: sqlite3.Connection, draft: ProposedAction, __: datetime) -> Sequence[Verdict]:
         return [judge(self._approval, draft, self._circle())]
 
     def at_departure(self, intent: Intent) -> Verdict:
@@ -35,11 +35,11 @@ class ApprovalRule:
             return Verdict(_NAME)
         text = intent.body.get("text")
         words = text if isinstance(text, str) else ""
-        draft = Draft(intent.kind, intent.target, intent.body, words, by_owner=intent.by_owner)
+        draft = ProposedAction(intent.kind, intent.target, intent.body, words, by_owner=intent.by_owner)
         return judge(self._approval, draft, self._circle())
 
 
-def judge(approval: Approval, draft: Draft, circle: Circle) -> Verdict:
+def judge(approval: Approval, draft: ProposedAction, circle: TrustCircle) -> Verdict:
     """What the owner's choice says of one draft."""
     if approval == "off":
         return Verdict(_NAME)
@@ -57,7 +57,7 @@ def judge(approval: Approval, draft: Draft, circle: Circle) -> Verdict:
     return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)
 
 
-def _on_github(approval: Approval, draft: Draft, place: str, circle: Circle) -> Verdict:
+def _on_github(approval: Approval, draft: ProposedAction, place: str, circle: TrustCircle) -> Verdict:
     if is_ours(place, circle):
         return Verdict(_NAME, reason="the repository is ours or the owner's", value=approval)
     if draft.body.get("host_wish") is True:

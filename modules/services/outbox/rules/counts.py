@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import Notice
-from modules.services.outbox.types import ELSEWHERE
+from modules.services.outbox.types import NON_BLUESKY_KINDS
 
 _WAITS = "state IN ('pending', 'sending')"
 # NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
 _MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
-_ELSEWHERE = ", ".join(repr(kind) for kind in sorted(ELSEWHERE))
+_NON_BLUESKY_KINDS = ", ".join(repr(kind) for kind in sorted(NON_BLUESKY_KINDS))
 _COST = (
-    f"CASE WHEN kind IN ({_ELSEWHERE}) THEN 0"
+    f"CASE WHEN kind IN ({_NON_BLUESKY_KINDS}) THEN 0"
     f" WHEN kind = 'delete' THEN {rules.COST_DELETE.limit} ELSE {rules.COST_CREATE.limit} END"
 )
 # NOTE(self): all tries of an act count as if made with its last: rather too many within the window than too few.
@@ -110,7 +110,7 @@ def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> Ite
     """The turns between us and one other account since then, oldest first: who ("" for us), labelled as a bot."""
     yield from _turns(
         connection,
-        "target > :first AND target < :last AND coalesce(departed_at, :later) > :since",
+        "target > :first AND target < :last AND coalesce(first_sent_at, :later) > :since",
         "author_did = :did AND received_at > :since",
         # NOTE(self): "0" follows "/": the records of this account and of no other.
         {"did": did, "first": f"at://{did}/", "last": f"at://{did}0", "later": _LATER, "since": iso(since)},
@@ -121,7 +121,7 @@ def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) 
     """The words of one account to which we replied since then, or are about to."""
     rows = connection.execute(
         f"{_NOTICE} WHERE author_did = ? AND uri IN (SELECT target FROM intents WHERE kind = 'reply'"  # noqa: S608 - constants
-        f" AND target > ? AND target < ? AND {_MAY_LEAVE} AND coalesce(departed_at, '{_LATER}') > ?)",
+        f" AND target > ? AND target < ? AND {_MAY_LEAVE} AND coalesce(first_sent_at, '{_LATER}') > ?)",
         (did, f"at://{did}/", f"at://{did}0", iso(since)),
     )
     return [_notice(row) for row in rows]
@@ -131,7 +131,7 @@ def _turns(
     connection: sqlite3.Connection, ours: str, theirs: str, values: dict[str, str]
 ) -> Iterator[tuple[str, bool]]:
     query = f"""
-        SELECT coalesce(departed_at, '{_LATER}') AS moment, '' AS said, '' AS who, 1 AS is_bot FROM intents
+        SELECT coalesce(first_sent_at, '{_LATER}') AS moment, '' AS said, '' AS who, 1 AS is_bot FROM intents
         WHERE kind = 'reply' AND {_MAY_LEAVE} AND {ours}
         UNION ALL
         SELECT received_at, indexed_at, author_did, coalesce(json_extract(payload, '$.author.is_bot'), 0)

@@ -14,8 +14,8 @@ from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock
 from modules.runtime.database.database import Database
 from modules.services.outbox.rules import counts, policy, rules
-from modules.services.outbox.rules.types import Manner, Notice, Outlook, World
-from modules.services.outbox.types import ELSEWHERE, Draft, Intent, Verdict, Wait
+from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, World
+from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
 
 _POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
 _THREAD_LOOPS = (rules.LOOP_THREAD_HARD, rules.LOOP_THREAD_SOFT)
@@ -31,7 +31,7 @@ class Etiquette:
         self._clock = clock
         self._speed = speed
 
-    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+    def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
         """One verdict for each rule that looked."""
         return list(_Look(connection, now, self._world, self._speed).at_draft(draft))
 
@@ -48,7 +48,7 @@ class Etiquette:
         """Whether a program speaks for an account."""
         return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)
 
-    async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> Outlook:
+    async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> ReplyAdvice:
         """How to meet a post, known before anybody thinks of words. `thread` is what was read of it, oldest first."""
         circle, author = self._world.circle(), notification.author
         run = 0
@@ -56,11 +56,11 @@ class Etiquette:
             run = policy.automated_run(
                 thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
             )
-        draft = Draft("reply", notification.uri, {"root": {"uri": notification.root.uri}})
+        draft = ProposedAction("reply", notification.uri, {"root": {"uri": notification.root.uri}})
         exempt = policy.why_exempt(draft, circle)
         return await self.outlook(draft, [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS])
 
-    async def outlook(self, draft: Draft, seen: Sequence[Verdict] = ()) -> Outlook:
+    async def outlook(self, draft: ProposedAction, seen: Sequence[Verdict] = ()) -> ReplyAdvice:
         """What to do about a reply, should it be forbidden; `seen` are verdicts that the rows cannot know."""
 
         def look(connection: sqlite3.Connection) -> Sequence[Verdict]:
@@ -79,11 +79,11 @@ class _Look:
         self._circle = world.circle()
         self._speed = speed
 
-    def at_draft(self, draft: Draft) -> Iterator[Verdict]:
+    def at_draft(self, draft: ProposedAction) -> Iterator[Verdict]:
         notice = counts.notice(self._rows, draft.target) if draft.target else None
         exempt = policy.why_exempt(draft, self._circle)
-        if draft.kind in ELSEWHERE:
-            yield policy.consent_by_promise(draft, self._circle)
+        if draft.kind in NON_BLUESKY_KINDS:
+            yield policy.consent_by_commitment(draft, self._circle)
             return
         yield from self._consents(draft, notice)
         waiting = counts.points_waiting(self._rows)
@@ -103,7 +103,7 @@ class _Look:
             yield from self._loops(draft, notice, exempt)
 
     def at_intent(self, intent: Intent) -> Iterator[Wait]:
-        if intent.kind in ELSEWHERE:
+        if intent.kind in NON_BLUESKY_KINDS:
             return
         for manner in _POINTS:
             window = self._window(manner)
@@ -115,7 +115,7 @@ class _Look:
             yield from self._stranger_waits(policy.authority(intent.target))
             yield from self._reply_waits(policy.authority(intent.target))
 
-    def _consents(self, draft: Draft, notice: Notice | None) -> Iterator[Verdict]:
+    def _consents(self, draft: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
         if draft.kind in policy.NOTIFYING:
             follows_us = draft.kind == "follow" and self._world.follows_us(draft.target)
             yield policy.consent(draft, self._circle, notice, follows_us=follows_us)
@@ -145,7 +145,7 @@ class _Look:
             left = sorted((moment, 1.0) for moment in met.values())
             yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now), ends=True)
 
-    def _replies(self, who: str, draft: Draft) -> Iterator[Verdict]:
+    def _replies(self, who: str, draft: ProposedAction) -> Iterator[Verdict]:
         if not self._circle.is_stranger(who):
             return
         waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
@@ -166,10 +166,10 @@ class _Look:
         left = counts.replied_to(self._rows, self._now, self._window(rules.REPLIES_PER_PERSON))
         return [moment for moment, target in left if policy.authority(target) == who]
 
-    def _strangers_rule(self) -> Manner:
+    def _strangers_rule(self) -> EtiquetteRule:
         return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))
 
-    def _strangers_met(self, manner: Manner) -> dict[str, datetime]:
+    def _strangers_met(self, manner: EtiquetteRule) -> dict[str, datetime]:
         """The strangers replied to within the window, each with the last moment."""
         left = counts.replied_to(self._rows, self._now, self._window(manner))
         met = {policy.authority(target): moment for moment, target in left}
@@ -189,7 +189,7 @@ class _Look:
         alike = [other for other in answered if other.uri != notice.uri and policy.near_identical(notice, other)]
         return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
 
-    def _loops(self, draft: Draft, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
+    def _loops(self, draft: ProposedAction, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
         """A like is no turn: it only falls silent where a reply would. To answer a person starts the count afresh."""
         afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
         root, who = policy.thread_root(draft, notice), policy.addressee(draft)
@@ -206,5 +206,5 @@ class _Look:
     def _run_of(self, turns: Iterator[tuple[str, bool]]) -> int:
         return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)
 
-    def _window(self, manner: Manner) -> timedelta:
+    def _window(self, manner: EtiquetteRule) -> timedelta:
         return timedelta(seconds=(manner.window_s or 0.0) / self._speed)

@@ -16,8 +16,8 @@ from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.types import Circle, Manner, Notice, Outlook, lower
-from modules.services.outbox.types import ELSEWHERE, Draft, IntentKind, Verdict
+from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, TrustCircle, lower
+from modules.services.outbox.types import NON_BLUESKY_KINDS, IntentKind, ProposedAction, Verdict
 
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
@@ -34,12 +34,12 @@ def authority(uri: str) -> str:
     return lower(uri.removeprefix("at://").split("/", 1)[0]) if uri.startswith("at://") else ""
 
 
-def addressee(draft: Draft) -> str:
+def addressee(draft: ProposedAction) -> str:
     """Whom an act reaches: a did, or a handle in lower case."""
     return draft.target if draft.kind == "follow" else authority(draft.target)
 
 
-def thread_root(draft: Draft, notice: Notice | None) -> str:
+def thread_root(draft: ProposedAction, notice: Notice | None) -> str:
     """The uri of the thread that an act belongs to; "" if that is not known."""
     root = draft.body.get("root") if draft.kind == "reply" else None
     return str(root["uri"]) if root else notice.root_uri if notice else ""
@@ -52,7 +52,7 @@ def named_in(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def known_as(who: str, circle: Circle) -> str:
+def known_as(who: str, circle: TrustCircle) -> str:
     """Why somebody may always be reached, or ""."""
     if who in circle.own:
         return "it is our own"
@@ -61,7 +61,7 @@ def known_as(who: str, circle: Circle) -> str:
     return "they are a listed peer" if who in circle.peers else ""
 
 
-def consent(draft: Draft, circle: Circle, notice: Notice | None, *, follows_us: bool) -> Verdict:
+def consent(draft: ProposedAction, circle: TrustCircle, notice: Notice | None, *, follows_us: bool) -> Verdict:
     """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
 
     What waits for the owner's yes in any case is left to the owner: that yes would be the reason.
@@ -80,7 +80,7 @@ def consent(draft: Draft, circle: Circle, notice: Notice | None, *, follows_us: 
     return Verdict(name, _unless_owner(draft), f"nobody there asked for this {draft.kind}", value=who)
 
 
-def consent_by_name(draft: Draft, strangers: Sequence[str]) -> Verdict:
+def consent_by_name(draft: ProposedAction, strangers: Sequence[str]) -> Verdict:
     """Whether a text may name whom it names: `strangers` are those of them who have no part in our life."""
     name = rules.CONSENT_BY_NAME.name
     if draft.by_owner or not strangers:
@@ -90,13 +90,13 @@ def consent_by_name(draft: Draft, strangers: Sequence[str]) -> Verdict:
     return Verdict(name, _unless_owner(draft), reason, value=listed)
 
 
-def consent_by_promise(draft: Draft, circle: Circle) -> Verdict:
+def consent_by_commitment(draft: ProposedAction, circle: TrustCircle) -> Verdict:
     """Whether an act on GitHub or in the agent space has a reason: a recorded promise, and a place for it.
 
     It may be done in repositories that are ours or the owner's, and in those that the host of a room named. What others
     in a room, or on Bluesky, talked us into elsewhere waits for the owner's yes.
     """
-    name, place = rules.CONSENT_BY_PROMISE.name, repository(draft)
+    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(draft)
     if draft.by_owner:
         return Verdict(name, reason=_BY_OWNER, value=place)
     if not draft.body.get("promise"):
@@ -114,24 +114,24 @@ def consent_by_promise(draft: Draft, circle: Circle) -> Verdict:
     return Verdict(name, "hold", reason, value=place)
 
 
-def repository(draft: Draft) -> str:
+def repository(draft: ProposedAction) -> str:
     """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
-    return str(draft.body.get("repo", "")) if draft.kind in ELSEWHERE else ""
+    return str(draft.body.get("repo", "")) if draft.kind in NON_BLUESKY_KINDS else ""
 
 
-def is_ours(place: str, circle: Circle) -> bool:
+def is_ours(place: str, circle: TrustCircle) -> bool:
     """Whether a repository belongs to our account on GitHub, or to the owner's."""
     return place.partition("/")[0].lower() in circle.github
 
 
 def cost(kind: IntentKind) -> float:
     """What a try counts, in Bluesky's points."""
-    if kind in ELSEWHERE:
+    if kind in NON_BLUESKY_KINDS:
         return 0.0
     return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
 
 
-def held_to(manner: Manner, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
+def held_to(manner: EtiquetteRule, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
     """Whether `adds` more would pass the limit. `exempt` is why it may all the same."""
     if exempt or value + adds <= manner.limit:
         return Verdict(manner.name, reason=exempt, value=value, limit=manner.limit)
@@ -139,12 +139,12 @@ def held_to(manner: Manner, value: float, *, adds: float = 1, exempt: str = "") 
     return Verdict(manner.name, "block", reason, value, manner.limit)
 
 
-def full(manner: Manner) -> str:
+def full(manner: EtiquetteRule) -> str:
     """Why something waits."""
     return f"{manner.name}: {manner.limit:g} {manner.unit} are enough for now"
 
 
-def injection(draft: Draft, notice: Notice, exempt: str) -> Verdict:
+def injection(draft: ProposedAction, notice: Notice, exempt: str) -> Verdict:
     """Whether a post may be met at all, by what it wants of a model."""
     name = rules.INJECTION.name
     if exempt:
@@ -156,12 +156,12 @@ def injection(draft: Draft, notice: Notice, exempt: str) -> Verdict:
     return Verdict(name)
 
 
-def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) -> Manner:
+def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) -> EtiquetteRule:
     """Which limit on strangers holds for an account made at `born_at`, which is young for so long."""
     return rules.STRANGERS_YOUNG if born_at is None or now - born_at < youth else rules.STRANGERS
 
 
-def why_exempt(draft: Draft, circle: Circle) -> str:
+def why_exempt(draft: ProposedAction, circle: TrustCircle) -> str:
     """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve."""
     if draft.by_owner:
         return _BY_OWNER
@@ -213,17 +213,17 @@ def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: t
     return max(0.0, (moment + window - now).total_seconds()) + _TICK_S
 
 
-def outlook(verdicts: Iterable[Verdict], *, speed: float) -> Outlook:
+def outlook(verdicts: Iterable[Verdict], *, speed: float) -> ReplyAdvice:
     """What a reply's verdicts come to: the strongest that forbids it decides."""
-    manners = {manner.name: manner for manner in rules.MANNERS}
+    manners = {manner.name: manner for manner in rules.ETIQUETTE_RULES}
     against = [(manners[verdict.rule], verdict) for verdict in verdicts if verdict.says == "block"]
     for act in ("silence", "like", "later"):
         for manner, verdict in against:
             if manner.instead == act:
                 retry_in_s = (manner.window_s or 0) / speed / manner.limit if act == "later" else 0.0
-                return Outlook(act, f"{manner.name}: {verdict.reason}", retry_in_s)
-    return Outlook()
+                return ReplyAdvice(act, f"{manner.name}: {verdict.reason}", retry_in_s)
+    return ReplyAdvice()
 
 
-def _unless_owner(draft: Draft) -> Literal["hold", "block"]:
+def _unless_owner(draft: ProposedAction) -> Literal["hold", "block"]:
     return "hold" if draft.hold else "block"

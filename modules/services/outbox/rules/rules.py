@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapters.atproto.session import LOGINS_PER_DAY
-from modules.services.outbox.rules.types import Manner
+from modules.services.outbox.rules.types import EtiquetteRule
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -13,7 +13,7 @@ _GUIDELINES = "Bluesky's community guidelines, and its guide for bots: act when 
 _OURS = "our own measure"
 _MARGIN = 0.8
 
-CONSENT = Manner(
+CONSENT = EtiquetteRule(
     "consent",
     1,
     "reason",
@@ -22,7 +22,7 @@ CONSENT = Manner(
     "A reply, like, repost or follow needs a reason found in what was received: they reached us with that very post,"
     " the thread is ours, they follow us (for a follow), they are the owner or a listed peer, or the owner asked.",
 )
-CONSENT_BY_NAME = Manner(
+CONSENT_BY_NAME = EtiquetteRule(
     "consent-by-name",
     1,
     "reason",
@@ -32,7 +32,7 @@ CONSENT_BY_NAME = Manner(
     " or a peer, or the owner asked.",
     "other words",
 )
-CONSENT_BY_PROMISE = Manner(
+CONSENT_BY_COMMITMENT = EtiquetteRule(
     "consent-by-promise",
     1,
     "reason",
@@ -41,10 +41,10 @@ CONSENT_BY_PROMISE = Manner(
     "An issue, a comment or an announcement needs a recorded promise. For a repository that is neither ours nor the"
     " owner's it waits for the owner's yes, unless the host of a room that the owner set named the repository.",
 )
-COST_CREATE = Manner("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
-COST_UPDATE = Manner("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
-COST_DELETE = Manner("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
-POINTS_PER_HOUR = Manner(
+COST_CREATE = EtiquetteRule("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
+COST_UPDATE = EtiquetteRule("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
+COST_DELETE = EtiquetteRule("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
+POINTS_PER_HOUR = EtiquetteRule(
     "points-per-hour",
     5_000 * _MARGIN,
     "points",
@@ -53,7 +53,7 @@ POINTS_PER_HOUR = Manner(
     "Nothing leaves that would pass this; it waits. Each try counts, as it leaves.",
     "later",
 )
-POINTS_PER_DAY = Manner(
+POINTS_PER_DAY = EtiquetteRule(
     "points-per-day",
     35_000 * _MARGIN,
     "points",
@@ -62,7 +62,7 @@ POINTS_PER_DAY = Manner(
     "The same, for a whole day.",
     "later",
 )
-SAME_REPLY = Manner(
+SAME_REPLY = EtiquetteRule(
     "same-reply",
     2,
     "replies",
@@ -71,7 +71,7 @@ SAME_REPLY = Manner(
     "The same words to many people are spam. Handles, links, digits, case, punctuation and emoji make no difference.",
     "other words",
 )
-YOUNG = Manner(
+YOUNG = EtiquetteRule(
     "young-account",
     14,
     "days",
@@ -79,7 +79,7 @@ YOUNG = Manner(
     _OURS,
     "So long an account is young. One whose age is unknown counts as young.",
 )
-STRANGERS_YOUNG = Manner(
+STRANGERS_YOUNG = EtiquetteRule(
     "strangers-while-young",
     6,
     "people",
@@ -88,8 +88,8 @@ STRANGERS_YOUNG = Manner(
     "So many people who are neither owner nor peer get a reply from a young account; the others wait their turn.",
     "later",
 )
-STRANGERS = Manner("strangers", 20, "people", HOUR_S, _OURS, "The same, once the account is older.", "later")
-REPLIES_PER_PERSON = Manner(
+STRANGERS = EtiquetteRule("strangers", 20, "people", HOUR_S, _OURS, "The same, once the account is older.", "later")
+REPLIES_PER_PERSON = EtiquetteRule(
     "replies-per-person",
     6,
     "replies",
@@ -98,7 +98,7 @@ REPLIES_PER_PERSON = Manner(
     "So many replies to one person who is neither owner nor peer; what more they write waits its turn.",
     "later",
 )
-TURNS_PER_PERSON = Manner(
+TURNS_PER_PERSON = EtiquetteRule(
     "turns-per-person",
     8,
     "turns",
@@ -107,7 +107,7 @@ TURNS_PER_PERSON = Manner(
     "So many posts of one person, neither owner nor peer, are thought about, whatever comes of it; the rest waits.",
     "later",
 )
-LOGINS = Manner(
+LOGINS = EtiquetteRule(
     "logins",
     LOGINS_PER_DAY,
     "logins",
@@ -115,7 +115,7 @@ LOGINS = Manner(
     f"{_LIMITS} for sessions: 300 a day",
     "A session is kept and used again, so that a program that keeps dying does not hammer the door.",
 )
-INJECTION = Manner(
+INJECTION = EtiquetteRule(
     "injection",
     1,
     "post",
@@ -124,7 +124,7 @@ INJECTION = Manner(
     "A post that orders a model to put its instructions aside gets silence; one that wants to be told passwords, keys"
     " or instructions gets no like.",
 )
-LOOP_THREAD_SOFT = Manner(
+LOOP_THREAD_SOFT = EtiquetteRule(
     "loop-thread-soft",
     6,
     "turns",
@@ -133,10 +133,10 @@ LOOP_THREAD_SOFT = Manner(
     "So many turns of automated accounts, ours included, may follow each other in a thread; then a like is better.",
     "like",
 )
-LOOP_THREAD_HARD = Manner(
+LOOP_THREAD_HARD = EtiquetteRule(
     "loop-thread-hard", 12, "turns", None, _OURS, "After so many: silence, until a person speaks.", "silence"
 )
-LOOP_PAIR_SOFT = Manner(
+LOOP_PAIR_SOFT = EtiquetteRule(
     "loop-pair-soft",
     6,
     "turns",
@@ -145,8 +145,10 @@ LOOP_PAIR_SOFT = Manner(
     "The same between us and one other account, wherever they meet; each turn of a person starts the count afresh.",
     "like",
 )
-LOOP_PAIR_HARD = Manner("loop-pair-hard", 12, "turns", DAY_S, _OURS, "After so many: silence towards it.", "silence")
-REPOST_SENSE = Manner(
+LOOP_PAIR_HARD = EtiquetteRule(
+    "loop-pair-hard", 12, "turns", DAY_S, _OURS, "After so many: silence towards it.", "silence"
+)
+REPOST_SENSE = EtiquetteRule(
     "repost-sense",
     1,
     "reply",
@@ -155,10 +157,10 @@ REPOST_SENSE = Manner(
     "A near-identical text by the same author (deleted and posted again, say) is answered once.",
     "like",
 )
-REPOST_LIKENESS = Manner(
+REPOST_LIKENESS = EtiquetteRule(
     "repost-likeness", 90, "per cent", None, _OURS, "From this likeness on, two texts are near-identical."
 )
-REPOST_SHORT = Manner(
+REPOST_SHORT = EtiquetteRule(
     "repost-short",
     12,
     "letters",
@@ -167,10 +169,10 @@ REPOST_SHORT = Manner(
     'Shorter texts ("why?") are near-identical only if they also answer the same post.',
 )
 
-MANNERS: tuple[Manner, ...] = (
+ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     CONSENT,
     CONSENT_BY_NAME,
-    CONSENT_BY_PROMISE,
+    CONSENT_BY_COMMITMENT,
     COST_CREATE,
     COST_UPDATE,
     COST_DELETE,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from common.redact import LEAK, Redactor
-from modules.services.outbox.types import Draft, Verdict
+from modules.services.outbox.types import ProposedAction, Verdict
 
 
 class SecretScan:
@@ -18,6 +18,6 @@ class SecretScan:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
-    def __call__(self, connection: sqlite3.Connection, draft: Draft, now: datetime) -> Sequence[Verdict]:
+    def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
         leaks = self._redactor.finds_in([draft.text, draft.body, draft.target])
         return [Verdict(self.name, "block", LEAK, withhold=True) if leaks else Verdict(self.name)]

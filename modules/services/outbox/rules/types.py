@@ -11,7 +11,7 @@ Instead = Literal["later", "like", "silence", "other words"]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class EtiquetteRule:
     """One rule, as data.
 
     Attributes:
@@ -35,7 +35,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Circle:
+class TrustCircle:
     """Whom we know, each by did and by handle in lower case; `github`: our account and the owner's, in lower case."""
 
     own: Collection[str]
@@ -75,10 +75,10 @@ class World:
     born_at: Callable[[], datetime | None]
     github: Collection[str] = ()
 
-    def circle(self) -> Circle:
+    def circle(self) -> TrustCircle:
         """Whom we know at this moment."""
         own = (self.own_did(), self.own_handle)
-        return Circle(*(_names(names) for names in (own, self.owner, self.peers(), self.github)))
+        return TrustCircle(*(_names(names) for names in (own, self.owner, self.peers(), self.github)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ReplyAdvice:
     """How to meet a post as far as manners go: freely, with a like, in silence, or in `retry_in_s` seconds."""
 
     act: Literal["free", "later", "like", "silence"] = "free"

@@ -22,7 +22,7 @@ def record_uri(did: str, intent: Intent) -> str:
     return f"at://{did}/{COLLECTIONS[intent.kind]}/{intent.rkey}"
 
 
-class BlueskyCourier:
+class BlueskySender:
     """Sends posts, replies, likes, reposts, follows and deletions."""
 
     def __init__(self, atproto: Atproto) -> None:
@@ -48,7 +48,7 @@ class BlueskyCourier:
 
     async def _write(self, intent: Intent) -> ApiResult[StrongRef]:
         body = intent.body
-        created_at = parse_iso(intent.departed_at or intent.created_at)
+        created_at = parse_iso(intent.first_sent_at or intent.created_at)
         match intent.kind:
             case "post":
                 return await self._atproto.create_post(body["text"], rkey=intent.rkey, created_at=created_at)

@@ -32,7 +32,7 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.runner import Thinker
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.commitments.voice import Voice
+from modules.services.commitments.writer import CommitmentWriter
 from soul.app import open_soul
 from tests.hasty_clock import HastyClock
 from tests.living import Life, World, call, settings_of
@@ -294,7 +294,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
         on_told=lambda _: None,
     )
     queue = CommitmentQueue(services.home.memory, clock, social_only=social_only, redactor=services.redactor)
-    voice = Voice(
+    writer = CommitmentWriter(
         agent_name=client.name,
         bluesky_username=services.me.bluesky_username,
         gateway=services.gateway,
@@ -314,7 +314,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
             soul=services.soul,
             client=client,
             queue=queue,
-            voice=voice,
+            writer=writer,
             intents=ByForm(),
             judge=NoJudge(),
             prompter=life.app.prompter,

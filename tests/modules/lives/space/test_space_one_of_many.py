@@ -13,7 +13,7 @@ from modules.lives.space.filters import MADE, NON_OWNER, not_twice, owned_only
 from modules.lives.space.places import is_named, named_by_host
 from modules.lives.space.scene import Scene
 from modules.lives.space.types import HistoryEntry, HostRequest
-from modules.services.commitments.policy import HOST_WISH
+from modules.services.commitments.policy import HOST_REQUEST
 from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.space_house import Agent, Room, an_issue, declines, speaks, until
 from town.mind.types import ChatRequest, Thought
@@ -213,7 +213,7 @@ async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_h
         await room.says(f"marvin: {WISH}", marvin)
         marvin.later(30)
         await marvin.check()
-        marks = {one.params["repoName"]: one.params.get(HOST_WISH) for one in marvin.promised()}
+        marks = {one.params["repoName"]: one.params.get(HOST_REQUEST) for one in marvin.promised()}
         assert marks == {"site": True, "elsewhere": None}
 
 

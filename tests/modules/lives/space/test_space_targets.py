@@ -18,12 +18,12 @@ from modules.lives.space.targets import (
     title_similarity,
     wanted,
 )
-from modules.services.commitments.types import Wanted
+from modules.services.commitments.types import CommitmentRequest
 
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Release checklist", description="What must be done")
 
 
-def handed(commitment: Commitment, default: str | None) -> Wanted:
+def handed(commitment: Commitment, default: str | None) -> CommitmentRequest:
     return wanted(commitment, default, thread_uri="space://conversation/1", spoken="On it.")
 
 

@@ -67,7 +67,7 @@ async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: s
     row = Intent(**{**values, **more})
 
     def insert(connection: sqlite3.Connection) -> None:
-        born = iso(store.free_moment(connection, desk.clock.now()))
+        born = iso(store.unique_created_at(connection, desk.clock.now()))
         store.insert(connection, replace(row, created_at=born))
 
     await desk.database.run(insert)

@@ -24,14 +24,14 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
-from modules.services.commitments.github_courier import GitHubCourier
-from modules.services.commitments.keeper import Keeper
+from modules.services.commitments.github_courier import GitHubSender
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.space_courier import OwnWords, SpaceCourier
-from modules.services.commitments.types import QueuedCommitment, Wanted
-from modules.services.commitments.voice import Voice
+from modules.services.commitments.runner import CommitmentRunner
+from modules.services.commitments.space_courier import EchoLog, SpaceSender
+from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
+from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -103,7 +103,7 @@ class House:
     with_room: bool = True
     github_account: bool = True
     social_only: bool = False
-    voice: Voice | None = None
+    writer: CommitmentWriter | None = None
     abandoned: list[str] = field(default_factory=list)
     room: SpaceClient | None = None
 
@@ -121,11 +121,11 @@ class House:
             timeout_s=0.5,
             transport=to_loopback,
         )
-        own_words = OwnWords("rowan")
+        echo_log = EchoLog("rowan")
         self.room = (
-            member(self.place.server.port, "rowan", own_words.hear, clock=self.place.clock) if self.with_room else None
+            member(self.place.server.port, "rowan", echo_log.hear, clock=self.place.clock) if self.with_room else None
         )
-        self.space_courier = SpaceCourier(self.room, own_words, self.journal)
+        self.space_courier = SpaceSender(self.room, echo_log, self.journal)
         if self.room is not None:
             self._living = asyncio.create_task(self.room.run())
             await until(lambda: self.room is not None and self.room.is_active)
@@ -139,12 +139,12 @@ class House:
             github=(LOGIN, "owner-hub"),
         )
         etiquette = Etiquette(world=world, database=self.database, clock=self.clock)
-        github, approval = GitHubCourier(self.github), ApprovalRule(self.approval, world.circle)
+        github, approval = GitHubSender(self.github), ApprovalRule(self.approval, world.circle)
         self.outbox = Outbox(
             database=self.database,
             journal=self.journal,
             clock=self.clock,
-            couriers={
+            senders={
                 **dict.fromkeys(ON_BLUESKY, self.bluesky),
                 "issue": github,
                 "issue_comment": github,
@@ -159,15 +159,15 @@ class House:
         self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only)
         self.queue.on_abandoned = lambda one: self.abandoned.append(one.id)
         fulfiller = Fulfiller(self.outbox, github=self.github.configured, social_only=self.social_only)
-        self.keeper = Keeper(
+        self.runner = CommitmentRunner(
             queue=self.queue,
             fulfiller=fulfiller,
-            announcer=Announcer(self.outbox, voice=self.voice, where=self.space_courier.where),
+            announcer=Announcer(self.outbox, writer=self.writer, where=self.space_courier.where),
             presence=Presence(self.room, self.clock),
             journal=self.journal,
         )
-        self.keeper.was_heard = self.space_courier.was_heard
-        self.loop = CommitmentLoop(self.keeper, self.clock)
+        self.runner.was_heard = self.space_courier.was_heard
+        self.loop = CommitmentLoop(self.runner, self.clock)
         self.queue.on_new = self.loop.wake
 
     async def sleep(self) -> None:
@@ -181,7 +181,7 @@ class House:
         await self.sleep()
         await self.wake()
 
-    async def promise(self, wanted: Wanted) -> QueuedCommitment:
+    async def promise(self, wanted: CommitmentRequest) -> QueuedCommitment:
         commitment = self.queue.enqueue_commitment(wanted).commitment
         assert commitment is not None
         return commitment

@@ -8,7 +8,7 @@ from typing import Any
 from common.clock import iso
 from common.schemas import CommitmentType
 from modules.services.commitments.policy import HOST_NAMED
-from modules.services.commitments.types import CommitmentSource, CommitmentStatus, QueuedCommitment, Wanted
+from modules.services.commitments.types import CommitmentRequest, CommitmentSource, CommitmentStatus, QueuedCommitment
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ROOM = "space://conversation/0123456789abcdef"
@@ -23,10 +23,10 @@ def wanted(
     source: CommitmentSource = "space",
     text: str = "I'll open it now.",
     **params: Any,
-) -> Wanted:
+) -> CommitmentRequest:
     on_github = {"owner": "acme", "repoName": "site", HOST_NAMED: True}
     base: dict[str, Any] = on_github if kind != "post_bluesky" else {}
-    return Wanted(kind, promised, thread, text, {**base, **params}, source)
+    return CommitmentRequest(kind, promised, thread, text, {**base, **params}, source)
 
 
 def queued(

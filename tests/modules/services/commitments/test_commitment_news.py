@@ -16,7 +16,7 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Event, History, LogEntry, Said
 from common.clock import SystemClock, iso
 from common.result import ApiResult, Err, Ok
-from modules.services.commitments.space_courier import ABSENT, ELSEWHERE, OwnWords, SpaceCourier
+from modules.services.commitments.space_courier import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_house import House, Place, listening, until
 from tests.modules.services.commitments.commitment_values import wanted
@@ -59,7 +59,7 @@ def _recorded(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> 
 
 async def test_what_the_room_echoes_has_arrived_and_the_owner_sees_it(house: House) -> None:
     room = ToldRoom()
-    assert await SpaceCourier(room, OwnWords("rowan"), house.journal).send(NEWS) == Ok(Sent())
+    assert await SpaceSender(room, EchoLog("rowan"), house.journal).send(NEWS) == Ok(Sent())
     assert room.said == [LINE]
     assert any("Fulfillment announced" in line for line in house.told())
 
@@ -72,7 +72,7 @@ async def test_what_the_room_echoes_has_arrived_and_the_owner_sees_it(house: Hou
 async def test_what_was_surely_not_said_may_be_said_again_and_nothing_else(
     house: House, fate: ApiResult[bool], kind: str
 ) -> None:
-    outcome = await SpaceCourier(ToldRoom(fate), OwnWords("rowan"), house.journal).send(NEWS)
+    outcome = await SpaceSender(ToldRoom(fate), EchoLog("rowan"), house.journal).send(NEWS)
     assert isinstance(outcome, Err)
     assert outcome.kind == kind
 
@@ -98,22 +98,22 @@ async def test_what_was_surely_not_said_may_be_said_again_and_nothing_else(
 async def test_after_a_crash_the_rooms_record_tells_whether_it_was_said(
     house: House, event: Event, *, arrived: bool
 ) -> None:
-    words = OwnWords("rowan")
+    words = EchoLog("rowan")
     words.hear(event)
-    found = await SpaceCourier(ToldRoom(), words, house.journal).find(NEWS)
+    found = await SpaceSender(ToldRoom(), words, house.journal).find(NEWS)
     assert found == Ok(Sent() if arrived else None)
 
 
 async def test_without_a_room_nobody_can_tell_and_nothing_leaves(house: House) -> None:
-    away = SpaceCourier(ToldRoom(is_active=False), OwnWords("rowan"), house.journal)
+    away = SpaceSender(ToldRoom(is_active=False), EchoLog("rowan"), house.journal)
     assert await away.find(NEWS) == Err(ABSENT, "transient")
-    nowhere = SpaceCourier(None, OwnWords("rowan"), house.journal)
+    nowhere = SpaceSender(None, EchoLog("rowan"), house.journal)
     assert await nowhere.send(NEWS) == await nowhere.find(NEWS) == Err(ABSENT, "transient")
 
 
-def _gate(courier: SpaceCourier, news: Intent) -> str:
+def _gate(sender: SpaceSender, news: Intent) -> str:
     with sqlite3.connect(":memory:") as connection:
-        wait = courier.gate(connection, news, LEFT_AT)
+        wait = sender.gate(connection, news, LEFT_AT)
     connection.close()
     return wait.reason if wait else ""
 
@@ -123,12 +123,12 @@ def _gate(courier: SpaceCourier, news: Intent) -> str:
     [
         ({}, (), ""),
         ({"room": "ws://10.0.0.7:7777", "said": PROMISE}, (), ""),
-        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (), ELSEWHERE),
-        ({"room": "", "said": PROMISE}, (), ELSEWHERE),
+        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (), OTHER_ROOM),
+        ({"room": "", "said": PROMISE}, (), OTHER_ROOM),
         ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_recorded(words=PROMISE),), ""),
         ({"room": "", "said": PROMISE}, (_said(words=PROMISE),), ""),
         ({"room": "ws://10.0.0.7:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), ""),
-        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), ELSEWHERE),
+        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), OTHER_ROOM),
         (
             {"room": "ws://10.0.0.8:7777", "said": PROMISE},
             (_said(words=PROMISE), _said(words="Hm."), _recorded(words="Hm.")),
@@ -143,36 +143,36 @@ def _gate(courier: SpaceCourier, news: Intent) -> str:
 async def test_news_are_for_the_room_in_which_it_was_promised(
     house: House, body: dict[str, str], heard: tuple[Event, ...], why_not: str
 ) -> None:
-    words = OwnWords("rowan")
+    words = EchoLog("rowan")
     for event in heard:
         words.hear(event)
-    courier, news = SpaceCourier(ToldRoom(), words, house.journal), replace(NEWS, body={"text": LINE, **body})
-    assert _gate(courier, news) == why_not
-    found = await courier.find(news)
-    assert found == (Err(ELSEWHERE, "transient") if why_not else Ok(None))
+    sender, news = SpaceSender(ToldRoom(), words, house.journal), replace(NEWS, body={"text": LINE, **body})
+    assert _gate(sender, news) == why_not
+    found = await sender.find(news)
+    assert found == (Err(OTHER_ROOM, "transient") if why_not else Ok(None))
 
 
 @pytest.mark.parametrize(
     ("here", "there", "address", "why_not"),
     [
         ("parlour", "parlour", "ws://10.0.0.8:7777", ""),
-        ("parlour", "kitchen", "ws://10.0.0.7:7777", ELSEWHERE),
+        ("parlour", "kitchen", "ws://10.0.0.7:7777", OTHER_ROOM),
         ("", "kitchen", "ws://10.0.0.7:7777", ""),
         ("parlour", "", "ws://10.0.0.7:7777", ""),
-        ("parlour", "", "ws://10.0.0.8:7777", ELSEWHERE),
+        ("parlour", "", "ws://10.0.0.8:7777", OTHER_ROOM),
     ],
     ids=["moved", "another at its address", "it tells none", "it told none", "it told none, and lies elsewhere"],
 )
 async def test_the_id_of_a_room_counts_more_than_its_address(
     house: House, here: str, there: str, address: str, why_not: str
 ) -> None:
-    courier = SpaceCourier(ToldRoom(room_id=here), OwnWords("rowan"), house.journal)
+    sender = SpaceSender(ToldRoom(room_id=here), EchoLog("rowan"), house.journal)
     news = replace(NEWS, body={"text": LINE, "room": address, "room_id": there, "said": PROMISE})
-    assert _gate(courier, news) == why_not
+    assert _gate(sender, news) == why_not
 
 
 def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> None:
-    words = OwnWords("rowan")
+    words = EchoLog("rowan")
     for room_id in ("parlour", "kitchen"):
         words.hear(replace(_recorded(words=f"In the {room_id}."), room_id=room_id))
     assert words.said_here("In the kitchen.")
@@ -183,12 +183,12 @@ def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> No
 
 
 async def test_the_room_of_a_promise_is_the_one_in_which_it_was_said(house: House) -> None:
-    words = OwnWords("rowan")
-    courier = SpaceCourier(ToldRoom(), words, house.journal)
-    assert courier.where(PROMISE) == "ws://10.0.0.7:7777"
+    words = EchoLog("rowan")
+    sender = SpaceSender(ToldRoom(), words, house.journal)
+    assert sender.where(PROMISE) == "ws://10.0.0.7:7777"
     words.hear(_said(words=PROMISE), "ws://10.0.0.8:7777")
-    assert courier.where(f"{PROMISE} ") == "ws://10.0.0.8:7777"
-    assert SpaceCourier(None, OwnWords("rowan"), house.journal).where(PROMISE) == ""
+    assert sender.where(f"{PROMISE} ") == "ws://10.0.0.8:7777"
+    assert SpaceSender(None, EchoLog("rowan"), house.journal).where(PROMISE) == ""
 
 
 async def test_news_wait_through_another_room_until_their_own_is_back_at_another_address(

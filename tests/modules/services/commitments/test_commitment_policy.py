@@ -12,7 +12,7 @@ from adapters.github.types import Repo
 from modules.services.commitments import policy
 from modules.services.commitments.naming import extract_fulfillment_url, issue_number, resolve_repo
 from modules.services.commitments.outcomes import RepoCooldown, cooldown_of, new_cooldowns, outcome_patterns
-from modules.services.commitments.types import QueuedCommitment, Wanted
+from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from tests.modules.services.commitments.commitment_values import NOON, ROOM, queued, wanted
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -24,7 +24,7 @@ def test_the_hash_is_sixteen_digits_of_conversation_and_plain_words() -> None:
     assert policy.generate_commitment_hash("at://a/b/d", "open an issue about x") != expected
 
 
-def as_queued(promise: Wanted, **fields: Any) -> QueuedCommitment:
+def as_queued(promise: CommitmentRequest, **fields: Any) -> QueuedCommitment:
     name = policy.generate_commitment_hash(promise.source_thread_uri, promise.description)
     return queued(
         name=name,
@@ -85,7 +85,9 @@ def test_what_is_promised_or_was_just_kept_is_not_promised_again(fields: dict[st
         ),
     ],
 )
-def test_the_same_work_is_the_same_promise_wherever_it_is_made(one: Wanted, other: Wanted, *, same: bool) -> None:
+def test_the_same_work_is_the_same_promise_wherever_it_is_made(
+    one: CommitmentRequest, other: CommitmentRequest, *, same: bool
+) -> None:
     assert (policy.duplicate_of([as_queued(one)], other, NOON) is not None) == same
 
 

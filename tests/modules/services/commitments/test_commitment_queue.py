@@ -22,7 +22,7 @@ from common.errors import StorageError
 from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
-from modules.services.commitments.due import DuePromises
+from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
@@ -135,10 +135,10 @@ def test_what_is_asked_after_is_tried_at_once_but_not_in_the_same_moment(tmp_pat
     for promise in (one, other):
         queue.mark_in_progress(promise.id)
         queue.mark_failed(promise.id, "GitHub is away")
-    queue.hasten(one.source_thread_uri)
+    queue.retry_now(one.source_thread_uri)
     assert queue.due() == []
     clock.jump(20)
-    queue.hasten(one.source_thread_uri)
+    queue.retry_now(one.source_thread_uri)
     assert [promise.id for promise in queue.due()] == [one.id]
 
 
@@ -365,7 +365,7 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
     queue = CommitmentQueue(tmp_path, clock)
     kept, waits = taken(queue, "One"), taken(queue, "Two", title="The second")
     queue.mark_completed(kept.id, {"issues": [], "count": 0})
-    attention = await DuePromises(queue.live)()
+    attention = await DueCommitments(queue.live)()
     assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
     assert waits.status == "pending"
 

@@ -10,7 +10,7 @@ from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.commitments import texts
 from modules.services.commitments.acts import work_of
 from modules.services.commitments.github_courier import marked
-from modules.services.commitments.promising import may_promise
+from modules.services.commitments.promising import contains_promise
 from tests.modules.services.commitments.commitment_values import queued
 
 UNSEEN = "\u200b"
@@ -103,7 +103,7 @@ def test_what_cannot_be_done_says_why(fields: dict[str, Any], problem: str) -> N
     ],
 )
 def test_words_about_what_one_is_going_to_do_may_be_a_promise(words: str) -> None:
-    assert may_promise(words)
+    assert contains_promise(words)
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_words_about_what_one_is_going_to_do_may_be_a_promise(words: str) -> Non
     ],
 )
 def test_other_words_are_none(words: str) -> None:
-    assert not may_promise(words)
+    assert not contains_promise(words)

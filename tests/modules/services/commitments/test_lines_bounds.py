@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from common.constants import PROMISE_LINE_MAX_BYTES, PROMISES_MAX_LINES, STATE_MAX_BYTES
+from common.constants import COMMITMENT_LINE_MAX_BYTES, COMMITMENTS_MAX_LINES, STATE_MAX_BYTES
 from common.errors import StorageError
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.lines import live_in, read_commitments
@@ -22,7 +22,7 @@ _PROMISE = {"id": "c1", "createdAt": "2026-01-05T12:00:00.000Z", "description": 
     ("content", "problem"),
     [
         (b'{"a":1}\n' * 2_500_000, "is larger than 16384 KiB"),
-        (b"# a\n" * (PROMISES_MAX_LINES + 1), "has more than 20000 lines"),
+        (b"# a\n" * (COMMITMENTS_MAX_LINES + 1), "has more than 20000 lines"),
     ],
     ids=["bytes", "lines"],
 )
@@ -43,7 +43,7 @@ def test_one_that_is_too_large_is_set_aside_whole_at_once(tmp_path: Path, conten
 
 def test_a_line_that_is_too_long_is_set_aside_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / FILE
-    long = json.dumps({**_PROMISE, "id": "c2", "description": "x" * PROMISE_LINE_MAX_BYTES})
+    long = json.dumps({**_PROMISE, "id": "c2", "description": "x" * COMMITMENT_LINE_MAX_BYTES})
     path.write_text(f"{long}\n{json.dumps(_PROMISE)}\n")
     read = read_commitments(path)
     assert [one.id for one in read.commitments] == ["c1"]

@@ -21,7 +21,17 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Courier, DepartureRule, Draft, Gate, Intent, IntentKind, Pacing, Rule, Sent
+from modules.services.outbox.types import (
+    DepartureRule,
+    Gate,
+    Intent,
+    IntentKind,
+    Pacing,
+    ProposedAction,
+    Rule,
+    Sender,
+    Sent,
+)
 from tests.patience import HANG_S
 from tests.ways import NO_TLS
 
@@ -145,8 +155,8 @@ class House:
     rules: Sequence[Rule] = ()
     gates: Sequence[Gate] = ()
     at_departure: Sequence[DepartureRule] = ()
-    couriers: dict[IntentKind, Courier] = field(default_factory=dict)
-    courier_deadline_s: float = 60
+    senders: dict[IntentKind, Sender] = field(default_factory=dict)
+    sender_deadline_s: float = 60
     database: Database = field(init=False)
     journal: Journal = field(init=False)
     outbox: Outbox = field(init=False)
@@ -156,18 +166,18 @@ class House:
         self.database = await Database.open(self.path, MIGRATIONS)
         self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
         self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S, verify=NO_TLS)
-        courier: Courier = HttpCourier(self.client)
+        sender: Sender = HttpCourier(self.client)
         self.outbox = Outbox(
             database=self.database,
             journal=self.journal,
             clock=self.clock,
-            couriers={**dict.fromkeys(KINDS, courier), **self.couriers},
+            senders={**dict.fromkeys(KINDS, sender), **self.senders},
             pacing=self.pacing,
             rules=self.rules,
             gates=self.gates,
             at_departure=self.at_departure,
             own_did=lambda: DID,
-            courier_deadline_s=self.courier_deadline_s,
+            sender_deadline_s=self.sender_deadline_s,
         )
 
     async def sleep(self) -> None:
@@ -210,16 +220,16 @@ class House:
         return [f"{message} | {detail}" for _, message, detail in self.console.lines]
 
 
-def reply(target: str, text: str, *, urgent: bool = False) -> Draft:
-    return Draft("reply", target, {"text": text}, text, cause_id=target, urgent=urgent)
+def reply(target: str, text: str, *, urgent: bool = False) -> ProposedAction:
+    return ProposedAction("reply", target, {"text": text}, text, cause_id=target, urgent=urgent)
 
 
-def post(text: str, media_id: str | None = None) -> Draft:
-    return Draft("post", "", {"text": text}, text, media_id=media_id, cause_id="expression")
+def post(text: str, media_id: str | None = None) -> ProposedAction:
+    return ProposedAction("post", "", {"text": text}, text, media_id=media_id, cause_id="expression")
 
 
-def like(target: str) -> Draft:
-    return Draft("like", target, {"uri": target, "cid": "c"}, cause_id=target)
+def like(target: str) -> ProposedAction:
+    return ProposedAction("like", target, {"uri": target, "cid": "c"}, cause_id=target)
 
 
 @contextlib.asynccontextmanager

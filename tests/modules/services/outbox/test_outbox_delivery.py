@@ -12,7 +12,7 @@ import pytest
 from common.constants import OUTBOX_MAX_ATTEMPTS
 from common.errors import Fatal, StorageError
 from common.result import ApiResult, Ok
-from modules.services.outbox.types import Draft, Intent, IntentState, Sent
+from modules.services.outbox.types import Intent, IntentState, ProposedAction, Sent
 from tests.journals import told_of
 from tests.modules.services.outbox.outbox_house import NO_PACING, Fault, House, like, post, reply
 
@@ -23,7 +23,7 @@ def thread(number: int) -> str:
     return f"at://did:plc:ada/app.bsky.feed.post/{number}"
 
 
-async def submit(house: House, draft: Draft) -> Intent:
+async def submit(house: House, draft: ProposedAction) -> Intent:
     submitted = await house.outbox.submit(draft)
     assert submitted.accepted, submitted.reason
     return submitted.intent
@@ -48,7 +48,7 @@ async def test_the_row_says_sending_before_the_request_leaves(house: House) -> N
         async def find(self, _: Intent) -> ApiResult[Sent | None]:
             return Ok(None)
 
-    house.couriers["post"] = Looking()
+    house.senders["post"] = Looking()
     await house.restart()
     await submit(house, post("hello"))
     assert (await house.outbox.deliver_due()).done == 1
@@ -307,7 +307,7 @@ async def test_a_clock_set_back_does_not_stop_the_pace_for_good(house: House) ->
 
 @dataclass
 class Stumbling:
-    """A courier that raises `error`, or hangs when there is none."""
+    """A sender that raises `error`, or hangs when there is none."""
 
     error: Exception | None = None
 
@@ -325,7 +325,7 @@ class Stumbling:
 
 
 async def test_a_courier_with_a_bug_cannot_stop_the_others(house: House) -> None:
-    house.couriers["like"] = Stumbling(KeyError("text"))
+    house.senders["like"] = Stumbling(KeyError("text"))
     await house.restart()
     broken = await submit(house, like(thread(1)))
     await house.drain(3 * HOUR, step_s=60)
@@ -336,8 +336,8 @@ async def test_a_courier_with_a_bug_cannot_stop_the_others(house: House) -> None
 
 
 async def test_a_courier_that_never_comes_back_is_an_unknown_outcome(house: House) -> None:
-    house.couriers["like"] = Stumbling()
-    house.courier_deadline_s = 0.02
+    house.senders["like"] = Stumbling()
+    house.sender_deadline_s = 0.02
     await house.restart()
     intent = await submit(house, like(thread(1)))
     assert (await house.outbox.deliver_due()).put_off == 1
@@ -346,12 +346,12 @@ async def test_a_courier_that_never_comes_back_is_an_unknown_outcome(house: Hous
 
 
 async def test_a_full_disk_under_the_courier_stops_the_process_and_keeps_the_intent(house: House) -> None:
-    house.couriers["like"] = Stumbling(StorageError("Disk full"))
+    house.senders["like"] = Stumbling(StorageError("Disk full"))
     await house.restart()
     intent = await submit(house, like(thread(1)))
     with pytest.raises(StorageError, match="Disk full"):
         await house.outbox.deliver_due()
-    house.couriers.clear()
+    house.senders.clear()
     await house.restart()
     await house.outbox.deliver_due()
     assert (await now_as(house, intent)).state == "done"

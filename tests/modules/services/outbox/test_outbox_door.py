@@ -12,7 +12,7 @@ import pytest
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
 from common.errors import PolicyBlocked
-from modules.services.outbox.types import Draft, IntentKind, Verdict
+from modules.services.outbox.types import IntentKind, ProposedAction, Verdict
 from tests.modules.services.outbox.outbox_house import DID, House, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
@@ -140,10 +140,10 @@ async def test_intents_of_one_moment_get_different_keys_in_order(house: House) -
 
 
 async def test_rules_say_no_with_their_own_words_and_an_exception_of_policy_is_a_no(house: House) -> None:
-    def no_strangers(_: sqlite3.Connection, draft: Draft, __: datetime) -> list[Verdict]:
+    def no_strangers(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> list[Verdict]:
         return [Verdict("consent", "block", "a stranger")] if draft.target == A else []
 
-    def no_shouting(_: sqlite3.Connection, draft: Draft, __: datetime) -> list[Verdict]:
+    def no_shouting(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> list[Verdict]:
         if draft.text.isupper():
             raise PolicyBlocked("no shouting")
         return []

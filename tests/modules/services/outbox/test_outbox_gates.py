@@ -137,7 +137,7 @@ async def test_a_gate_that_shuts_while_we_look_keeps_the_repeat_in(house: House)
     await under(house, bar)
     intent = (await house.outbox.submit(post("once"))).intent
     await house.die_while_sending()
-    house.couriers["post"] = SlowToFind()
+    house.senders["post"] = SlowToFind()
     await under(house, bar)
     report = await house.outbox.deliver_due()
     assert (report.put_off, report.next_in_s) == (1, 30)

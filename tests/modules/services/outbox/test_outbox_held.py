@@ -15,7 +15,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
-from modules.services.outbox.types import Draft, Intent, Rule, Submitted, Verdict
+from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
 from tests.journals import told_of
 from tests.modules.services.outbox.outbox_house import House, like, post, reply
 
@@ -24,13 +24,13 @@ HOUR = 3600
 
 
 def saying(*verdicts: Verdict) -> Rule:
-    def rule(_: sqlite3.Connection, __: Draft, ___: datetime) -> Sequence[Verdict]:
+    def rule(_: sqlite3.Connection, __: ProposedAction, ___: datetime) -> Sequence[Verdict]:
         return verdicts
 
     return rule
 
 
-async def submit(house: House, draft: Draft, *rules: Rule) -> Submitted:
+async def submit(house: House, draft: ProposedAction, *rules: Rule) -> Submitted:
     house.rules = rules
     await house.restart()
     return await house.outbox.submit(draft)
@@ -87,7 +87,7 @@ async def test_saying_it_twice_is_a_verdict_like_any_other(house: House) -> None
 
 
 async def test_a_rule_that_breaks_lets_nothing_pass_and_is_named(house: House) -> None:
-    def scales(connection: sqlite3.Connection, _: Draft, __: datetime) -> Sequence[Verdict]:
+    def scales(connection: sqlite3.Connection, _: ProposedAction, __: datetime) -> Sequence[Verdict]:
         connection.execute("SELECT * FROM nowhere")
         return []
 
@@ -97,7 +97,7 @@ async def test_a_rule_that_breaks_lets_nothing_pass_and_is_named(house: House) -
 
 
 async def test_a_rule_sees_the_rows_as_they_are_when_the_draft_is_admitted(house: House) -> None:
-    def one_post(connection: sqlite3.Connection, draft: Draft, _: datetime) -> Sequence[Verdict]:
+    def one_post(connection: sqlite3.Connection, draft: ProposedAction, _: datetime) -> Sequence[Verdict]:
         count = connection.execute("SELECT count(*) FROM intents WHERE state = 'pending'").fetchone()[0]
         return [Verdict("one", "block" if count else "pass", "enough", count, 1)]
 

@@ -14,13 +14,13 @@ from common.settings import Approval
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.outbox.rules.approval import ApprovalRule
-from modules.services.outbox.rules.types import Circle
+from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent
 from tests.journals import told_of
 from tests.modules.services.outbox.outbox_house import DID, Fault, House, post, reply
 
 OWNER, STRANGER = "did:plc:owner", "did:plc:ada"
-CIRCLE = Circle(own={DID}, owner={OWNER}, peers=set())
+CIRCLE = TrustCircle(own={DID}, owner={OWNER}, peers=set())
 WHY = "all that becomes public waits for the owner's yes; it was accepted before that was set"
 
 
@@ -125,7 +125,7 @@ async def test_a_pause_does_not_keep_the_owner_from_seeing_what_waits(house: Hou
 
 
 async def test_a_rule_that_breaks_lets_nothing_leave_and_is_named(house: House) -> None:
-    def broken() -> Circle:
+    def broken() -> TrustCircle:
         raise LookupError("nobody is known")
 
     await choose(house, "off")

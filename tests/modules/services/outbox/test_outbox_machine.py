@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from common.errors import Fatal, NotWaiting
-from modules.services.outbox.types import Draft, Intent, Wait
+from modules.services.outbox.types import Intent, ProposedAction, Wait
 from tests.exploration import examples
 from tests.modules.services.outbox.outbox_house import Fault, House, RecordService, like, post, reply
 
@@ -142,7 +142,7 @@ class Lives(RuleBasedStateMachine):
             assert (intent.rkey in self.house.service.records) == (final.state == "done")
             assert final.state == "done" or final.error
 
-    def _submit(self, draft: Draft) -> None:
+    def _submit(self, draft: ProposedAction) -> None:
         submitted = self.runner.run(self.house.outbox.submit(draft))
         assert submitted.accepted != (bool(submitted.reason) and not submitted.held)
         if submitted.accepted:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from common.result import ApiResult, Ok
-from modules.services.outbox.types import Draft, Intent, Sent
+from modules.services.outbox.types import Intent, ProposedAction, Sent
 from tests.modules.services.outbox.outbox_house import DID, Fault, House, RecordService, like, post, reply
 
 
@@ -30,14 +30,14 @@ def _key(uri: str) -> str:
     return uri.rsplit("/", 1)[1]
 
 
-def take_back(intent: Intent) -> Draft:
+def cancel_unsent(intent: Intent) -> ProposedAction:
     uri = f"at://{DID}/app.bsky.feed.post/{intent.rkey}"
-    return Draft("delete", uri, {"uri": uri}, cause_id="owner")
+    return ProposedAction("delete", uri, {"uri": uri}, cause_id="owner")
 
 
 @pytest.fixture
 async def house(house: House) -> House:
-    house.couriers["delete"] = Eraser(house.service)
+    house.senders["delete"] = Eraser(house.service)
     await house.restart()
     return house
 
@@ -52,21 +52,21 @@ async def test_what_has_not_left_yet_and_is_taken_back_never_leaves(house: House
     await house.outbox.submit(post("the first"))
     await house.outbox.deliver_due()
     waiting = (await house.outbox.submit(post("the second, behind the pace"))).intent
-    back = (await house.outbox.submit(take_back(waiting))).intent
+    back = (await house.outbox.submit(cancel_unsent(waiting))).intent
     await house.drain(3 * 3600, step_s=60)
     assert (await _state(house, waiting), await _state(house, back)) == ("blocked", "done")
     assert waiting.rkey not in house.service.writes
 
 
 async def test_what_waits_for_the_owner_and_is_taken_back_waits_no_more(house: House) -> None:
-    held = (await house.outbox.submit(Draft("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
-    await house.outbox.submit(take_back(held))
+    held = (await house.outbox.submit(ProposedAction("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
+    await house.outbox.submit(cancel_unsent(held))
     assert (await _state(house, held), await house.outbox.held()) == ("blocked", [])
 
 
 async def test_a_deletion_that_needs_the_owners_yes_takes_back_with_that_yes(house: House) -> None:
-    held = (await house.outbox.submit(Draft("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
-    back = (await house.outbox.submit(replace(take_back(held), hold="sure?"))).intent
+    held = (await house.outbox.submit(ProposedAction("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
+    back = (await house.outbox.submit(replace(cancel_unsent(held), hold="sure?"))).intent
     assert (await _state(house, held), await _state(house, back)) == ("held", "held")
     await house.outbox.approve(back.id)
     await house.drain(3600, step_s=60)
@@ -78,7 +78,7 @@ async def test_what_is_on_the_road_is_taken_back_when_it_has_come_to_its_end(hou
     house.service.faults.append(fault)
     lost = (await house.outbox.submit(reply("at://x/y/1", "hasty words"))).intent
     await house.outbox.deliver_due()
-    back = (await house.outbox.submit(take_back(lost))).intent
+    back = (await house.outbox.submit(cancel_unsent(lost))).intent
     await house.drain(3600)
     assert (await _state(house, lost), await _state(house, back)) == ("done", "done")
     assert house.service.records == {}
@@ -87,24 +87,24 @@ async def test_what_is_on_the_road_is_taken_back_when_it_has_come_to_its_end(hou
 async def test_taking_back_what_is_done_waits_for_nothing(house: House) -> None:
     done = (await house.outbox.submit(reply("at://x/y/1", "hasty words"))).intent
     await house.outbox.deliver_due()
-    await house.outbox.submit(take_back(done))
+    await house.outbox.submit(cancel_unsent(done))
     await house.drain(60)
     assert house.service.records == {}
 
 
 async def test_what_is_taken_back_in_the_very_moment_of_leaving_never_leaves(house: House) -> None:
     leaving = (await house.outbox.submit(post("hasty words"))).intent
-    await asyncio.gather(house.outbox.deliver_due(), house.outbox.submit(take_back(leaving)))
+    await asyncio.gather(house.outbox.deliver_due(), house.outbox.submit(cancel_unsent(leaving)))
     await house.drain(3600, step_s=60)
     assert await _state(house, leaving) == "blocked"
     assert leaving.rkey not in house.service.writes
 
 
-FOLLOW = Draft("follow", "did:plc:ada", {"did": "did:plc:ada"})
+FOLLOW = ProposedAction("follow", "did:plc:ada", {"did": "did:plc:ada"})
 
 
 async def _undo(house: House, done: Intent) -> Intent:
-    back = await house.outbox.submit(Draft("delete", done.result_uri or "", {}, cause_id="owner"))
+    back = await house.outbox.submit(ProposedAction("delete", done.result_uri or "", {}, cause_id="owner"))
     await house.drain(60)
     return back.intent
 
@@ -112,7 +112,7 @@ async def _undo(house: House, done: Intent) -> Intent:
 @pytest.mark.parametrize("draft", [FOLLOW, like("at://x/y/1")], ids=["follow", "like"])
 @pytest.mark.parametrize("fault", [None, "lost_answer"])
 async def test_what_was_undone_can_be_done_again_and_counts_as_done_until_then(
-    house: House, draft: Draft, fault: Fault | None
+    house: House, draft: ProposedAction, fault: Fault | None
 ) -> None:
     for _ in range(3):
         if fault:
@@ -132,7 +132,7 @@ async def test_what_was_undone_can_be_done_again_and_counts_as_done_until_then(
 async def test_only_the_deletion_of_its_own_record_frees_an_act(house: House) -> None:
     first = (await house.outbox.submit(FOLLOW)).intent
     await house.outbox.deliver_due()
-    elsewhere = Draft("delete", f"at://{DID}/app.bsky.feed.post/{first.rkey}", {})
+    elsewhere = ProposedAction("delete", f"at://{DID}/app.bsky.feed.post/{first.rkey}", {})
     await house.outbox.submit(elsewhere)
     await house.drain(60)
     assert not (await house.outbox.submit(FOLLOW)).accepted

@@ -12,7 +12,7 @@ import pytest
 from common.redact import LEAK, Redactor
 from modules.runtime.journal.types import StoredEntry
 from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.types import Draft, Verdict
+from modules.services.outbox.types import ProposedAction, Verdict
 from tests.journals import told_of
 from tests.modules.services.outbox.outbox_house import House, reply
 
@@ -22,11 +22,11 @@ PLACE = "at://did:plc:ada/app.bsky.feed.post/1"
 WORDS = "My diary opens with"
 
 
-def chatty(_: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+def chatty(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> Sequence[Verdict]:
     return [Verdict("chatty", "block", f"I read {draft.text} for {draft.target}", value=draft.text)]
 
 
-def careful_about(_: sqlite3.Connection, draft: Draft, __: datetime) -> Sequence[Verdict]:
+def careful_about(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> Sequence[Verdict]:
     return [Verdict("careful", "hold", f"I read {draft.text}")]
 
 
@@ -34,7 +34,7 @@ def on_disk(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
 
 
-async def refused(house: House, draft: Draft) -> StoredEntry:
+async def refused(house: House, draft: ProposedAction) -> StoredEntry:
     house.rules = (chatty, careful_about, SecretScan(Redactor([SECRET])))
     await house.restart()
     submitted = await house.outbox.submit(draft)
@@ -50,12 +50,12 @@ async def refused(house: House, draft: Draft) -> StoredEntry:
 @pytest.mark.parametrize(
     "draft",
     [
-        Draft("reply", PLACE, {"text": f"{WORDS} {SECRET}"}, f"{WORDS} {SECRET}", cause_id=PLACE),
-        Draft("post", "", {"text": WORDS, "images": [{"alt": SECRET}]}, WORDS, cause_id="expression"),
-        Draft("follow", f"did:web:{SECRET}.example", {}, cause_id=PLACE, hold="a stranger"),
+        ProposedAction("reply", PLACE, {"text": f"{WORDS} {SECRET}"}, f"{WORDS} {SECRET}", cause_id=PLACE),
+        ProposedAction("post", "", {"text": WORDS, "images": [{"alt": SECRET}]}, WORDS, cause_id="expression"),
+        ProposedAction("follow", f"did:web:{SECRET}.example", {}, cause_id=PLACE, hold="a stranger"),
     ],
 )
-async def test_no_word_of_a_draft_with_a_secret_reaches_the_disk(house: House, draft: Draft) -> None:
+async def test_no_word_of_a_draft_with_a_secret_reaches_the_disk(house: House, draft: ProposedAction) -> None:
     entry = await refused(house, draft)
     for kept in (SECRET, WORDS):
         assert kept.encode() not in on_disk(house.path)

@@ -1,4 +1,4 @@
-"""A real outbox on a real file, manners at its door and on its road, and a courier that notes what left, and when."""
+"""A real outbox on a real file, manners at its door and on its road, and a sender that notes what left, and when."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modules.runtime.journal.journal import Journal
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.types import Draft, Intent, IntentKind, Pacing, Rule, Sent, Verdict
+from modules.services.outbox.types import Intent, IntentKind, Pacing, ProposedAction, Rule, Sent, Verdict
 
 OWN, OWNER, PEER = "did:plc:soul", "did:plc:owner", "did:plc:peer"
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -64,7 +64,7 @@ class House:
     clock: FakeClock
     console: SilentConsole
     journal: Journal
-    courier: RecordingCourier
+    sender: RecordingCourier
     etiquette: Etiquette
     outbox: Outbox
     pending: PendingPosts
@@ -96,23 +96,23 @@ class House:
         await self.pending.take_in([heard])
         return heard
 
-    async def verdicts(self, draft: Draft) -> dict[str, Verdict]:
+    async def verdicts(self, draft: ProposedAction) -> dict[str, Verdict]:
         """What the rules would say now."""
         now = self.clock.now()
         said = await self.database.run(lambda connection: self.etiquette(connection, draft, now))
         assert len({verdict.rule for verdict in said}) == len(said)
         return {verdict.rule: verdict for verdict in said}
 
-    async def blocked_by(self, draft: Draft) -> set[str]:
+    async def blocked_by(self, draft: ProposedAction) -> set[str]:
         """The names of the rules that forbid a draft."""
         return {name for name, verdict in (await self.verdicts(draft)).items() if verdict.says == "block"}
 
     async def answer(self, to: Notification, text: str = "") -> bool:
         """Reply, at once; whether it left."""
-        left = len(self.courier.departures)
+        left = len(self.sender.departures)
         await self.outbox.submit(reply_to(to, text or words(next(self._keys))))
         await self.outbox.deliver_due()
-        return len(self.courier.departures) > left
+        return len(self.sender.departures) > left
 
     async def spend(self, points: int, *, ago_s: float = 0) -> None:
         """Let so many points be spent elsewhere."""
@@ -134,17 +134,19 @@ def words(number: int) -> str:
     return f"I hear {''.join(chr(ord('a') + int(digit)) for digit in str(number))} in the rain."
 
 
-def reply_to(to: Notification, text: str = "Slate, since it remembers the rain.", *, by_owner: bool = False) -> Draft:
+def reply_to(
+    to: Notification, text: str = "Slate, since it remembers the rain.", *, by_owner: bool = False
+) -> ProposedAction:
     body = {
         "text": text,
         "parent": {"uri": to.uri, "cid": "cid"},
         "root": {"uri": to.root.uri, "cid": "cid"},
     }
-    return Draft("reply", to.uri, body, text, cause_id=to.uri, by_owner=by_owner)
+    return ProposedAction("reply", to.uri, body, text, cause_id=to.uri, by_owner=by_owner)
 
 
-def like(target: str, *, by_owner: bool = False) -> Draft:
-    return Draft("like", target, {"uri": target, "cid": "cid"}, cause_id=target, by_owner=by_owner)
+def like(target: str, *, by_owner: bool = False) -> ProposedAction:
+    return ProposedAction("like", target, {"uri": target, "cid": "cid"}, cause_id=target, by_owner=by_owner)
 
 
 @asynccontextmanager
@@ -160,7 +162,7 @@ async def open_house(
     clock, console, followers = FakeClock(), SilentConsole(), set[str]()
     database = await Database.open(path / "soul.db", MIGRATIONS)
     journal = Journal(database, console, clock, Redactor())
-    courier = RecordingCourier(clock)
+    sender = RecordingCourier(clock)
     world = World(
         own_did=lambda: OWN,
         own_handle="soul.example",
@@ -174,7 +176,7 @@ async def open_house(
         database=database,
         journal=journal,
         clock=clock,
-        couriers=dict.fromkeys(KINDS, courier),
+        senders=dict.fromkeys(KINDS, sender),
         pacing=pacing,
         rules=[etiquette, *more_rules],
         gates=[etiquette.gate],
@@ -182,6 +184,6 @@ async def open_house(
     )
     pending = PendingPosts(database, clock)
     try:
-        yield House(database, clock, console, journal, courier, etiquette, outbox, pending, followers)
+        yield House(database, clock, console, journal, sender, etiquette, outbox, pending, followers)
     finally:
         await database.close()

@@ -10,11 +10,11 @@ import pytest
 
 from common.settings import Approval
 from modules.services.outbox.rules.approval import ApprovalRule, judge
-from modules.services.outbox.rules.types import Circle
-from modules.services.outbox.types import Draft
+from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.types import ProposedAction
 
 OWNER, PEER, STRANGER, OWN = "did:plc:owner", "did:plc:peer", "did:plc:kit", "did:plc:rowan"
-CIRCLE = Circle(
+CIRCLE = TrustCircle(
     own={OWN, "rowan.test"}, owner={OWNER, "owner.test"}, peers={PEER, "peer.test"}, github={"rowan-soul", "owner-hub"}
 )
 
@@ -23,16 +23,18 @@ def at(did: str) -> str:
     return f"at://{did}/app.bsky.feed.post/1"
 
 
-def reply(did: str, text: str = "yes") -> Draft:
-    return Draft("reply", at(did), {"text": text}, text)
+def reply(did: str, text: str = "yes") -> ProposedAction:
+    return ProposedAction("reply", at(did), {"text": text}, text)
 
 
-def post(text: str) -> Draft:
-    return Draft("post", "", {"text": text}, text)
+def post(text: str) -> ProposedAction:
+    return ProposedAction("post", "", {"text": text}, text)
 
 
-def issue(repo: str, *, host_wish: bool = False) -> Draft:
-    return Draft("issue", "commitment-1-a#1", {"repo": repo, "promise": "commitment-1-a", "host_wish": host_wish})
+def issue(repo: str, *, host_request: bool = False) -> ProposedAction:
+    return ProposedAction(
+        "issue", "commitment-1-a#1", {"repo": repo, "promise": "commitment-1-a", "host_wish": host_request}
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,18 +50,18 @@ def issue(repo: str, *, host_wish: bool = False) -> Draft:
         (reply("kit.test"), True),
         (reply("peer.test"), False),
         (reply(OWNER, "like @kit.test said"), True),
-        (Draft("like", at(STRANGER), {}), True),
-        (Draft("repost", at(PEER), {}), False),
-        (Draft("follow", STRANGER, {}), True),
-        (Draft("follow", PEER, {}), False),
-        (Draft("delete", at(OWN), {}), False),
+        (ProposedAction("like", at(STRANGER), {}), True),
+        (ProposedAction("repost", at(PEER), {}), False),
+        (ProposedAction("follow", STRANGER, {}), True),
+        (ProposedAction("follow", PEER, {}), False),
+        (ProposedAction("delete", at(OWN), {}), False),
         (issue("rowan-soul/notes"), False),
         (issue("Owner-Hub/site"), False),
         (issue("acme/site"), True),
-        (issue("acme/site", host_wish=True), False),
+        (issue("acme/site", host_request=True), False),
     ],
 )
-def test_each_choice_holds_what_it_says(draft: Draft, *, strangers_hold: bool) -> None:
+def test_each_choice_holds_what_it_says(draft: ProposedAction, *, strangers_hold: bool) -> None:
     assert judge("off", draft, CIRCLE).says == "pass"
     assert judge("drafts", draft, CIRCLE).says == "hold"
     verdict = judge("strangers", draft, CIRCLE)
@@ -69,7 +71,7 @@ def test_each_choice_holds_what_it_says(draft: Draft, *, strangers_hold: bool) -
 
 @pytest.mark.parametrize(("approval", "says"), [("off", "pass"), ("strangers", "pass"), ("drafts", "hold")])
 def test_that_a_promise_was_kept_is_said_in_its_room_unless_everything_waits(approval: Approval, says: str) -> None:
-    draft = Draft("space_chat", "commitment-1-a#done", {"text": "Done", "promise": "commitment-1-a"})
+    draft = ProposedAction("space_chat", "commitment-1-a#done", {"text": "Done", "promise": "commitment-1-a"})
     assert judge(approval, draft, CIRCLE).says == says
 
 

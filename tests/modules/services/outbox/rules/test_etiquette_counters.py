@@ -10,7 +10,7 @@ import pytest
 
 from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
-from modules.services.outbox.types import Draft, Verdict
+from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.rules.etiquette_house import (
     OWN,
     OWNER,
@@ -53,7 +53,7 @@ async def test_what_waits_counts_at_the_door_and_a_deletion_counts_least(house: 
     await house.outbox.submit(like(heard.uri))
     await house.spend(FULL - 4)
     assert await house.blocked_by(reply_to(heard)) == {"points-per-hour"}
-    assert await house.blocked_by(Draft("delete", f"at://{OWN}/app.bsky.feed.post/1", {})) == set()
+    assert await house.blocked_by(ProposedAction("delete", f"at://{OWN}/app.bsky.feed.post/1", {})) == set()
 
 
 async def test_what_was_admitted_waits_until_the_window_frees(house: House) -> None:
@@ -65,7 +65,7 @@ async def test_what_was_admitted_waits_until_the_window_frees(house: House) -> N
     report = await house.outbox.deliver_due()
     assert report.next_in_s == pytest.approx(HOUR - 600, abs=1)
     await house.drain(HOUR, step_s=30)
-    ((left, _),) = house.courier.departures
+    ((left, _),) = house.sender.departures
     assert timedelta(seconds=HOUR - 600) <= left - began <= timedelta(seconds=HOUR - 570)
 
 
@@ -154,7 +154,7 @@ async def test_a_late_yes_to_many_drafts_does_not_pass_the_limit_on_strangers(tm
     async with open_house(tmp_path, born_at=None, more_rules=[ask_the_owner]) as house:
         await approved_late(house, 20)
         await house.drain(4 * HOUR, step_s=300)
-        left = [(moment, authority(intent.target)) for moment, intent in house.courier.departures]
+        left = [(moment, authority(intent.target)) for moment, intent in house.sender.departures]
         assert len(left) == 20
         for moment, _ in left:
             assert len({who for other, who in left if moment <= other < moment + timedelta(hours=1)}) <= 6
@@ -177,6 +177,6 @@ async def test_the_same_stranger_counts_once_however_often(house: House) -> None
 
 
 async def test_an_unheard_of_post_has_its_author_counted_too(house: House) -> None:
-    asked = Draft("reply", uri("ada", "x"), {"text": "hi"}, "hi", by_owner=True)
+    asked = ProposedAction("reply", uri("ada", "x"), {"text": "hi"}, "hi", by_owner=True)
     await house.outbox.submit(asked)
     assert (await house.verdicts(reply_to(await house.hear("bea"))))["strangers"].value == 1

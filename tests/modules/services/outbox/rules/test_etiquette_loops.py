@@ -9,7 +9,7 @@ import pytest
 
 from adapters.atproto.types import Notification, Post
 from common.clock import iso
-from modules.services.outbox.rules.types import Outlook
+from modules.services.outbox.rules.types import ReplyAdvice
 from tests.modules.services.outbox.rules.etiquette_house import OWN, House, like, open_house, reply_to, uri
 
 HOUR, DAY = 3600, 86_400
@@ -39,7 +39,7 @@ async def runs(house: House, heard: Notification) -> tuple[float, float]:
 
 async def test_a_talk_with_a_bot_ends_after_six_turns(house: House) -> None:
     last = await turns(house, *["bot"] * 6, root=uri("bot", "root"))
-    assert len(house.courier.departures) == 3
+    assert len(house.sender.departures) == 3
     assert await runs(house, last) == (9, 9)
     assert await house.blocked_by(reply_to(last)) == {"loop-thread-soft", "loop-pair-soft"}
     assert await house.blocked_by(like(last.uri)) == set()
@@ -65,7 +65,7 @@ async def test_with_people_there_is_no_end_to_turns(house: House) -> None:
     for _ in range(2):
         last = await turns(house, *["ada"] * 6, root=uri("ada", "root"))
         await house.clock.advance(3600)
-    assert len(house.courier.departures) == 12
+    assert len(house.sender.departures) == 12
     assert await runs(house, last) == (0, 0)
 
 
@@ -89,9 +89,9 @@ async def test_what_was_admitted_before_waits_at_departure_too(house: House) -> 
         await house.answer(question)
     await house.outbox.approve(held.intent.id)
     await house.outbox.deliver_due()
-    assert len(house.courier.departures) == 6
+    assert len(house.sender.departures) == 6
     await house.drain(3660)
-    assert len(house.courier.departures) == 7
+    assert len(house.sender.departures) == 7
 
 
 async def test_the_pair_is_counted_wherever_it_meets_within_a_day(house: House) -> None:
@@ -186,7 +186,7 @@ async def test_turns_of_third_bots_are_seen_in_the_thread_that_was_read(
 
 async def test_the_owner_is_met_whatever_bots_say(house: House) -> None:
     heard = await house.hear("owner")
-    assert await house.etiquette.before_reply(heard, seen(heard, *["bot1"] * 20)) == Outlook()
+    assert await house.etiquette.before_reply(heard, seen(heard, *["bot1"] * 20)) == ReplyAdvice()
 
 
 async def test_before_anybody_thinks_the_rows_are_asked_too(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_before_anybody_thinks_the_rows_are_asked_too(tmp_path: Path) -> N
         outlook = await house.etiquette.before_reply(heard, [])
         assert (outlook.act, outlook.retry_in_s) == ("later", 600)
         assert outlook.reason == "strangers-while-young: 6 people already, the limit is 6"
-        assert await house.etiquette.before_reply(await house.hear("peer"), []) == Outlook()
+        assert await house.etiquette.before_reply(await house.hear("peer"), []) == ReplyAdvice()
 
 
 @pytest.mark.parametrize(
@@ -249,6 +249,6 @@ async def test_the_moments_of_the_rows_are_those_of_our_clock(house: House) -> N
     heard = await house.hear("ada")
     await house.answer(heard)
     rows = await house.database.run(
-        lambda connection: [tuple(row) for row in connection.execute("SELECT sent_at, departed_at FROM intents")]
+        lambda connection: [tuple(row) for row in connection.execute("SELECT sent_at, first_sent_at FROM intents")]
     )
     assert rows == [(iso(house.clock.now()),) * 2]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modules.services.outbox.rules import policy, rules
-from modules.services.outbox.rules.types import Manner, Outlook
+from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice
 from modules.services.outbox.types import Verdict
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -101,24 +101,24 @@ def block(manner: str) -> Verdict:
 @pytest.mark.parametrize(
     ("verdicts", "outlook"),
     [
-        ([], Outlook()),
-        ([Verdict("consent")], Outlook()),
-        ([block("same-reply")], Outlook()),
-        ([block("consent-by-name")], Outlook()),
-        ([block("loop-pair-soft")], Outlook("like", "loop-pair-soft: why")),
-        ([block("repost-sense"), block("strangers")], Outlook("like", "repost-sense: why")),
-        ([block("loop-thread-soft"), block("loop-thread-hard")], Outlook("silence", "loop-thread-hard: why")),
-        ([block("strangers")], Outlook("later", "strangers: why", 90)),
-        ([block("strangers-while-young")], Outlook("later", "strangers-while-young: why", 300)),
-        ([block("consent"), block("strangers")], Outlook("silence", "consent: why")),
+        ([], ReplyAdvice()),
+        ([Verdict("consent")], ReplyAdvice()),
+        ([block("same-reply")], ReplyAdvice()),
+        ([block("consent-by-name")], ReplyAdvice()),
+        ([block("loop-pair-soft")], ReplyAdvice("like", "loop-pair-soft: why")),
+        ([block("repost-sense"), block("strangers")], ReplyAdvice("like", "repost-sense: why")),
+        ([block("loop-thread-soft"), block("loop-thread-hard")], ReplyAdvice("silence", "loop-thread-hard: why")),
+        ([block("strangers")], ReplyAdvice("later", "strangers: why", 90)),
+        ([block("strangers-while-young")], ReplyAdvice("later", "strangers-while-young: why", 300)),
+        ([block("consent"), block("strangers")], ReplyAdvice("silence", "consent: why")),
     ],
 )
-def test_the_strongest_rule_decides_what_becomes_of_a_reply(verdicts: list[Verdict], outlook: Outlook) -> None:
+def test_the_strongest_rule_decides_what_becomes_of_a_reply(verdicts: list[Verdict], outlook: ReplyAdvice) -> None:
     assert policy.outlook(verdicts, speed=2) == outlook
 
 
-@pytest.mark.parametrize("manner", rules.MANNERS, ids=lambda manner: manner.name)
-def test_the_last_one_that_fits_passes_and_the_next_does_not(manner: Manner) -> None:
+@pytest.mark.parametrize("manner", rules.ETIQUETTE_RULES, ids=lambda manner: manner.name)
+def test_the_last_one_that_fits_passes_and_the_next_does_not(manner: EtiquetteRule) -> None:
     assert policy.held_to(manner, manner.limit - 1).says == "pass"
     refused = policy.held_to(manner, manner.limit)
     assert (refused.says, refused.value, refused.limit) == ("block", manner.limit, manner.limit)

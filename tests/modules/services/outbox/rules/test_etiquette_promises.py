@@ -10,17 +10,17 @@ import pytest
 
 from common.clock import FakeClock
 from modules.services.outbox import policy as pace
-from modules.services.outbox.rules.policy import consent_by_promise
+from modules.services.outbox.rules.policy import consent_by_commitment
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
-from modules.services.outbox.rules.types import Circle
-from modules.services.outbox.types import Draft, Intent, IntentKind, Pacing
+from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.types import Intent, IntentKind, Pacing, ProposedAction
 from tests.modules.services.outbox.rules.etiquette_house import open_house
 
-CIRCLE = Circle(own=set(), owner=set(), peers=set(), github={"rowan-soul", "owner-hub"})
+CIRCLE = TrustCircle(own=set(), owner=set(), peers=set(), github={"rowan-soul", "owner-hub"})
 
 
-def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False, **body: Any) -> Draft:
-    return Draft(kind, "commitment-1-a#1", body, hold=hold, by_owner=by_owner)
+def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False, **body: Any) -> ProposedAction:
+    return ProposedAction(kind, "commitment-1-a#1", body, hold=hold, by_owner=by_owner)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False,
         (draft(repo="acme/site", by_owner=True), "pass"),
     ],
 )
-def test_what_nobody_was_promised_stays_undone(act: Draft, says: str) -> None:
-    verdict = consent_by_promise(act, CIRCLE)
+def test_what_nobody_was_promised_stays_undone(act: ProposedAction, says: str) -> None:
+    verdict = consent_by_commitment(act, CIRCLE)
     assert verdict.says == says
     assert verdict.reason
 
@@ -59,9 +59,11 @@ async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_
     async with open_house(tmp_path) as house:
         await house.spend(int(POINTS_PER_HOUR.limit) - 3)
         for number in range(5):
-            one = Draft("issue", f"commitment-1-a#{number}", {"promise": "c", "source": "space", "repo": "a/b"})
+            one = ProposedAction(
+                "issue", f"commitment-1-a#{number}", {"promise": "c", "source": "space", "repo": "a/b"}
+            )
             assert (await house.outbox.submit(one)).accepted
-        post = Draft("post", "", {"text": "Rain."}, "Rain.")
+        post = ProposedAction("post", "", {"text": "Rain."}, "Rain.")
         assert "points-per-hour" not in await house.blocked_by(post)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from adapters.atproto.session import LOGINS_PER_DAY
-from modules.services.outbox.rules.rules import LOGINS, MANNERS, POINTS_PER_DAY, POINTS_PER_HOUR
-from modules.services.outbox.rules.types import Manner
+from modules.services.outbox.rules.rules import ETIQUETTE_RULES, LOGINS, POINTS_PER_DAY, POINTS_PER_HOUR
+from modules.services.outbox.rules.types import EtiquetteRule
 from tests.project import ROOT
 
 PAGE = ROOT / "docs" / "manners.md"
 SPANS = {None: "–", 3600.0: "an hour", 86_400.0: "a day", 14 * 86_400.0: "14 days", 30 * 86_400.0: "30 days"}  # noqa: RUF001
 
 
-def as_row(manner: Manner) -> tuple[str, ...]:
+def as_row(manner: EtiquetteRule) -> tuple[str, ...]:
     return (
         f"`{manner.name}`",
         f"{manner.limit:,g} {manner.unit}",
@@ -27,12 +27,12 @@ def rows() -> list[tuple[str, ...]]:
 
 
 def test_the_page_shows_every_rule_as_it_is_and_no_other() -> None:
-    assert rows() == [as_row(manner) for manner in MANNERS]
+    assert rows() == [as_row(manner) for manner in ETIQUETTE_RULES]
 
 
 def test_every_rule_has_a_name_of_its_own_a_number_a_source_and_a_reason() -> None:
-    assert len({manner.name for manner in MANNERS}) == len(MANNERS)
-    for manner in MANNERS:
+    assert len({manner.name for manner in ETIQUETTE_RULES}) == len(ETIQUETTE_RULES)
+    for manner in ETIQUETTE_RULES:
         assert manner.limit > 0
         assert manner.source
         assert len(manner.explanation) > 20

@@ -9,7 +9,7 @@ import pytest
 
 from common.redact import LEAK, Redactor
 from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.types import Draft, Verdict
+from modules.services.outbox.types import ProposedAction, Verdict
 
 SECRET = "tell-nobody-77"
 CID = "bafyreib2rxk3rybk3aobmv5cjuql3bm2twh4jo5uxgxqknbqmyxxlpyq4u"
@@ -19,18 +19,18 @@ URI = "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jt5tsfznls2r"
 @pytest.mark.parametrize(
     ("draft", "says"),
     [
-        (Draft("post", "", {"text": "Slate remembers the rain."}, text="Slate remembers the rain."), "pass"),
+        (ProposedAction("post", "", {"text": "Slate remembers the rain."}, text="Slate remembers the rain."), "pass"),
         (
-            Draft("like", URI, {"uri": URI, "cid": CID}),
+            ProposedAction("like", URI, {"uri": URI, "cid": CID}),
             "pass",
         ),
-        (Draft("post", "", {"text": "x"}, text=f"my key is {SECRET}"), "block"),
-        (Draft("post", "", {"text": "x", "images": [{"alt": "77-YDOBON-LLET"}]}, text="x"), "block"),
-        (Draft("post", "", {"text": "x", "more": {SECRET: 1}}, text="x"), "block"),
-        (Draft("follow", f"did:web:{SECRET}.example", {}), "block"),
+        (ProposedAction("post", "", {"text": "x"}, text=f"my key is {SECRET}"), "block"),
+        (ProposedAction("post", "", {"text": "x", "images": [{"alt": "77-YDOBON-LLET"}]}, text="x"), "block"),
+        (ProposedAction("post", "", {"text": "x", "more": {SECRET: 1}}, text="x"), "block"),
+        (ProposedAction("follow", f"did:web:{SECRET}.example", {}), "block"),
     ],
 )
-def test_every_string_of_a_draft_is_looked_at(draft: Draft, says: str) -> None:
+def test_every_string_of_a_draft_is_looked_at(draft: ProposedAction, says: str) -> None:
     with sqlite3.connect(":memory:") as connection:
         verdicts = SecretScan(Redactor([SECRET]))(connection, draft, datetime.now(UTC))
     connection.close()

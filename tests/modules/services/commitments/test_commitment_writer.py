@@ -15,9 +15,9 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.wall import NoWall
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
-from modules.services.commitments.promises import BlueskyPromises, wanted_of
-from modules.services.commitments.voice import Extraction, Voice, as_commitments, read_extracted
-from modules.services.outbox.types import Draft
+from modules.services.commitments.replies import ReplyCommitments, commitment_request
+from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
+from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.modules.services.agent.prompt.prompt_house import House as PromptHouse
@@ -39,7 +39,7 @@ FOUND = [
 
 
 @pytest.fixture
-async def voice(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Voice]:
+async def writer(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[CommitmentWriter]:
     clock = FakeClock()
     gateway = LLMGateway(
         base_url=model.url,
@@ -53,7 +53,7 @@ async def voice(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIter
         max_retries=0,
     )
     prompts = PromptHouse(tmp_path / "home")
-    yield Voice(
+    yield CommitmentWriter(
         agent_name="Rowan",
         bluesky_username="rowan.test",
         gateway=gateway,
@@ -70,24 +70,26 @@ def asked(model: ScriptedModel) -> str:
     return json.dumps(model.requests[-1]["messages"])
 
 
-async def test_promises_are_found_in_our_words_and_doubtful_ones_left_out(voice: Voice, model: ScriptedModel) -> None:
+async def test_promises_are_found_in_our_words_and_doubtful_ones_left_out(
+    writer: CommitmentWriter, model: ScriptedModel
+) -> None:
     model.plays(says(f"Here you are:\n```json\n{json.dumps(FOUND)}\n```"))
-    found = await voice.extract_commitments(["I'll open two issues."], context="@kit: flaky!", repo="acme/site")
+    found = await writer.extract_commitments(["I'll open two issues."], context="@kit: flaky!", repo="acme/site")
     assert [one.type for one in found] == ["create_issue", "post_bluesky"]
     assert "I'll open two issues." in asked(model)
     assert "flaky!" in asked(model)
     assert model.requests[-1]["temperature"] == 0
 
 
-async def test_what_was_done_in_the_same_breath_is_no_promise(voice: Voice, model: ScriptedModel) -> None:
+async def test_what_was_done_in_the_same_breath_is_no_promise(writer: CommitmentWriter, model: ScriptedModel) -> None:
     model.plays(says(json.dumps(FOUND)))
-    found = await voice.extract_commitments(["I'll open two issues."], done=["create_issue"])
+    found = await writer.extract_commitments(["I'll open two issues."], done=["create_issue"])
     assert [one.type for one in found] == ["post_bluesky"]
 
 
-async def test_words_without_a_promise_cost_no_call(voice: Voice, model: ScriptedModel) -> None:
+async def test_words_without_a_promise_cost_no_call(writer: CommitmentWriter, model: ScriptedModel) -> None:
     before = len(model.requests)
-    assert await voice.extract_commitments(["What a day.", "You should open an issue."]) == ()
+    assert await writer.extract_commitments(["What a day.", "You should open an issue."]) == ()
     assert len(model.requests) == before
 
 
@@ -111,9 +113,11 @@ def test_the_promises_are_found_whatever_stands_around_them(around: str) -> None
     assert (read.left_out, read.error) == ((), "")
 
 
-async def test_an_answer_that_cannot_be_read_is_told(voice: Voice, model: ScriptedModel, house: House) -> None:
+async def test_an_answer_that_cannot_be_read_is_told(
+    writer: CommitmentWriter, model: ScriptedModel, house: House
+) -> None:
     model.plays(says("I would rather\nsing."))
-    assert await voice.extract_commitments(["I'll open it."]) == ()
+    assert await writer.extract_commitments(["I'll open it."]) == ()
     (told,) = await house.journal.recent(10, {"error"})
     assert told.entry.summary == "The model's answer about promises could not be read"
     assert told.entry.reason == "it holds no JSON array of promises: I would rather sing."
@@ -121,11 +125,11 @@ async def test_an_answer_that_cannot_be_read_is_told(voice: Voice, model: Script
 
 
 async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
-    voice: Voice, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, house: House
 ) -> None:
     song = {"description": "Sing\na song", "type": "sing", "confidence": "high"}
     model.plays(says(json.dumps([song, 7, *FOUND])))
-    found = await voice.extract_commitments(["I'll open two issues."], done=["create_issue"])
+    found = await writer.extract_commitments(["I'll open two issues."], done=["create_issue"])
     assert [one.type for one in found] == ["post_bluesky"]
     (error,) = await house.journal.recent(10, {"error"})
     assert error.entry.summary == "Left out of the promises that were found"
@@ -137,34 +141,41 @@ async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
 
 
 async def test_a_model_that_is_away_changes_nothing_and_is_told(
-    voice: Voice, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, house: House
 ) -> None:
     model.plays(refuses(503), refuses(503))
-    assert await voice.extract_commitments(["I'll open it."]) == ()
+    assert await writer.extract_commitments(["I'll open it."]) == ()
     thin = Commitment(type="create_issue", title="Flaky tests", description="Fix them", repo="acme/site")
-    assert await voice.enrich(thin, "@kit: they fail") == "Fix them"
+    assert await writer.enrich(thin, "@kit: they fail") == "Fix them"
     assert sum("could not be asked" in line for line in house.told()) == 2
 
 
-async def test_a_thin_body_is_written_in_full_and_a_full_one_stays(voice: Voice, model: ScriptedModel) -> None:
+async def test_a_thin_body_is_written_in_full_and_a_full_one_stays(
+    writer: CommitmentWriter, model: ScriptedModel
+) -> None:
     thin = Commitment(type="create_issue", title="Flaky tests", description="Fix them", repo="acme/site")
     body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
     model.plays(says(body), says("Too short"))
-    assert await voice.enrich(thin, "@kit: they fail") == body
+    assert await writer.enrich(thin, "@kit: they fail") == body
     assert "they fail" in asked(model)
-    assert await voice.enrich(thin, "") == "Fix them"
+    assert await writer.enrich(thin, "") == "Fix them"
     before = len(model.requests)
     full = thin.model_copy(update={"description": "x" * 80})
-    assert await voice.enrich(full, "") == "x" * 80
+    assert await writer.enrich(full, "") == "x" * 80
     comment = Commitment(type="comment_issue", description="Short", issue_number=1)
-    assert await voice.enrich(comment, "") == "Short"
+    assert await writer.enrich(comment, "") == "Short"
     assert len(model.requests) == before
 
 
 def test_a_decision_becomes_a_promise_with_all_that_the_queue_needs() -> None:
     commitment = Commitment(type="comment_issue", repo="acme/site", content="Cache it", issue_number=4)
-    made = wanted_of(
-        commitment, source="space", thread="space://conversation/1", said="On it", target="acme/site#4", host_wish=True
+    made = commitment_request(
+        commitment,
+        source="space",
+        thread="space://conversation/1",
+        said="On it",
+        target="acme/site#4",
+        host_request=True,
     )
     assert made.description == "Cache it"
     assert dict(made.params) == {
@@ -199,11 +210,11 @@ def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
 
 
 async def test_a_reply_on_bluesky_that_promises_something_is_remembered(
-    voice: Voice, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, house: House
 ) -> None:
     body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
     model.plays(says(json.dumps(FOUND[:1])), says(body))
-    promises = BlueskyPromises(house.queue, voice, house.journal)
+    promises = ReplyCommitments(house.queue, writer, house.journal)
     (one,) = await promises.note_reply("I'll open two issues.", to_uri=THREAD, conversation="@kit: flaky!")
     assert (one.source, one.source_thread_uri, one.type) == ("bluesky", THREAD, "create_issue")
     assert one.params["count"] == 2
@@ -213,19 +224,21 @@ async def test_a_reply_on_bluesky_that_promises_something_is_remembered(
     assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
 
 
-async def test_a_social_only_life_makes_no_such_promise(voice: Voice, model: ScriptedModel, house: House) -> None:
+async def test_a_social_only_life_makes_no_such_promise(
+    writer: CommitmentWriter, model: ScriptedModel, house: House
+) -> None:
     model.plays(says(json.dumps(FOUND[:1])))
-    promises = BlueskyPromises(house.queue, voice, house.journal, social_only=True)
+    promises = ReplyCommitments(house.queue, writer, house.journal, social_only=True)
     assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
     assert house.queue.all() == []
 
 
-async def promised_on_bluesky(house: House, voice: Voice) -> str:
+async def promised_on_bluesky(house: House, writer: CommitmentWriter) -> str:
     """A reply of ours stands in a thread, and what it promised is in the queue; the reply's uri."""
-    house.voice = voice
+    house.writer = writer
     await house.restart()
     refs = {"parent": {"uri": THREAD, "cid": "c"}, "root": {"uri": THREAD, "cid": "c"}}
-    draft = Draft("reply", THREAD, {"text": "I'll file it.", **refs}, "I'll file it.", by_owner=True)
+    draft = ProposedAction("reply", THREAD, {"text": "I'll file it.", **refs}, "I'll file it.", by_owner=True)
     await house.outbox.submit(draft)
     await house.outbox.deliver_due()
     account = house.place.network.find("rowan-soul")
@@ -237,9 +250,9 @@ async def promised_on_bluesky(house: House, voice: Voice) -> str:
 
 
 async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
-    voice: Voice, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, house: House
 ) -> None:
-    ours = await promised_on_bluesky(house, voice)
+    ours = await promised_on_bluesky(house, writer)
     model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."}))))
     await house.live(100)
     (row,) = await house.outbox.by_target("reply", ours)
@@ -250,9 +263,9 @@ async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
 
 
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(
-    voice: Voice, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, house: House
 ) -> None:
-    ours = await promised_on_bluesky(house, voice)
+    ours = await promised_on_bluesky(house, writer)
     model.plays(refuses(503), refuses(503), refuses(503))
     await house.live(100)
     assert await house.outbox.by_target("reply", ours) == []

@@ -35,7 +35,7 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.policy import title_of
-from modules.services.commitments.promising import may_promise
+from modules.services.commitments.promising import contains_promise
 from modules.services.commitments.types import QueuedCommitment
 
 SKILL = "commitments"
@@ -65,7 +65,7 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class CommitmentWriter:
     """What the model says of promises.
 
     Attributes:
@@ -101,7 +101,7 @@ class Voice:
             done: kinds of work that were done in the same breath, so that nothing of it is still to be done.
 
         """
-        said = [reply for reply in replies if may_promise(reply)]
+        said = [reply for reply in replies if contains_promise(reply)]
         if not said:
             return ()
         framed = self._framed("conversation", context) if context.strip() else "-"

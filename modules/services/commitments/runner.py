@@ -28,7 +28,7 @@ _ANNOUNCE_TRIES = 3
 _TRACE_CHARS = 4_000
 
 
-class Keeper:
+class CommitmentRunner:
     """Keeps promises.
 
     Args:

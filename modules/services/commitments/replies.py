@@ -12,15 +12,15 @@ from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.naming import resolve_repo
-from modules.services.commitments.policy import HOST_WISH
+from modules.services.commitments.policy import HOST_REQUEST
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import CommitmentSource, Enqueued, QueuedCommitment, Wanted
-from modules.services.commitments.voice import Voice, as_commitments
+from modules.services.commitments.types import CommitmentRequest, CommitmentSource, Enqueued, QueuedCommitment
+from modules.services.commitments.writer import CommitmentWriter, as_commitments
 
 _KEPT_PARAMS = ("count", "memo")
 
 
-def wanted_of(
+def commitment_request(
     commitment: Commitment,
     *,
     source: CommitmentSource,
@@ -29,9 +29,9 @@ def wanted_of(
     default_repo: str | None = None,
     description: str = "",
     target: str = "",
-    host_wish: bool = False,
+    host_request: bool = False,
     more: dict[str, Any] | None = None,
-) -> Wanted:
+) -> CommitmentRequest:
     """A commitment as the queue takes it; what says nothing is left out of its parameters.
 
     Args:
@@ -42,7 +42,7 @@ def wanted_of(
         default_repo: `owner/name` where the commitment names no repository and needs one.
         description: the body, if it was written in full since.
         target: what was claimed for it in the room.
-        host_wish: whether the host of the room asked for it.
+        host_request: whether the host of the room asked for it.
         more: other parameters, for example `count`.
 
     """
@@ -59,19 +59,21 @@ def wanted_of(
         "issueNumber": commitment.number if commitment.type == "comment_issue" else None,
         "target": target,
         **(more or {}),
-        **({HOST_WISH: True} if host_wish else {}),
+        **({HOST_REQUEST: True} if host_request else {}),
     }
     kept = {name: value for name, value in params.items() if value not in ("", None)}
-    return Wanted(commitment.type, commitment.title or body or commitment.content, thread, said, kept, source)
+    return CommitmentRequest(
+        commitment.type, commitment.title or body or commitment.content, thread, said, kept, source
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class BlueskyPromises:
+class ReplyCommitments:
     """Looks for promises in the replies that were sent on Bluesky, and takes them in.
 
     Attributes:
         queue: where promises are kept.
-        voice: finds them.
+        writer: finds them.
         journal: hears of each.
         social_only: whether this life keeps away from GitHub.
         default_repo: the repository that is worked in, if there is one.
@@ -79,7 +81,7 @@ class BlueskyPromises:
     """
 
     queue: CommitmentQueue
-    voice: Voice
+    writer: CommitmentWriter
     journal: Journal
     social_only: bool = False
     default_repo: Callable[[], Repo | None] = lambda: None
@@ -105,7 +107,7 @@ class BlueskyPromises:
         """
         repo = self.default_repo()
         name = repo.full_name if repo else ""
-        found = await self.voice.extract_commitments([reply], context=conversation, repo=name, done=done)
+        found = await self.writer.extract_commitments([reply], context=conversation, repo=name, done=done)
         taken = []
         for one in found:
             enqueued = await self._take(one, reply, to_uri, conversation, name, to_owner=to_owner)
@@ -121,13 +123,13 @@ class BlueskyPromises:
             enqueued = Enqueued(None, new=False, reason=checked.dropped[0].reason)
         else:
             (commitment,) = checked.valid
-            wanted = wanted_of(
+            wanted = commitment_request(
                 commitment,
                 source="bluesky",
                 thread=to_uri,
                 said=reply,
-                description=await self.voice.enrich(commitment, f"{conversation}\nYOU: {reply}"),
-                host_wish=to_owner,
+                description=await self.writer.enrich(commitment, f"{conversation}\nYOU: {reply}"),
+                host_request=to_owner,
                 more={name: found.params[name] for name in _KEPT_PARAMS if name in found.params},
             )
             enqueued = self.queue.enqueue_commitment(wanted)

@@ -14,7 +14,7 @@ PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
 
 
-def at_the_door(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
+def admission_entry(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
     """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
     match intent.state:
         case "blocked" if any(verdict.withhold for verdict in verdicts):
