@@ -10,8 +10,8 @@ from typing import Any
 
 from common.clock import local, parse_iso
 from modules.runtime.journal.handles import known_handles, with_handles
-from modules.services.outbox.policy import is_expired
 from modules.services.outbox.audit import SHORT_ID_CHARS
+from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
 
 _LIST_CHARS = 80
