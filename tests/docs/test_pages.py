@@ -1,0 +1,107 @@
+"""The pages for people say what the program does: commands, options, files, settings and figures' commands."""
+
+from __future__ import annotations
+
+import ast
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from common.settings import Settings
+from soul.command_line import app
+from tests.project import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+FIXTURE_HOME = ROOT / "tests/fixtures/home_0_1_0/home"
+MOST_README_LINES = 110
+
+# NOTE(self): read by programs or the shell, not settings of a home.
+ELSEWHERE = {"CRASH_KILLS", "XDG_STATE_HOME", "BUDGET_DAYS", "STATE_FILES"}
+
+
+def _rows(page: str, heading: str = "\n") -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8").partition(heading)[2]
+    return [line for line in text.splitlines() if line.startswith("| `")]
+
+
+def _commands(command: Any, path: tuple[str, ...] = ("soul",)) -> dict[str, Any]:  # noqa: ANN401 - typer's own classes
+    """Each command by its words; a group stands for those in it."""
+    inside = getattr(command, "commands", None)
+    if inside is None:
+        return {" ".join(path): command}
+    inner = (_commands(one, (*path, name)) for name, one in inside.items())
+    return {name: one for found in inner for name, one in found.items()}
+
+
+COMMANDS = _commands(typer.main.get_command(app))
+
+
+def _usage(name: str) -> str:
+    """How the page says that a command is used."""
+    usages = [row.split("`")[1] for row in _rows("cli.md") if row.startswith(f"| `{name}")]
+    return next(usage for usage in usages if usage == name or usage.startswith(f"{name} "))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_shows_each_command_with_all_its_options_and_no_other(name: str) -> None:
+    parameters = COMMANDS[name].params
+    options = {option for one in parameters for option in one.opts if one.param_type_name == "option"}
+    assert set(re.findall(r"--[a-z-]+", _usage(name))) == options - {"--home", "--help"}
+    takes_words = any(one.param_type_name == "argument" for one in parameters)
+    rest = re.sub(r"\[--[^\]]*\]", "", _usage(name).removeprefix(name))
+    assert bool(re.search(r"[A-Z]{2,}", rest)) is takes_words
+
+
+def test_the_page_shows_no_command_that_is_not_there() -> None:
+    shown = [row.split("`")[1] for row in _rows("cli.md") if row.startswith("| `soul ")]
+    assert [usage for usage in shown if not any(f"{usage} ".startswith(f"{name} ") for name in COMMANDS)] == []
+
+
+def test_the_page_shows_what_can_be_typed_while_it_runs() -> None:
+    source = ast.parse((ROOT / "soul/commands/owner_commands.py").read_text(encoding="utf-8"))
+    made = [node for node in ast.walk(source) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Command"]
+    usages = {node.args[0].value for node in made if isinstance(node.args[0], ast.Constant)}
+    assert len(usages) > 5
+    shown = {row.split("`")[1].removeprefix("/") for row in _rows("cli.md", "## While it runs")}
+    assert shown == usages | {"help"}
+
+
+def test_every_file_of_a_home_stands_on_the_page() -> None:
+    patterns = [row.split("`")[1] for row in _rows("files.md")]
+    files = [path.relative_to(FIXTURE_HOME) for path in FIXTURE_HOME.rglob("*") if path.is_file()]
+    names = [str(path).replace("dot-", ".") for path in files]
+    assert len(names) > 20
+    assert [name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_whatever_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"`(?:[A-Z_]+=\S+ )*make ([a-z-]+)", text)) | set(
+        re.findall(r"^make ([a-z-]+)", text, re.M)
+    )
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    paths = re.findall(r"`(?:python )?((?:bench|tests|modules|soul|common|adapters|docs)/[\w./-]*)", text)
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_setting_that_a_page_names_exists(page: Path) -> None:
+    known = {name.upper() for name in Settings.model_fields} | ELSEWHERE
+    named = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)\b", page.read_text(encoding="utf-8")))
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    assert {name for name in named if name not in known and f"{name}=" not in example} == set()
+
+
+def test_the_first_page_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= MOST_README_LINES
+    assert max(map(len, lines)) <= 140
