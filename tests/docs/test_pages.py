@@ -29,7 +29,7 @@ def _rows(page: str, heading: str = "\n") -> list[str]:
     return [line for line in text.splitlines() if line.startswith("| `")]
 
 
-def _commands(command: Any, path: tuple[str, ...] = ("soul",)) -> dict[str, Any]:  # noqa: ANN401 - typer's own classes
+def _commands(command: Any, path: tuple[str, ...] = ("soul",)) -> dict[str, Any]:
     """Each command by its words; a group stands for those in it."""
     inside = getattr(command, "commands", None)
     if inside is None:
@@ -83,9 +83,7 @@ def test_every_file_of_a_home_stands_on_the_page() -> None:
 def test_whatever_a_page_names_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"`(?:[A-Z_]+=\S+ )*make ([a-z-]+)", text)) | set(
-        re.findall(r"^make ([a-z-]+)", text, re.M)
-    )
+    targets = {*re.findall(r"`(?:[A-Z_]+=\S+ )*make ([a-z-]+)", text), *re.findall(r"\nmake ([a-z-]+)", text)}
     assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
     paths = re.findall(r"`(?:python )?((?:bench|tests|modules|soul|common|adapters|docs)/[\w./-]*)", text)
     assert [path for path in paths if not (ROOT / path).exists()] == []
