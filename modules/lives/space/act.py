@@ -31,8 +31,7 @@ from modules.lives.space.state import Conversation
 from modules.lives.space.survey import Surveyor
 from modules.lives.space.targets import conversation_thread_uri
 from modules.lives.space.telling import Teller
-from modules.lives.space.types import HistoryEntry
-from modules.runtime.scheduler.types import Outcome
+from modules.lives.space.types import CheckResult, HistoryEntry
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
 
@@ -40,8 +39,11 @@ _PAUSE_S, _LONGEST_PAUSE_S = 5.0, 300.0
 _MOST_TRIES = 3
 _ASK_FOR_LEAVE_S = 60.0
 _ALL_ARE_IN = timedelta(seconds=15)
-_SPOKE = "spoke"
 _TRACE_CHARS = 4000
+_ENDED = CheckResult("ended", "the host has ended the talk")
+_QUIET = CheckResult("quiet", "nothing new was said")
+_FAILED_LATELY = CheckResult("resting", "the mind failed a moment ago")
+_COMING_IN = CheckResult("listening", "others may still be coming in")
 
 
 @dataclass(slots=True)
@@ -89,29 +91,29 @@ class Participation:
     _silences: int = field(default=0, init=False)
     _spent_until: float = field(default=0.0, init=False)
 
-    async def check(self) -> Outcome:
+    async def check(self) -> CheckResult:
         """Look once, and say something if there is something to say."""
         config = self.config.load_space_config()
         await self._note(self.config.notice)
         if not self.client.is_active:
-            return Outcome(ran=False, reason="not in a room")
-        if why_not := self.silence():
+            return CheckResult("absent", "not in a room")
+        if muted := self.silence():
             self.perceiver.look()
             self._waiting.clear()
-            return Outcome(ran=False, reason=why_not)
+            return CheckResult("muted", muted)
         await self.presenter.catch_up()
         now = self.clock.now()
-        if why_not := self._rests(now):
-            return Outcome(ran=False, reason=why_not)
+        if resting := self._rests(now):
+            return resting
         self._hear(self.perceiver.look())
         self.talk.note_ending()
         if ended := self.talk.is_ended(now):
             self._waiting.clear()
         opens = not ended and self._opens()
         if not (self._waiting or opens or is_open(self.talk.request)):
-            return Outcome(ran=False, reason="the host has ended the talk" if ended else "nothing new was said")
-        if why_not := self._holds_back(now):
-            return Outcome(ran=False, reason=why_not)
+            return _ENDED if ended else _QUIET
+        if listening := self._holds_back(now):
+            return listening
         return await self._guarded(config, opens=opens)
 
     def given_up(self, commitment: QueuedCommitment) -> None:
@@ -126,28 +128,28 @@ class Participation:
         kept = {entry.id for entry in self.talk.history}
         self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
 
-    def _rests(self, now: datetime) -> str:
-        """Why we do not even listen, "" if we do."""
+    def _rests(self, now: datetime) -> CheckResult | None:
+        """Why nothing is read at this check; None if it is."""
         if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
-            return "we have just spoken"
-        return "the mind failed a moment ago" if self.clock.monotonic() < self._not_before else ""
+            return CheckResult("resting", "we have just spoken")
+        return _FAILED_LATELY if self.clock.monotonic() < self._not_before else None
 
-    def _holds_back(self, now: datetime) -> str:
-        """Why we only listen although there is something new, "" if we think about it."""
+    def _holds_back(self, now: datetime) -> CheckResult | None:
+        """Why we only listen although there is something new; None if the model is asked."""
         joined, wish = self.talk.joined_at, self.talk.request
         if is_open(wish):
             if joined is None or wish.requested_at is None or now - joined >= _ALL_ARE_IN:
-                return ""
-            return "others may still be coming in" if joined - wish.requested_at >= _ALL_ARE_IN else ""
+                return None
+            return _COMING_IN if joined - wish.requested_at >= _ALL_ARE_IN else None
         if any(entry.is_host for entry in self._waiting):
-            return ""
+            return None
         if self.clock.monotonic() < self._spent_until:
             self._waiting.clear()
-            return "the day's budget allows no talk of our own"
+            return CheckResult("spent", "the day's budget allows no talk of our own")
         if not self._waiting or any(parse_addressed(entry.content, (self.talk.me,)) for entry in self._waiting):
-            return ""
+            return None
         listens = self._listens_until is not None and now < self._listens_until
-        return "we had nothing to add a moment ago" if listens else ""
+        return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
     def _hears_out(self, scene: Scene, config: SpaceConfig) -> None:
         """We had nothing to say: we hear peers out before we think again, each time longer, until the host speaks."""
@@ -167,7 +169,7 @@ class Participation:
             )
         )
 
-    async def _guarded(self, config: SpaceConfig, *, opens: bool) -> Outcome:
+    async def _guarded(self, config: SpaceConfig, *, opens: bool) -> CheckResult:
         batch = list(self._waiting)
         try:
             outcome = await self._check(batch, config, opens=opens)
@@ -175,17 +177,17 @@ class Participation:
             raise
         except BudgetExceeded as error:
             await self._spent(error, batch)
-            return Outcome(ran=False, reason=str(error))
+            return CheckResult("spent", str(error))
         except Exception as error:
             self._tries += 1
             await self._put_off(error, min(_PAUSE_S * 2**self._tries, _LONGEST_PAUSE_S))
             if self._tries >= _MOST_TRIES:
                 self._answered(batch)
-            return Outcome(ran=False, reason=f"{type(error).__name__}: {error}")
+            return CheckResult("failed", f"{type(error).__name__}: {error}")
         self._tries, self._told = 0, ""
         return outcome
 
-    async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> Outcome:
+    async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> CheckResult:
         before = self.talk.request.entry_id
         await self.surveyor.understand()
         self.surveyor.advance()
@@ -195,18 +197,18 @@ class Participation:
             self.surveyor.queue.retry_now(scene.thread_uri)
             self.hurry()
         if not (batch or opens or scene.is_open):
-            return Outcome(ran=False, reason="nothing is open")
-        if self.first_look and (why_silent := await self.first_look.reason_for_silence(scene)):
+            return CheckResult("quiet", "nothing is open")
+        if self.first_look and (nothing := await self.first_look.reason_for_silence(scene)):
             await self.decider.keep(scene)
             self._answered(batch)
             self._hears_out(scene, config)
-            return await self._silent(Resolved(reason=why_silent), scene, asked=True)
+            return await self._silent(Resolved("silent", nothing), scene, asked=True)
         if opens:
             self.talk.opened_at = scene.now
         decided = await self._decided(scene, config) if batch or opens else None
         if decided is not None and decided.decision is None:
             self._answered(batch)
-            return Outcome(ran=True, reason="no decision")
+            return CheckResult("undecided", "no decision")
         return await self._carry_out(decided, scene, config)
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
@@ -233,13 +235,13 @@ class Participation:
                 await self.teller.decided("Adjusted behavior", decided.decision.reason, scene, line="refl")
         return decided
 
-    async def _carry_out(self, decided: Decided | None, scene: Scene, config: SpaceConfig) -> Outcome:
+    async def _carry_out(self, decided: Decided | None, scene: Scene, config: SpaceConfig) -> CheckResult:
         self._answered(scene.batch)
         if decided is not None:
             await self._hear_meanwhile()
             scene = self.surveyor.scene(scene.batch, opens=scene.opens, needs_repo=scene.needs_repo)
         resolved = await self.resolver.resolve(decided, scene)
-        if resolved.asks_for_repo and not scene.needs_repo:
+        if resolved.code == "needs_repo" and not scene.needs_repo:
             return await self._ask_for_repo(scene, config)
         if resolved.wish is None:
             if decided is not None and not scene.is_open:
@@ -247,10 +249,10 @@ class Participation:
             return await self._silent(resolved, scene, asked=decided is not None)
         spoken = await self.speaker.say(resolved.wish, scene, config)
         self._hear(spoken.heard)
-        if spoken.entry is None:
-            await self._unsaid(resolved.wish, spoken, scene)
-            return Outcome(ran=True, reason=spoken.why_not)
-        return Outcome(ran=True, reason=_SPOKE)
+        if spoken.code == "spoke":
+            return CheckResult("spoke", "spoke")
+        await self._unsaid(resolved.wish, spoken, scene)
+        return CheckResult("overtaken" if spoken.code == "overtaken" else "unsaid", spoken.reason)
 
     async def _hear_meanwhile(self) -> None:
         """What was said while the model thought is weighed too, and stays to be answered."""
@@ -260,26 +262,27 @@ class Participation:
             await self.surveyor.understand()
         self.surveyor.advance()
 
-    async def _ask_for_repo(self, scene: Scene, config: SpaceConfig) -> Outcome:
+    async def _ask_for_repo(self, scene: Scene, config: SpaceConfig) -> CheckResult:
         """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
         wish = self.talk.request.entry_id
         asking = self.surveyor.scene(scene.batch, needs_repo=True)
         outcome = await self._carry_out(await self.decider.decide(asking, config), asking, config)
         self._questions[wish] += 1
-        if outcome.reason == _SPOKE or self._questions[wish] >= _MOST_TRIES:
+        if outcome.code == "spoke" or self._questions[wish] >= _MOST_TRIES:
             self.talk.asked_for_repo = wish
         return outcome
 
-    async def _silent(self, resolved: Resolved, scene: Scene, *, asked: bool) -> Outcome:
+    async def _silent(self, resolved: Resolved, scene: Scene, *, asked: bool) -> CheckResult:
+        overtaken = resolved.code == "overtaken"
         if asked:
-            summary = "Overtaken" if resolved.overtaken else "Declined"
+            summary = "Overtaken" if overtaken else "Declined"
             await self.teller.decided(summary, resolved.reason, scene, line="info", data={"act": summary.lower()})
-        return Outcome(ran=True, reason=resolved.reason)
+        return CheckResult("overtaken" if overtaken else "declined", resolved.reason)
 
     async def _unsaid(self, wish: Utterance, spoken: Spoken, scene: Scene) -> None:
-        summary = "Overtaken" if spoken.overtaken else "Not said"
+        summary = "Overtaken" if spoken.code == "overtaken" else "Not said"
         data = {"act": summary.lower(), "message": wish.message}
-        await self.teller.decided(summary, spoken.why_not, scene, line="info", data=data)
+        await self.teller.decided(summary, spoken.reason, scene, line="info", data=data)
 
     def _answered(self, batch: Sequence[HistoryEntry]) -> None:
         done = {entry.id for entry in batch}
@@ -295,10 +298,10 @@ class Participation:
         self._not_before = self.clock.monotonic() + seconds
         known = isinstance(error, SoulError)
         trace = "" if known else "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
-        reason = str(error) if known else f"{type(error).__name__}: {error}"
-        if reason != self._told:
-            self._told = reason
-            await self.teller.trouble("Check failed", reason, trace=trace)
+        told = str(error) if known else f"{type(error).__name__}: {error}"
+        if told != self._told:
+            self._told = told
+            await self.teller.trouble("Check failed", told, trace=trace)
 
     async def _note(self, notice: str) -> None:
         if notice and notice != self._told:

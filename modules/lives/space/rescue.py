@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 import regex
 
@@ -63,19 +64,18 @@ class RescueContext:
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """Whether our model is asked once more, and why not."""
+    """Whether our model is asked once more, and why or why not."""
 
-    should_retry: bool
+    code: Literal["retry", "not_ours", "no_news", "tried_now", "tried_enough"]
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForceDecision:
-    """Whether the thing is made without our model; or else, whether the host is asked for a repository; and why."""
+    """Whether the thing is made without our model, or the host is asked for a repository, and why or why not."""
 
-    should_force: bool
+    code: Literal["force", "ask_for_repo", "no_repo", "not_ours", "untried", "claimed", "forced_enough", "not_urgent"]
     reason: str
-    ask_for_repo: bool = False
 
 
 def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
@@ -86,37 +86,34 @@ def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | 
 
 def should_retry(context: RescueContext) -> RetryDecision:
     """Whether our model gets another try, once in a check and twice for a request."""
-    why_not = _not_our_turn(context)
-    if not why_not and not context.new_messages:
-        why_not = "nobody has spoken"
-    if not why_not and context.retried:
-        why_not = "already tried again in this check"
-    if not why_not and context.request.owner_rejections > SPACE_OWNER_RETRIES:
-        why_not = f"tried again {SPACE_OWNER_RETRIES} times for this request"
-    return RetryDecision(not why_not, why_not or "the owner owes the host an action")
+    if not_ours := _not_our_turn(context):
+        return RetryDecision("not_ours", not_ours)
+    if not context.new_messages:
+        return RetryDecision("no_news", "nobody has spoken")
+    if context.retried:
+        return RetryDecision("tried_now", "already tried again in this check")
+    if context.request.owner_rejections > SPACE_OWNER_RETRIES:
+        return RetryDecision("tried_enough", f"tried again {SPACE_OWNER_RETRIES} times for this request")
+    return RetryDecision("retry", "the owner owes the host an action")
 
 
-def should_force_action(context: RescueContext) -> ForceDecision:
+def should_force_action(context: RescueContext) -> ForceDecision:  # noqa: PLR0911 - one line for each reason
     """Whether to act without our model: it had its try, nobody is at it, and the host has waited long enough."""
     request = context.request
-    why_not = _not_our_turn(context)
-    if not why_not and not request.attempts:
-        why_not = "our model has not tried yet"
-    if not why_not and is_claimed(request, context.now):
-        why_not = "a peer is at it"
-    if not why_not and request.forced >= SPACE_MAX_FORCED_ACTIONS:
-        why_not = f"acted {SPACE_MAX_FORCED_ACTIONS} times already"
-    urgent = request.cycles >= SPACE_FORCED_ACTION_CYCLES or request.owner_rejections >= SPACE_FORCED_ACTION_REJECTIONS
-    if not why_not and not urgent:
-        why_not = "it can wait"
-    if why_not:
-        return ForceDecision(should_force=False, reason=why_not)
+    if not_ours := _not_our_turn(context):
+        return ForceDecision("not_ours", not_ours)
+    if not request.attempts:
+        return ForceDecision("untried", "our model has not tried yet")
+    if is_claimed(request, context.now):
+        return ForceDecision("claimed", "a peer is at it")
+    if request.forced >= SPACE_MAX_FORCED_ACTIONS:
+        return ForceDecision("forced_enough", f"acted {SPACE_MAX_FORCED_ACTIONS} times already")
+    if request.cycles < SPACE_FORCED_ACTION_CYCLES and request.owner_rejections < SPACE_FORCED_ACTION_REJECTIONS:
+        return ForceDecision("not_urgent", "it can wait")
     if not context.repo and requested_type(request.content) != "post_bluesky":
-        return ForceDecision(
-            should_force=False, reason="no repository is known", ask_for_repo=not context.asked_for_repo
-        )
-    reason = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
-    return ForceDecision(should_force=True, reason=reason)
+        return ForceDecision("no_repo" if context.asked_for_repo else "ask_for_repo", "no repository is known")
+    waited = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
+    return ForceDecision("force", waited)
 
 
 def build_forced_commitment(

@@ -27,6 +27,7 @@ from modules.lives.space.speak import Utterance
 from modules.lives.space.state import Conversation
 from modules.lives.space.telling import Teller
 from modules.lives.space.transcript import told
+from modules.lives.space.types import Resolution
 from modules.lives.space.weigh import Scales
 from modules.services.commitments.writer import CommitmentWriter
 
@@ -35,12 +36,11 @@ _MENDED = {"Discussion auto-trim": "Auto-trimmed discussion message"}
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What is to be said, or why nothing; `asks_for_repo`: the host must first name a repository."""
+    """What is to be said, if `code` is `speak`, or why nothing; `needs_repo`: the host must first name one."""
 
-    wish: Utterance | None = None
+    code: Resolution
     reason: str = ""
-    overtaken: bool = False
-    asks_for_repo: bool = False
+    wish: Utterance | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +68,21 @@ class Resolver:
 
     async def resolve(self, decided: Decided | None, scene: Scene) -> Resolved:
         """What comes of a decision; None where the model was not asked."""
-        first = await self._from(decided, scene) if decided else Resolved(reason="nothing new was said")
-        if first.wish or first.overtaken or not scene.is_owner:
+        first = await self._from(decided, scene) if decided else Resolved("silent", "nothing new was said")
+        if first.code != "silent" or not scene.is_owner:
             return first
         if decided:
             self.talk.request = count_rejection(self.talk.request)
         again = await self._retried(scene, first.reason, asked=decided is not None)
-        return again if again.wish else await self._forced(scene, first.reason)
+        return again if again.code == "speak" else await self._forced(scene, first.reason)
 
     async def _from(self, decided: Decided, scene: Scene) -> Resolved:
         decision = decided.decision
         if decision is None:
-            return Resolved(reason=decided.error)
+            return Resolved("silent", decided.error)
         kept, overtaken = await self._kept(decided, scene)
         if overtaken:
-            return Resolved(reason="a peer is at it already", overtaken=True)
+            return Resolved("overtaken", "a peer is at it already")
         if not decided.message:
             return await self._without_words(decision, kept, scene)
         outcome = await self.scales.weigh(decided.message, kept, scene)
@@ -90,7 +90,7 @@ class Resolver:
             summary = _MENDED.get(mended, mended)
             await self.teller.decided(summary, outcome.signature, scene, line="info", data=dict(outcome.figures))
         if outcome.ok:
-            return Resolved(Utterance(outcome.message, kept, decision.reason))
+            return Resolved("speak", wish=Utterance(outcome.message, kept, decision.reason))
         await self.teller.decided(
             f"Validation rejected ({outcome.tag})",
             f"{outcome.signature}: {outcome.reason}",
@@ -100,7 +100,7 @@ class Resolver:
         )
         if outcome.salvage and kept:
             return await self._salvaged(decision, kept, scene)
-        return Resolved(reason=outcome.reason or outcome.tag)
+        return Resolved("silent", outcome.reason)
 
     async def _kept(self, decided: Decided, scene: Scene) -> tuple[tuple[Commitment, ...], bool]:
         """The commitments that may be made, and whether peers have taken all that we wanted to make."""
@@ -121,38 +121,38 @@ class Resolver:
         """Commitments without words are kept of whoever wanted to speak, and of the owner in any case."""
         if kept and (decision.should_speak or scene.is_owner):
             return await self._salvaged(decision, kept, scene)
-        return Resolved(reason=decision.reason or "the model stays silent")
+        return Resolved("silent", decision.reason or "the model stays silent")
 
     async def _salvaged(self, decision: SpaceDecision, kept: tuple[Commitment, ...], scene: Scene) -> Resolved:
         saved = salvage(kept, self.social_only)
         if saved is None:
-            return Resolved(reason="Social-only: nothing is left to keep")
+            return Resolved("silent", "Social-only: nothing is left to keep")
         summary = "Salvaging commitments from rejected message"
         await self.teller.decided(summary, f"[SALVAGE] {saved.message}", scene, line="queue")
-        return Resolved(Utterance(saved.message, saved.commitments, decision.reason, acts=True))
+        return Resolved("speak", wish=Utterance(saved.message, saved.commitments, decision.reason, acts=True))
 
     async def _retried(self, scene: Scene, problem: str, *, asked: bool) -> Resolved:
         context = self._standing(scene, new_messages=asked)
-        if not should_retry(context).should_retry:
-            return Resolved()
+        if should_retry(context).code != "retry":
+            return Resolved("silent")
         decided = await self.decider.act(scene, problem)
         kept, _ = await self._kept(decided, scene)
         if not kept:
-            return Resolved(reason=decided.error or "the second try brought no commitment")
+            return Resolved("silent", decided.error or "the second try brought no commitment")
         message = decided.message
         if not message or not (await self.scales.weigh(message, kept, scene)).ok:
             message = FORCED_MESSAGE
         await self.teller.decided("Action-owner retry succeeded", kept[0].type, scene, line="queue")
-        return Resolved(Utterance(message, kept, "the host asked, and it is ours to do", acts=True))
+        return Resolved("speak", wish=Utterance(message, kept, "the host asked, and it is ours to do", acts=True))
 
     async def _forced(self, scene: Scene, reason: str) -> Resolved:
         decision = should_force_action(self._standing(scene, retried=True))
-        if not decision.should_force:
-            return Resolved(reason=reason, asks_for_repo=decision.ask_for_repo)
+        if decision.code != "force":
+            return Resolved("needs_repo" if decision.code == "ask_for_repo" else "silent", reason)
         talk = "\n".join(told(entry, self.timezone) for entry in scene.history) if named_by_host(scene) else ""
         commitment = build_forced_commitment(scene.request.content, scene.repo, talk)
         if commitment is None:
-            return Resolved(reason=f"{reason}; and nothing honest can be made of the request without the model")
+            return Resolved("silent", f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
         better = enriched(commitment, await self.writer.enrich(thin, conversation_of(scene) if talk else ""))
         self.talk.request = count_forced(self.talk.request)
@@ -160,7 +160,7 @@ class Resolver:
         await self.teller.decided("Forced action mode", why, scene, line="queue", data={"act": "forced"})
         if better != commitment:
             await self.teller.decided("Forced action enriched", f"{len(better.description)} characters", scene)
-        return Resolved(Utterance(FORCED_MESSAGE, (better,), decision.reason, acts=True))
+        return Resolved("speak", wish=Utterance(FORCED_MESSAGE, (better,), decision.reason, acts=True))
 
     def _standing(self, scene: Scene, *, new_messages: bool = False, retried: bool = False) -> RescueContext:
         return RescueContext(

@@ -31,7 +31,7 @@ from modules.lives.space.scene import Scene
 from modules.lives.space.state import Conversation
 from modules.lives.space.survey import Surveyor
 from modules.lives.space.telling import Teller
-from modules.lives.space.types import HistoryEntry
+from modules.lives.space.types import HistoryEntry, Speech
 from modules.lives.space.validation import validate_space_message
 from modules.lives.space.weigh import context_of
 from modules.services.commitments.types import QueuedCommitment
@@ -39,7 +39,6 @@ from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
 
-_TAKEN = "a peer is at it already"
 _MADE = "it was made already"
 _EXPERIENCE_MESSAGES = 5
 _EXPERIENCE_CHARS = 2000
@@ -60,13 +59,15 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What became of it: the entry if it was said, else why not; `heard` is what others said meanwhile."""
+    """What became of it, `reason` why it was not said; `heard` is what others said meanwhile."""
 
-    entry: HistoryEntry | None = None
+    code: Speech
+    reason: str = ""
     promises: tuple[QueuedCommitment, ...] = ()
-    why_not: str = ""
-    overtaken: bool = False
     heard: tuple[HistoryEntry, ...] = ()
+
+
+_TAKEN = Spoken("overtaken", "a peer is at it already")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +105,20 @@ class Speaker:
 
     async def say(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Spoken:
         """Say it, unless something speaks against it until the last moment."""
-        if why_not := self._barred(wish):
-            return Spoken(why_not=why_not)
+        if barred := self._barred(wish):
+            return barred
         left, made = self.promiser.already_made(wish.commitments, scene)
         wish = Utterance(made, reason=_MADE, acts=True) if made else replace(wish, commitments=left)
         ours = await self.promiser.claim(wish.commitments, scene)
         if wish.commitments and not ours:
-            return Spoken(why_not=_TAKEN, overtaken=True)
+            return _TAKEN
         wish = await self._written(replace(wish, commitments=ours), scene, config)
         heard = tuple(self.perceiver.look())
         self.surveyor.advance()
         now = self.surveyor.scene(scene.batch, opens=scene.opens)
         kept = self.promiser.still_ours(wish.commitments, scene.repo, now)
-        if why_not := self._barred(wish):
-            return Spoken(why_not=why_not, heard=heard)
-        if why_not := self._overtaken(wish, kept, heard, now):
-            return Spoken(why_not=why_not, overtaken=True, heard=heard)
+        if stopped := self._barred(wish) or self._overtaken(wish, kept, heard, now):
+            return replace(stopped, heard=heard)
         spoken = await self._spoken(
             replace(wish, commitments=kept), scene, config, settles=bool(made) and scene.is_open
         )
@@ -140,43 +139,46 @@ class Speaker:
         """Said and promised; `settles`: the words alone answer the host's wish."""
         sent = await self.client.send_chat(wish.message)
         if isinstance(sent, Err):
-            return Spoken(why_not=sent.error)
+            return Spoken("failed", sent.error)
         entry = self.talk.spoke(wish.message, self.clock.now())
         request = self.talk.request
         promises = await self.promiser.promise(wish.commitments, wish.message, scene, heard=False)
         if settles:
             self.talk.request = promised(self.talk.request)
         await self._told(wish, promises, scene)
-        if why_not := await self._settle(sent.data, entry, promises, scene):
+        if unheard := await self._settle(sent.data, entry, promises, scene):
             self.talk.request = request
-            return Spoken(promises=promises, why_not=why_not)
+            return unheard
         if not (wish.commitments or wish.acts or scene.is_settled):
             promises = await self.promiser.find(wish.message, scene)
         await self._afterwards(entry, scene, config)
-        return Spoken(entry, promises)
+        return Spoken("spoke", promises=promises)
 
     async def _take_a_breath(self, config: SpaceConfig) -> None:
         delay_ms = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms)
         await self.clock.sleep(delay_ms / SECOND_MS)
 
-    def _barred(self, wish: Utterance) -> str:
-        if why_not := self.silence():
-            return why_not
+    def _barred(self, wish: Utterance) -> Spoken | None:
+        """Why nothing of ours may be said now; None if it may."""
+        if muted := self.silence():
+            return Spoken("muted", muted)
         if not self.client.is_active:
-            return "the room is gone"
+            return Spoken("absent", "the room is gone")
         parts = [wish.message, *(one.model_dump() for one in wish.commitments)]
-        return LEAK if self.redactor.finds_in(parts) else ""
+        return Spoken("muted", LEAK) if self.redactor.finds_in(parts) else None
 
-    def _overtaken(self, wish: Utterance, kept: Sequence[Commitment], heard: Sequence[HistoryEntry], now: Scene) -> str:
-        """Why what we wanted to say is out of date, "" if it is not."""
+    def _overtaken(
+        self, wish: Utterance, kept: Sequence[Commitment], heard: Sequence[HistoryEntry], now: Scene
+    ) -> Spoken | None:
+        """Why what we wanted to say is out of date; None if it is not."""
         if wish.commitments:
-            return "" if kept else _TAKEN
+            return None if kept else _TAKEN
         if wish.acts or not heard:
-            return ""
+            return None
         if any(entry.is_host for entry in heard):
-            return "the host has spoken meanwhile"
+            return Spoken("overtaken", "the host has spoken meanwhile")
         outcome = validate_space_message(context_of(wish.message, (), now))
-        return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag or outcome.reason}"
+        return None if outcome.ok else Spoken("overtaken", f"others have spoken meanwhile: {outcome.tag}")
 
     async def _told(self, wish: Utterance, promises: Sequence[QueuedCommitment], scene: Scene) -> None:
         ids = [one.id for one in promises]
@@ -188,8 +190,8 @@ class Speaker:
 
     async def _settle(
         self, chat_id: str, entry: HistoryEntry, promises: Sequence[QueuedCommitment], scene: Scene
-    ) -> str:
-        """Wait until the room has heard it, and why it has not; what it never heard was neither said nor promised.
+    ) -> Spoken | None:
+        """Wait until the room has heard it; what it never heard was neither said nor promised. None if it was heard.
 
         Where no echo came the room's record may still show the words, and the promise waits for that.
         """
@@ -202,12 +204,12 @@ class Speaker:
             self.talk.take_back(entry)
             self.promiser.settle(promises, heard=False)
             await self.teller.trouble("Not heard", delivery.error)
-            return f"not heard: {delivery.error}"
+            return Spoken("failed", f"not heard: {delivery.error}", tuple(promises))
         if delivery.data:
             self.promiser.settle(promises, heard=True)
         if alone_without_github(scene):
             self.talk.request = replace(self.talk.request, given_up=True)
-        return ""
+        return None
 
     async def _afterwards(self, entry: HistoryEntry, scene: Scene, config: SpaceConfig) -> None:
         pause_ms = self.rng.uniform(config.cooldown_min_ms, config.cooldown_max_ms)

@@ -33,6 +33,37 @@ Check = Literal[
 ]
 
 
+CheckCode = Literal[
+    "absent",  # we are in no room, or the room was left
+    "muted",  # nothing may be said just now
+    "resting",  # we have just spoken, or the model failed a moment ago
+    "ended",  # the host has ended the talk
+    "quiet",  # nothing is new and nothing is open
+    "listening",  # something is new, and we hear others out first
+    "undecided",  # the model gave no decision that can be read
+    "declined",  # we decided to say nothing
+    "overtaken",  # a peer or the host was first
+    "unsaid",  # it could not be said, or the room never heard it
+    "spoke",
+    "spent",  # the budget allows no call of a model
+    "failed",  # something went wrong; it is tried again
+]
+"""What came of one check of the room."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What came of one check: a code for the program, a sentence for people."""
+
+    code: CheckCode
+    reason: str
+
+    @property
+    def ran(self) -> bool:
+        """Whether the check came as far as thinking about what is new."""
+        return self.code in {"undecided", "declined", "overtaken", "unsaid", "spoke"}
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """Words in the room as we keep them. `id` is unique in this process; `replayed`: said before we came."""
@@ -164,6 +195,13 @@ class ValidationOutcome:
     recovered: tuple[str, ...] = ()
     figures: Mapping[str, float | str] = field(default_factory=dict)
     judge: bool = False
+
+
+Resolution = Literal["speak", "silent", "overtaken", "needs_repo"]
+"""What follows from a decision of the model: words, nothing, nothing since a peer was first, or a question."""
+
+Speech = Literal["spoke", "muted", "absent", "overtaken", "failed"]
+"""What became of words: said; not allowed; no room; others were first; never heard."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def validate_space_message(context: ValidationContext) -> ValidationOutcome:
     """
     message = context.message
     if not message.strip():
-        return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", salvage=True)
+        return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", tag="empty", salvage=True)
     recovered: list[str] = []
     for row in CHEAP:
         if not row.stops(context, message):

@@ -67,7 +67,7 @@ def test_without_github_only_the_rest_is_kept() -> None:
 )  # fmt: skip
 def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext, *, retries: bool) -> None:
     decision = should_retry(where)
-    assert decision.should_retry is retries
+    assert (decision.code == "retry") is retries
     assert decision.reason
 
 
@@ -97,15 +97,15 @@ def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext
 )  # fmt: skip
 def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RescueContext, *, forces: bool) -> None:
     decision = should_force_action(where)
-    assert decision.should_force is forces
+    assert (decision.code == "force") is forces
     assert decision.reason
 
 
 def test_who_knows_no_repository_asks_for_one_once() -> None:
     lost = replace(STUCK, repo=None)
-    assert should_force_action(lost).ask_for_repo
-    assert not should_force_action(replace(lost, asked_for_repo=True)).ask_for_repo
-    assert not should_force_action(STUCK).ask_for_repo
+    assert should_force_action(lost).code == "ask_for_repo"
+    assert should_force_action(replace(lost, asked_for_repo=True)).code == "no_repo"
+    assert should_force_action(STUCK).code == "force"
 
 
 def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> None:
@@ -114,7 +114,11 @@ def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> 
         request = count_rejection(request)
         where = replace(STUCK, request=request)
         steps.append(
-            "retry" if should_retry(where).should_retry else "force" if should_force_action(where).should_force else ""
+            "retry"
+            if should_retry(where).code == "retry"
+            else "force"
+            if should_force_action(where).code == "force"
+            else ""
         )
     assert steps == ["retry", "retry", "force", "force"]
 
@@ -136,12 +140,12 @@ def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_e
     request: HostRequest, *, owns: bool, social: bool
 ) -> None:
     where = replace(STUCK, request=request, is_owner=owns, social_only=social)
-    if should_force_action(where).should_force or should_retry(where).should_retry:
+    if should_force_action(where).code == "force" or should_retry(where).code == "retry":
         assert owns
         assert not social
         assert request.content
         assert not request.fulfilled
-    if should_force_action(where).should_force:
+    if should_force_action(where).code == "force":
         assert request.forced < 2
         assert request.attempts
 
