@@ -177,6 +177,7 @@ class Settings(RoomSettings):
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
     ai_gateway_model_cheap: str = ""
     ai_gateway_vision: Vision = "auto"
+    ai_gateway_facts: bool = False
     ai_gateway_idle_timeout_s: float = Field(default=LLM_IDLE_TIMEOUT_S, ge=1, le=LLM_ANSWER_LONGEST_S)
     context_tokens: int = Field(default=200_000, ge=2_000)
     bootstrap_max_tokens: int = Field(default=40_000, ge=500)

@@ -64,7 +64,7 @@ class BlueskyTools:
             if check.confidence != "strong":
                 subject.revised = True
                 problem = check.suggestion or "readers have nothing to answer"
-                return ToolResult(self._revision(text, problem), is_error=True)
+                return ToolResult(self._revision(text, problem), is_error=True, data={"draft": text})
         published = await self._publisher.post(
             text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn), by_owner=_by_owner(turn), hold=turn.hold
         )

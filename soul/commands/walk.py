@@ -10,6 +10,7 @@ from pathlib import Path
 from common.clock import SystemClock
 from common.env_keys import refuse_unknown_keys
 from common.errors import Fatal, SoulError
+from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home
@@ -74,6 +75,7 @@ async def _ground(app: App) -> Outcome:
         messages=[Message("user", services.skills.render("grounding", "User Message"))],
         purpose="grounding",
         only=(),
+        about=QuestionFacts("grounding"),
     )
     return Outcome(ran=True, reason=thought.text)
 

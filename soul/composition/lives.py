@@ -28,6 +28,7 @@ from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
+from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import Thinker
 from modules.services.agent.wakeup.keeper import BootContext
 from soul.composition.archiving import build_archivist
@@ -153,6 +154,7 @@ def _thinker(services: Services, registry: Registry, boot_context: BootContext) 
         context_tokens=services.settings.context_tokens,
         nudge=lambda: services.skills.render("core", "Nudge"),
         on_told=told,
+        agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
     )
 
 

@@ -175,6 +175,7 @@ async def build_services(
         cache_key=settings.agent_name,
         hydrate=stores.hydrate,
         vision=settings.ai_gateway_vision,
+        reads_facts=settings.ai_gateway_facts,
         transport=http_transport_factory(settings.ai_gateway_base_url, settings),
         idle_timeout_s=settings.ai_gateway_idle_timeout_s,
     )

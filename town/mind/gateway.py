@@ -37,13 +37,13 @@ class GatewayMind:
         return f"They think with the language model {self.model}."
 
     async def forward(self, body: Json) -> Response:
-        """Send `body` on, for our model, with our key."""
+        """Send `body` on, for our model, with our key, without the field that only the scripted mind reads."""
         transport = WebTransport(allow=[self.base_url])
         client = httpx.AsyncClient(transport=transport, timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S))
         request = client.build_request(
             "POST",
             f"{self.base_url.rstrip('/')}/chat/completions",
-            json={**body, "model": self.model},
+            json={key: value for key, value in body.items() if key != "facts"} | {"model": self.model},
             headers={"authorization": f"Bearer {self.api_key}"},
         )
         try:

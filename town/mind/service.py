@@ -1,5 +1,7 @@
 """The model service: `POST /v1/chat/completions` and `GET /v1/models`, as unmodified clients expect them.
 
+Beside the protocol's fields a request may carry `facts` (see `common/facts.py`), which the scripted mind reads.
+
 Keeps nothing between requests but the `faults` that are armed in process or by `POST /town/faults`.
 """
 

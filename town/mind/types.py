@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from common.facts import TurnFacts
+
 Role = Literal["system", "user", "assistant", "tool"]
 Json: TypeAlias = dict[str, Any]
 
@@ -43,7 +45,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request, checked. `force`: None (free), `any` (some tool) or the name of one tool."""
+    """A request, checked. `force`: None (free), `any` (some tool) or the name of one tool.
+
+    `facts` is the field of that name; without it nothing is known beside the messages.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -52,6 +57,7 @@ class ChatRequest:
     stream: bool = False
     include_usage: bool = False
     max_tokens: int | None = None
+    facts: TurnFacts = field(default_factory=TurnFacts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ import re
 from collections.abc import Container, Iterator
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from common.facts import TurnFacts
 from town.mind.types import ChatRequest, Json, Message, Offer, Role, Thought, ToolUse
 
 _CHARS_PER_TOKEN = 4
@@ -25,6 +28,7 @@ _ROLES: dict[str, Role] = {
 _TOKENS_PER_PICTURE = 85
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,([A-Za-z0-9+/]+={0,2})|https://\S+")
 _DETAILS = (None, "auto", "low", "high")
+_FACTS = TypeAdapter(TurnFacts)
 _PIECE = re.compile(r"\s*\S+\s*")
 
 
@@ -69,6 +73,7 @@ def read_request(body: Any, *, models: Container[str]) -> ChatRequest:  # noqa: 
         stream=body.get("stream") is True,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
         max_tokens=limit,
+        facts=_facts(body.get("facts")),
     )
 
 
@@ -226,6 +231,15 @@ def _offer(raw: Any, index: int) -> Offer:  # noqa: ANN401 - whatever JSON came 
     if not isinstance(parameters, dict):
         raise BadRequest(f"{where}.function.parameters must be an object.", param=where)
     return Offer(name=name, description=str(function.get("description") or ""), parameters=parameters)
+
+
+def _facts(raw: Any) -> TurnFacts:  # noqa: ANN401 - whatever JSON came in
+    if raw is None:
+        return TurnFacts()
+    try:
+        return _FACTS.validate_python(raw)
+    except ValidationError as error:
+        raise BadRequest(f"'facts' cannot be read: {error.errors()[0]['msg']}", param="facts") from error
 
 
 def _force(choice: Any, offers: tuple[Offer, ...]) -> str | None:  # noqa: ANN401 - whatever JSON came in

@@ -20,6 +20,7 @@ from common.result import ApiResult, Err, Ok
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.conversations_policy import ConversationDecision
+from modules.lives.bluesky.facts import post_facts
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.policy import should_respond_to
 from modules.lives.bluesky.publish import Publisher
@@ -220,6 +221,7 @@ class Responder:
             session_id=session_id,
             tool_choice="required",
             only=_RESPONSE_TOOLS,
+            about=post_facts(notification, thread, turn, own_did=self.own_did, is_owner=is_owner),
         )
         met = handled(thought)
         return met if met.reason else replace(met, reason=should_respond_to(notification, self._me.owner_did).reason)

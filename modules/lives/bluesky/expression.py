@@ -7,7 +7,7 @@ read from the outbox, so that a crash between the two can never lead to a second
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from adapters.atproto.client import Atproto
 from common import constants as c
 from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
 from common.errors import BudgetExceeded
+from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
 from common.result import Err
@@ -144,6 +145,7 @@ class Expression:
         if not (standing := self._standing()).may_act:
             return Outcome(ran=False, reason=str(standing))
         source, prompt = self._starting_point()
+        recent = await self._recent_posts()
         turn = Turn(
             loop=_CAUSE,
             provenance=Provenance.SELF,
@@ -164,11 +166,12 @@ class Expression:
                     now=self._clock.now(),
                     least=Provenance.SELF,
                 ),
-                messages=(Message("user", await self._user_message(source, prompt)),),
+                messages=(Message("user", self._user_message(source, prompt, recent)),),
                 purpose=_SKILL,
                 tool_choice="required",
                 only=("bluesky_post",),
                 max_rounds=c.MAX_EXPRESSION_ROUNDS,
+                about=ExpressionFacts(source, prompt, recent),
             )
         except BudgetExceeded as error:
             return await self._economize(error)
@@ -259,17 +262,21 @@ class Expression:
         texts += [self._skills.section("core", "Ground Rules"), *self._prompts.all()]
         return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self._identity.text()])
 
-    async def _user_message(self, source: str, prompt: str) -> str:
+    async def _recent_posts(self) -> tuple[str, ...]:
+        """Our latest posts, each on one line, the newest first; none where they cannot be read."""
         feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)
         items = () if isinstance(feed, Err) else feed.data.items
         own = [item.post.text for item in items if item.reposted_by is None and item.post.reply is None]
+        return tuple(" ".join(text.split()) for text in own[:_RECENT_SHOWN])
+
+    def _user_message(self, source: str, prompt: str, recent: Sequence[str]) -> str:
         return self._skills.render(
             _SKILL,
             "User Message Template",
             today=spoken(local(self._clock.now(), self._me.timezone)),
             source=source,
             prompt=prompt,
-            recent_posts="\n".join(f"- {' '.join(text.split())}" for text in own[:_RECENT_SHOWN]) or "(none yet)",
+            recent_posts="\n".join(f"- {text}" for text in recent) or "(none yet)",
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from common.clock import Clock
+from common.facts import RoomFacts
 from common.provenance import Provenance
 from common.schemas import (
     SPACE_DECISION_TOOL,
@@ -25,6 +26,7 @@ from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig
+from modules.lives.space.facts import action_facts, room_facts
 from modules.lives.space.notes import SKILL
 from modules.lives.space.prompting import Prompting
 from modules.lives.space.scene import Scene
@@ -125,7 +127,7 @@ class Decider:
         room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
         text = self.prompting.user_message(scene, config, room_tokens=room)
         session_id = await self._kept(scene, turn)
-        return self._read(await self._think(turn, system, text, SKILL, session_id))
+        return self._read(await self._think(turn, system, text, SKILL, room_facts(scene), session_id=session_id))
 
     async def keep(self, scene: Scene) -> None:
         """Keep what was said for memory, where nothing is decided about it."""
@@ -142,7 +144,7 @@ class Decider:
             repo=scene.repo or "-",
             problem=one_line(problem, _QUERY_CHARS),
         )
-        return self._read(await self._think(turn, system, text, ACTION_SKILL))
+        return self._read(await self._think(turn, system, text, ACTION_SKILL, action_facts(scene)))
 
     def _turn(self, skill: str, scene: Scene, importance: Importance) -> Turn:
         vouched = self.vouched()
@@ -174,7 +176,9 @@ class Decider:
             return ""
         return await self.thinker.sessions.add_once(SESSION, Message("user", said), turn.provenance)
 
-    async def _think(self, turn: Turn, system: TurnPrompt, text: str, purpose: str, session_id: str = "") -> Thought:
+    async def _think(
+        self, turn: Turn, system: TurnPrompt, text: str, purpose: str, about: RoomFacts, *, session_id: str = ""
+    ) -> Thought:
         return await self.thinker.think(
             turn=turn,
             system=system,
@@ -184,6 +188,7 @@ class Decider:
             only=(SPACE_DECISION_TOOL,),
             max_rounds=_ROUNDS,
             session_id=session_id,
+            about=about,
         )
 
     def _read(self, thought: Thought) -> Decided:

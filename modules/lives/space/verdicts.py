@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Transient
+from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
@@ -61,6 +62,7 @@ class Verdicts:
 
         """
         messages = messages_for(self.skills, question, examples=examples, **foreign)
+        fields = {name: (text,) if isinstance(text, str) else tuple(text) for name, text in foreign.items()}
         try:
             async with self.clock.timeout(self.timeout_s):
                 answer = await self.gateway.chat(
@@ -70,6 +72,7 @@ class Verdicts:
                     temperature=0,
                     purpose=SKILL,
                     importance=self.importance,
+                    facts=TurnFacts(QuestionFacts(question, fields)),
                 )
         except TimeoutError as error:
             raise Transient(f"the model took longer than {self.timeout_s:g} s to answer one word") from error

@@ -11,7 +11,7 @@ import asyncio
 import importlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,13 @@ from common.constants import (
     SECOND_MS,
 )
 from common.errors import Transient
+from common.facts import TurnFacts
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.llm.answers import cut_short, offer, read
 from modules.runtime.llm.cache import CacheMeter, CacheRate
 from modules.runtime.llm.deadline import IdleDeadline, probe_idle_s, probe_of
-from modules.runtime.llm.dialect import CACHE_KEY, Wire, chars_of, has_pictures, pictures_in
+from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, Wire, chars_of, has_pictures, pictures_in
 from modules.runtime.llm.lessons import Lessons, Vision
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
@@ -108,6 +109,7 @@ class LLMGateway:
         on_outcome: told of each attempt whether the service did its part, and if not, how.
         hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
         vision: whether pictures are sent.
+        reads_facts: whether the service reads the field `facts`, so that a request may carry it.
         transport: makes what the requests travel by.
         idle_timeout_s: how long each attempt waits for the first piece of the answer, and for each further one, in
             seconds. The whole answer may take as long as it needs, up to an hour.
@@ -132,11 +134,13 @@ class LLMGateway:
         cache_key: str = "",
         hydrate: Hydrate | None = None,
         vision: Vision = "auto",
+        reads_facts: bool = False,
         transport: Callable[[], httpx.AsyncBaseTransport],
         idle_timeout_s: float = LLM_IDLE_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
     ) -> None:
         self.model = model
+        self.reads_facts = reads_facts
         self._base_url = base_url
         self._is_own = is_own_service(base_url)
         self._api_key = api_key
@@ -176,6 +180,7 @@ class LLMGateway:
         temperature: float | None = None,
         purpose: str = "",
         importance: Importance = "own",
+        facts: TurnFacts | None = None,
     ) -> str:
         """The text of a plain answer; "" when the model has nothing to say. Raises as `chat_with_tools` does."""
         result = await self.chat_with_tools(
@@ -185,6 +190,7 @@ class LLMGateway:
             temperature=temperature,
             purpose=purpose,
             importance=importance,
+            facts=facts,
         )
         return result.text
 
@@ -199,6 +205,7 @@ class LLMGateway:
         temperature: float | None = None,
         purpose: str = "",
         importance: Importance = "own",
+        facts: TurnFacts | None = None,
     ) -> ChatResult:
         """Ask once, and keep asking while that may help.
 
@@ -211,6 +218,7 @@ class LLMGateway:
             temperature: left out if None, or if the service refuses it.
             purpose: one word for the records.
             importance: for whom; decides who may still speak when the day's budget runs low.
+            facts: the same as data; sent only to a service that reads them.
 
         Raises:
             BudgetExceeded: the next attempt does not fit into the day's budget, or is not important enough for what
@@ -233,6 +241,8 @@ class LLMGateway:
             request |= {"tools": convert_tools(offered), "tool_choice": "required" if required else "auto"}
         if temperature is not None:
             request["temperature"] = temperature
+        if facts and self.reads_facts:
+            request[EXTRA_FIELDS] = {"facts": replace(facts, purpose=purpose).as_json(self._redactor.value)}
         if self._cache_key:
             request[CACHE_KEY] = self._cache_key
         tally, started = _Tally(purpose, importance), self._clock.monotonic()

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from common.clock import Clock
 from common.errors import Fatal, SoulError
+from common.facts import QuestionFacts, TurnFacts
 from common.provenance import Provenance
 from common.schemas import (
     Commitment,
@@ -189,6 +190,7 @@ class CommitmentWriter:
                 temperature=0,
                 purpose=f"{SKILL}-{what}",
                 importance="commitment",
+                facts=TurnFacts(QuestionFacts(what)),
             )
         except Fatal:
             raise

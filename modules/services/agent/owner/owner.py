@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock, local, spoken
 from common.errors import BudgetExceeded, Fatal, Transient
+from common.facts import OwnerFacts
 from common.provenance import Provenance
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.stop_reasons import UNFINISHED
@@ -177,14 +178,14 @@ class OwnerTalk:
             importance="owner",
             origin=Provenance.OWNER,
         )
-        now = self._clock.now()
+        now, situation = self._clock.now(), await self._situation()
         system = await self._prompter.prompt(
             skill=purpose,
             variables={
                 "bluesky_username": self._me.bluesky_username,
                 "owner_handle": self._me.owner_handle,
                 "today": spoken(local(now, self._me.timezone)),
-                "situation": await self._situation(),
+                "situation": situation,
             },
             audience="owner",
             session_key=OWNER_SESSION,
@@ -201,4 +202,5 @@ class OwnerTalk:
             purpose=purpose,
             only=only,
             session_id=session_id,
+            about=OwnerFacts(line, situation) if purpose == _SKILL else None,
         )

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from common.clock import local, parse_iso, spoken
 from common.errors import BudgetExceeded, Fatal, PolicyBlocked, SoulError, Transient
+from common.facts import MemoryFacts, TurnFacts
 from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.llm.gateway import LLMGateway
@@ -19,7 +20,7 @@ from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archived import Distilled
 from modules.services.agent.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of, worth
 from modules.services.agent.sessions.rows import blocks, words_of
-from modules.services.agent.sessions.transcript import transcript
+from modules.services.agent.sessions.transcript import said_lines, transcript
 from modules.services.agent.sessions.types import Row, Session
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.schema import simple_schema
@@ -110,10 +111,11 @@ class Distiller:
         Nothing, where it takes not even the shortest, or rejects these words as such: a conversation that no model can
         read is still archived.
         """
+        facts = TurnFacts(MemoryFacts(said_lines(rows)))
         for shorter in _SHORTER:
             page = transcript(rows, self._estimate, self._transcript_tokens // shorter)
             try:
-                return await self._ask(session, page, provenance)
+                return await self._ask(session, page, provenance, facts)
             except PolicyBlocked:
                 continue
             except (Fatal, Transient, BudgetExceeded):
@@ -122,7 +124,7 @@ class Distiller:
                 break
         return {}
 
-    async def _ask(self, session: Session, page: str, provenance: Provenance) -> Mapping[str, Any]:
+    async def _ask(self, session: Session, page: str, provenance: Provenance, facts: TurnFacts) -> Mapping[str, Any]:
         framed = Framer(self._skills, self._rng).frame("conversation", author="", uri=session.key, text=page)
         moment = local(parse_iso(session.last_active_at), self._timezone)
         asked = self._skills.render(_SKILL, "User Message Template", date=spoken(moment), transcript=framed)
@@ -134,6 +136,7 @@ class Distiller:
                 tool_choice=NamedTool(KEEP),
                 purpose=_SKILL,
                 importance="owner" if is_main(session.key) else "own",
+                facts=facts,
             )
             for call in result.tool_calls:
                 if call.name == KEEP and not call.malformed:

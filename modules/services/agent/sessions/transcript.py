@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from common.facts import SaidLine
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.runtime.llm.types import Block, ToolAnswer, ToolCall
 from modules.services.agent.sessions.rows import blocks, words_of
 from modules.services.agent.sessions.types import Row
 
@@ -28,6 +29,19 @@ def transcript(rows: Iterable[Row], estimate: Callable[[str], int], most_tokens:
         kept.append(line)
     left_out = ["[…]"] if len(kept) < len(lines) else []
     return "\n".join([first, *left_out, *reversed(kept)])
+
+
+def said_lines(rows: Iterable[Row]) -> tuple[SaidLine, ...]:
+    """What people and the SOUL said, without what tools were asked and answered."""
+    spoken = (
+        (row, " ".join(words_of(one).split())) for row in rows for one in blocks(row.message) if not _is_tool(one)
+    )
+    names = {"YOU": "", "OWNER": "owner", "THEM": "them"}
+    return tuple(SaidLine(names[_who(row)], words) for row, words in spoken if words)
+
+
+def _is_tool(block: Block) -> bool:
+    return isinstance(block, ToolCall | ToolAnswer)
 
 
 def _lines(row: Row) -> Iterator[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from common.clock import Clock
 from common.constants import MAX_TOOL_ROUNDS, TURN_WALL_CLOCK_S
 from common.errors import Transient
+from common.facts import ToolOutcome, TurnFacts
 from common.provenance import Provenance
 from modules.runtime.journal.stop_reasons import Stopped
 from modules.runtime.llm.gateway import LLMGateway
@@ -59,6 +60,7 @@ async def think(
     max_rounds: int = MAX_TOOL_ROUNDS,
     wall_clock_s: float = TURN_WALL_CLOCK_S,
     only: Collection[str] | None = None,
+    facts: TurnFacts | None = None,
 ) -> Thought:
     """Think with the tools that exist in `turn`.
 
@@ -76,6 +78,7 @@ async def think(
         max_rounds: how often the model may be asked.
         wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
         only: narrows the tools by name.
+        facts: what the turn is about, as data; what came of its calls is added in each round.
 
     Raises:
         Fatal: from the model or from a tool.
@@ -83,7 +86,7 @@ async def think(
         SoulError: the model rejects the request.
 
     """
-    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, list(messages))
+    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, facts, list(messages))
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
         if clock.monotonic() >= deadline:
@@ -107,6 +110,7 @@ class _Session:
     nudge: str
     only: Collection[str] | None
     keep: Keep | None
+    facts: TurnFacts | None
     conversation: list[Message]
     text: str = ""
     calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
@@ -141,6 +145,7 @@ class _Session:
             tool_choice=self.tool_choice,
             purpose=self.purpose,
             importance=self.turn.importance,
+            facts=replace(self.facts, outcomes=tuple(map(_outcome, self.calls))) if self.facts else None,
         )
 
     async def _without_calls(self, text: str) -> Stopped | None:
@@ -168,7 +173,9 @@ class _Session:
         stopped: Stopped | None = None
         for call in result.tool_calls:
             if any(call is repeat for repeat in skipped):
-                outcome = ToolResult("SKIPPED: this post has your reply already.", is_error=True)
+                outcome = ToolResult(
+                    "SKIPPED: this post has your reply already.", is_error=True, data={"act": "silent"}
+                )
             else:
                 outcome = await self.executor.execute(call, self.turn, self.only)
             self.turn = sunk(self.turn, outcome.provenance)
@@ -195,3 +202,9 @@ class _Session:
             return "repeated_error"
         self.mistakes.add(mistake)
         return None
+
+
+def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
+    call, result = called
+    data = result.data
+    return ToolOutcome(call.name, result.is_error, str(data.get("act", "")), str(data.get("draft", "")))

@@ -10,6 +10,7 @@ from typing import Any
 from common.clock import Clock, iso
 from common.constants import MAX_TOOL_ROUNDS
 from common.errors import SoulError
+from common.facts import About, AgentFacts, TurnFacts
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.journal.types import Entry
@@ -43,6 +44,7 @@ class Thinker:
         context_tokens: how many the model takes in one request.
         nudge: gives the words for a model that forgot to call a tool.
         on_told: hears of each prompt that a model has answered.
+        agent: tells who the SOUL is, as data for a model service that reads it.
 
     """
 
@@ -55,6 +57,7 @@ class Thinker:
     context_tokens: int
     nudge: Callable[[], str]
     on_told: Callable[[TurnPrompt], None]
+    agent: Callable[[], AgentFacts] = AgentFacts
 
     def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
         """How many tokens of conversation fit beside the prompt and the tools of `turn`.
@@ -77,11 +80,12 @@ class Thinker:
         max_rounds: int = MAX_TOOL_ROUNDS,
         only: Collection[str] | None = None,
         session_id: str = "",
+        about: About | None = None,
     ) -> Thought:
         """Think, and journal what it took. Other arguments and errors are those of `turn.loop.think`.
 
         With a `session_id`, all that is said and done is kept in that conversation as it comes; what the turn answers
-        is its caller's to keep, before.
+        is its caller's to keep, before. `about` tells as data what the turn is about.
 
         Raises:
             PolicyBlocked: also when there is no room for any conversation.
@@ -112,6 +116,7 @@ class Thinker:
                 max_rounds=max_rounds,
                 only=only,
                 keep=partial(self.sessions.add, session_id) if session_id else None,
+                facts=self._facts(about),
             )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
@@ -125,6 +130,11 @@ class Thinker:
             await self.sessions.count(session_id, thought.usage)
         await self._tell(thought, turn, given)
         return thought
+
+    def _facts(self, about: About | None) -> TurnFacts | None:
+        if not self.gateway.reads_facts:
+            return None
+        return TurnFacts(about, self.agent(), iso(self.clock.now()))
 
     async def _tell(self, thought: Thought, turn: Turn, given: dict[str, Any]) -> None:
         cut_off = CUT_OFF.get(thought.stopped)

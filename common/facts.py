@@ -1,0 +1,195 @@
+"""What a request to a model is about, as data beside the prompt: frozen values that turn into JSON.
+
+A model service that reads them (setting `AI_GATEWAY_FACTS`) gets them as the field `facts` of a request; any other
+service gets the words alone. Texts by other people are data here as they are in a prompt: cleaned, and bounded in size.
+Facts are made anew for each request; nothing of them is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from common.text.untrusted import clean
+
+FACTS_TEXT_CHARS = 4_000
+FACTS_ITEMS = 100
+_CUT_BEFORE_CLEANING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SaidLine:
+    """Something that was said; `who` is "" for the agent itself."""
+
+    who: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PostFacts:
+    """A Bluesky post that may be answered.
+
+    Attributes:
+        uri: of the post, with its `cid`.
+        author: handle, without the @.
+        reason: why it reached the agent, for example `mention`.
+        thread: the posts before it, oldest first; `who` is a handle.
+        is_owner: whether the author is the agent's owner.
+        several_addressed: whether the post mentions more than one account.
+        trust: of the least trusted text in the thread, for example `stranger`.
+
+    """
+
+    uri: str
+    cid: str
+    author: str
+    text: str
+    reason: str = "mention"
+    thread: tuple[SaidLine, ...] = ()
+    is_owner: bool = False
+    several_addressed: bool = False
+    trust: str = "stranger"
+    kind: Literal["post"] = "post"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionFacts:
+    """A post of the agent's own: the part of SELF.md that it starts from, the prompt, the latest own posts first."""
+
+    source: str
+    prompt: str
+    recent: tuple[str, ...] = ()
+    kind: Literal["expression"] = "expression"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFacts:
+    """A line that the owner typed, and the status line that the prompt tells."""
+
+    line: str
+    situation: str = ""
+    kind: Literal["owner"] = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class RoomFacts:
+    """A room at one moment.
+
+    Attributes:
+        me: the agent's name in the room.
+        present: names of the other agents there; the host is not among them.
+        said: what was said, oldest first; `who` is `host` for the host.
+        new: how many of these lines are new.
+        mode: `action` where the host asked for something to be done, else `discussion`.
+        addressed: names that the host's newest message addresses.
+        request: the host's request, where it waits for somebody; else "".
+        critical: whether it has waited too long.
+        owner: who acts on it; "" for nobody.
+        is_owner: whether that is the agent.
+        role: the agent's part in it, for example `observer`.
+        signal: `saturated`, `spoken`, `only_new` or `none`: how much was said since the host spoke.
+        follow_up: what the host asks about: `link` (it is done), `hurry` (it is promised) or `none`.
+        links: where that which is done can be seen.
+        repo: `owner/name` of the repository that is talked about; "" if none is known.
+        needs_repo: whether the host is to be asked for one.
+        without_github: whether the request needs GitHub, which nobody here has.
+        opens: whether the agent opens a conversation now.
+
+    """
+
+    me: str
+    present: tuple[str, ...] = ()
+    said: tuple[SaidLine, ...] = ()
+    new: int = 0
+    mode: str = "discussion"
+    addressed: tuple[str, ...] = ()
+    request: str = ""
+    critical: bool = False
+    owner: str = ""
+    is_owner: bool = False
+    role: str = "actor"
+    signal: str = "none"
+    follow_up: str = "none"
+    links: tuple[str, ...] = ()
+    repo: str = ""
+    needs_repo: bool = False
+    without_github: bool = False
+    opens: bool = False
+    kind: Literal["room"] = "room"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """A conversation that goes into the archive, oldest line first; `who` is `owner` or `them`."""
+
+    said: tuple[SaidLine, ...] = ()
+    kind: Literal["memory"] = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFacts:
+    """A question with an answer in plain text: its name, and the texts that it is about, by field."""
+
+    question: str
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kind: Literal["question"] = "question"
+
+
+About: TypeAlias = PostFacts | ExpressionFacts | OwnerFacts | RoomFacts | MemoryFacts | QuestionFacts
+"""What a turn is about; `kind` tells which."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """Who is asked: the name that is shown, the handle, SOUL.md, and the lines of SELF.md by the part they stand in."""
+
+    name: str = ""
+    handle: str = ""
+    soul: str = ""
+    self_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of a call earlier in the turn: `act` is what it came to, `draft` the text that is to be revised."""
+
+    tool: str
+    failed: bool = False
+    act: str = ""
+    draft: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """The facts of one request.
+
+    Attributes:
+        about: what the turn is about; None where nothing is known of it.
+        agent: who is asked.
+        at: when, ISO 8601 in UTC; "" where the time does not matter.
+        outcomes: of the calls that were made in this turn, oldest first.
+        purpose: of the request, for example the name of a skill.
+
+    """
+
+    about: About | None = None
+    agent: AgentFacts = field(default_factory=AgentFacts)
+    at: str = ""
+    outcomes: tuple[ToolOutcome, ...] = ()
+    purpose: str = ""
+
+    def as_json(self, redact: Callable[[Any], Any]) -> dict[str, Any]:
+        """The same as JSON that passed `redact`: texts cleaned and at most 4,000 characters long, lists at most 100."""
+        bounded: dict[str, Any] = _bounded(redact(asdict(self)))
+        return bounded
+
+
+def _bounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, str):
+        return clean(value[: _CUT_BEFORE_CLEANING * FACTS_TEXT_CHARS])[:FACTS_TEXT_CHARS]
+    if isinstance(value, Mapping):
+        return {key: _bounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bounded(item) for item in value[-FACTS_ITEMS:]]
+    return value

@@ -1,0 +1,66 @@
+"""Proves on a whole SOUL that each kind of turn tells a model service that reads facts what it is about."""
+
+from __future__ import annotations
+
+from common.facts import ExpressionFacts, OwnerFacts, PostFacts, SaidLine, ToolOutcome
+from tests.living import World, awake, call
+from town.mind.types import ChatRequest, Thought
+
+
+async def test_a_turn_about_a_post_carries_the_post_and_its_thread(world: World) -> None:
+    home, kit = world.make_home("rowan", AI_GATEWAY_FACTS="on"), world.account("kit")
+    first, _ = world.network.post_as(world.account("rowan"), "Tin sings, slate listens.")
+    uri, cid = world.network.post_as(kit, "And thatch, @rowan.test and @zoe.test?", reply_to_uri=first)
+    world.mind.answer = lambda _: call("stay_silent", reason="not for me")
+    async with awake(home) as life:
+        await life.look()
+    facts = world.mind.asked[-1].facts
+    assert facts.about == PostFacts(
+        uri=uri,
+        cid=cid,
+        author="kit.test",
+        text="And thatch, @rowan.test and @zoe.test?",
+        thread=(SaidLine("", "Tin sings, slate listens."),),
+        several_addressed=True,
+    )
+    assert facts.purpose == "bluesky-response"
+    assert (facts.agent.handle, bool(facts.agent.soul)) == ("rowan.test", True)
+    assert facts.agent.self_lines["values"]
+
+
+async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_the_first_try(world: World) -> None:
+    home = world.make_home("rowan", AI_GATEWAY_FACTS="on")
+    world.network.post_as(world.account("rowan"), "Tin sings.\nSlate listens.")
+    world.mind.answer = lambda _: call("bluesky_post", text="Thatch hums in the wind.")
+    async with awake(home) as life:
+        await life.app.expression.express()
+    first, second = (asked.facts for asked in world.mind.asked[-2:])
+    assert isinstance(first.about, ExpressionFacts)
+    assert first.about.recent == ("Tin sings. Slate listens.",)
+    assert first.about.prompt
+    assert first.outcomes == ()
+    assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft="Thatch hums in the wind."),)
+
+
+async def test_the_owner_s_line_is_told_beside_the_conversation(world: World) -> None:
+    home = world.make_home("rowan", AI_GATEWAY_FACTS="on")
+    async with awake(home) as life:
+        await life.app.owner.answer("Which roof today?")
+    about = world.mind.asked[-1].facts.about
+    assert isinstance(about, OwnerFacts)
+    assert about.line == "Which roof today?"
+    assert about.situation
+
+
+async def test_without_the_setting_nothing_is_told_but_words(world: World) -> None:
+    seen: list[ChatRequest] = []
+
+    def think(request: ChatRequest) -> Thought:
+        seen.append(request)
+        return Thought("Slate.")
+
+    home = world.make_home("rowan")
+    world.mind.answer = think
+    async with awake(home) as life:
+        await life.app.owner.answer("Which roof today?")
+    assert [request.facts.about for request in seen] == [None]
