@@ -33,7 +33,7 @@ class PostFacts:
     Attributes:
         uri: of the post, with its `cid`.
         author: handle, without the @.
-        reason: why it reached the agent, for example `mention`.
+        notification_kind: what the notification of it is, for example `mention`.
         thread: the posts before it, oldest first; `who` is a handle.
         is_owner: whether the author is the agent's owner.
         several_addressed: whether the post mentions more than one account.
@@ -45,7 +45,7 @@ class PostFacts:
     cid: str
     author: str
     text: str
-    reason: str = "mention"
+    notification_kind: str = "mention"
     thread: tuple[SaidLine, ...] = ()
     is_owner: bool = False
     several_addressed: bool = False

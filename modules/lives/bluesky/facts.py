@@ -19,7 +19,7 @@ def post_facts(
         cid=notification.cid,
         author=notification.author.handle,
         text=notification.text,
-        reason=notification.reason,
+        notification_kind=notification.kind,
         thread=tuple(SaidLine("" if p.author.did == own_did else p.author.handle, p.text) for p in earlier),
         is_owner=is_owner,
         several_addressed=len(detect_mentions(notification.text)) > 1,
