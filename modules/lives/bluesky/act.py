@@ -170,7 +170,9 @@ class Responder:
         if outlook.act == "later" and decision and not circling:
             return Disposition("later", outlook.reason, retry_in_s=outlook.retry_in_s)
         if outlook.act == "like" and decision:
-            decision = ConversationDecision(should=False, reason=outlook.reason, like=True, conclude=True)
+            decision = ConversationDecision(
+                should=False, reason=outlook.reason, code="manners", like=True, conclude=True
+            )
         if decision and not circling:
             return None
         reason = decision.reason if not decision else f"the talk goes in circles ({thread.circular.pattern})"

@@ -12,13 +12,19 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
 from common.constants import CONVERSATION_RETENTION_MS
 from modules.lives.bluesky import conversations_policy as policy
-from modules.lives.bluesky.conversations_policy import (
+from modules.lives.bluesky.conversation import (
+    Aged,
+    Concluded,
     Conversation,
-    ConversationAnalysis,
-    ConversationDecision,
+    Disengaged,
+    Event,
     Incoming,
+    Replied,
+    Seen,
     Source,
+    Spoken,
 )
+from modules.lives.bluesky.conversations_policy import ConversationAnalysis, ConversationDecision
 from modules.lives.bluesky.thread import ThreadAnalysis
 from modules.runtime.record_file import RecordFile
 from modules.services.agent.identity.self_mechanics import SocialMechanics
@@ -45,31 +51,20 @@ class Conversations:
         source: Source = "notification",
     ) -> Conversation:
         """Follow a thread, or note that it came up again."""
-        now = self._clock.now()
-        before = self._file.records.get(root_uri) or Conversation(
-            root_uri=root_uri, first_seen=now, last_checked=now, source=source
-        )
-        return self._keep(
-            before.replace(
-                root_cid=cid or before.root_cid,
-                root_author_did=author_did or before.root_author_did,
-                root_author_handle=author_handle or before.root_author_handle,
-                last_checked=now,
-            )
-        )
+        return self._apply(root_uri, Seen(cid, author_did, author_handle), source=source)
 
-    def record_our_reply(self, root_uri: str, reply_uri: str) -> Conversation:
-        """A reply of ours stands in the thread; the same uri twice counts once."""
-        return self._keep(policy.with_our_reply(self._tracked(root_uri), reply_uri, self._clock.now()))
+    def record_our_reply(self, root_uri: str, *reply_uris: str) -> Conversation:
+        """Replies of ours stand in the thread; the same uri twice counts once."""
+        return self._apply(root_uri, Seen(), *map(Replied, reply_uris))
 
     def record_participant_activity(self, root_uri: str, did: str, handle: str, display_name: str = "") -> Conversation:
         """Somebody else spoke in the thread just now."""
-        spoken = Incoming(did=did, handle=handle, display_name=display_name, text="", at=self._clock.now())
-        return self._keep(policy.with_activity(self._tracked(root_uri), spoken))
+        post = Incoming(did=did, handle=handle, display_name=display_name, text="", at=self._clock.now())
+        return self._apply(root_uri, Seen(), Spoken(post))
 
     def mark_conversation_concluded(self, root_uri: str, reason: str) -> Conversation:
         """The thread is over for us; it need not have been followed before."""
-        return self._keep(policy.concluded(self._tracked(root_uri), reason, self._clock.now()))
+        return self._apply(root_uri, Seen(), Concluded(reason))
 
     def should_respond_in_conversation(
         self,
@@ -88,7 +83,7 @@ class Conversations:
         The `like` and `conclude` that the decision asks for are left to the caller.
         """
         decision, after = policy.judge_incoming(
-            self._tracked(root_uri),
+            self._after(root_uri, Seen()),
             _incoming(incoming, thread, is_automated=is_automated),
             mechanics or SocialMechanics(),
             agent_did=agent_did,
@@ -117,27 +112,35 @@ class Conversations:
             if conversation.state in {"concluded", "stale"}:
                 continue
             analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
-            marked = policy.with_disengaged(conversation, analysis.disengaged_participants)
+            events: list[Event] = [Disengaged(analysis.disengaged_participants)]
             if analysis.should_conclude:
-                silent = analysis.cause in {"disengaged", "no response"}
-                marked = policy.concluded(marked, analysis.reason, self._clock.now(), by_silence=silent)
-                over.append(marked)
-            self._keep(marked)
+                events.append(Concluded(analysis.reason, by_silence=analysis.by_silence))
+            after = self._apply(root_uri, *events)
+            if after.state == "concluded":
+                over.append(after)
         return over
 
     def cleanup_old_conversations(self, max_age_ms: float = CONVERSATION_RETENTION_MS) -> int:
         """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
-        now = self._clock.now()
-        aged = {root_uri: policy.aged(one, now, max_age_ms) for root_uri, one in self._file.records.items()}
-        self._file.records = {root_uri: one for root_uri, one in aged.items() if one is not None}
+        now, before = self._clock.now(), self._file.records
+        kept = {root_uri: one for root_uri, one in before.items() if not one.is_expired(now, max_age_ms)}
+        self._file.records = {root_uri: one.after(Aged(max_age_ms), now) for root_uri, one in kept.items()}
         self._file.rest["lastCleanup"] = iso(now)
         self._file.save()
-        return len(aged) - len(self._file.records)
+        return len(before) - len(kept)
 
-    def _tracked(self, root_uri: str) -> Conversation:
+    def _apply(self, root_uri: str, *events: Event, source: Source = "notification") -> Conversation:
+        """Keep the conversation as it stands after `events`."""
+        return self._keep(self._after(root_uri, *events, source=source))
+
+    def _after(self, root_uri: str, *events: Event, source: Source = "notification") -> Conversation:
         now = self._clock.now()
-        known = self._file.records.get(root_uri) or Conversation(root_uri=root_uri, first_seen=now, last_checked=now)
-        return known.replace(last_checked=now)
+        conversation = self._file.records.get(root_uri) or Conversation(
+            root_uri=root_uri, first_seen=now, last_checked=now, source=source
+        )
+        for event in events:
+            conversation = conversation.after(event, now)
+        return conversation
 
     def _keep(self, conversation: Conversation) -> Conversation:
         if self._file.records.get(conversation.root_uri) != conversation:

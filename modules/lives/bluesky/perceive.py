@@ -19,8 +19,8 @@ from common.constants import (
     NOTIFICATION_MAX_BURST_PAGES,
     NOTIFICATION_MAX_PAGES,
 )
-from common.result import ApiResult, Decision, Err, Ok
-from modules.lives.bluesky.policy import prioritize_notifications, should_respond_to
+from common.result import ApiResult, Err, Ok
+from modules.lives.bluesky.policy import Screening, prioritize_notifications, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.journal.journal import Journal
@@ -30,9 +30,6 @@ from modules.services.peers.accounts import Relationships
 
 _WORDS = ("reply", "mention", "quote")
 _REACTIONS = ("like", "repost", "follow")
-LIKED_WHEN_LET_GO = frozenset(
-    {"closing or acknowledgment message", "emoji reaction", "low-value acknowledgment"},
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +166,10 @@ class Perceiver:
             floor = max(floor, parse_iso(seen_at))
         return Ok([item for item in page.data.notifications if item.kind in _REACTIONS and _indexed(item) > floor])
 
-    async def _let_go(self, notification: Notification, decision: Decision) -> None:
+    async def _let_go(self, notification: Notification, decision: Screening) -> None:
         """Small words get a like, and end the talk; the rest is simply noted."""
         act, intent_id, reason = "skipped", None, decision.reason
-        if decision.reason in LIKED_WHEN_LET_GO:
+        if decision.deserves_like:
             published = await self._publisher.conclude(
                 notification.root, decision.reason, like=notification.ref, cause_id=notification.uri
             )

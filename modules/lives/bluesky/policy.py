@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 from adapters.atproto.types import Notification
 from common.result import Decision
@@ -33,6 +33,47 @@ _SMALL_WORDS = re.compile(
 
 _BASE = 50
 
+ScreeningCode = Literal[
+    "owner",
+    "question",
+    "direct",
+    "quote",
+    "substance",
+    "borderline",
+    "reaction",
+    "repost",
+    "empty",
+    "emoji",
+    "acknowledgment",
+    "closing",
+]
+_SENTENCES: Mapping[ScreeningCode, str] = {
+    "owner": "owner interaction",
+    "question": "question asked",
+    "direct": "direct engagement",
+    "quote": "substantive quote",
+    "substance": "substantive content",
+    "borderline": "borderline - use judgment",
+    "reaction": "acknowledgment only",
+    "repost": "repost without comment",
+    "empty": "no text content",
+    "emoji": "emoji reaction",
+    "acknowledgment": "low-value acknowledgment",
+    "closing": "closing or acknowledgment message",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Screening(Decision):
+    """Whether a notification deserves a look by the mind, by which rule (`code`)."""
+
+    code: ScreeningCode
+
+    @property
+    def deserves_like(self) -> bool:
+        """Whether it gets a like instead of an answer: small words, meant kindly."""
+        return self.code in {"emoji", "acknowledgment", "closing"}
+
 
 class Acquaintances(Protocol):
     """Whatever knows whom we have met: the store, or a dict by handle."""
@@ -53,18 +94,18 @@ class Prioritized:
     is_response_to_own_content: bool
 
 
-def should_respond_to(notification: Notification, owner_did: str, *, skip_acknowledgments: bool = True) -> Decision:
+def should_respond_to(notification: Notification, owner_did: str, *, skip_acknowledgments: bool = True) -> Screening:
     """Whether a notification deserves a look by the mind; the first rule that applies decides.
 
     Without `skip_acknowledgments`, thanks and the like are looked at too (a bare emoji never is).
     """
     if notification.author.did == owner_did:
-        return Decision(should=True, reason="owner interaction")
+        return _screened("owner", should=True)
     # NOTE(self): a mention always carries a handle; what is said beside it decides.
     said = without_handles(notification.text) or notification.text.strip()
     if silent := _why_silent(notification.kind, said, skip_acknowledgments=skip_acknowledgments):
-        return Decision(should=False, reason=silent)
-    return Decision(should=True, reason=_why_respond(notification.kind, said))
+        return _screened(silent, should=False)
+    return _screened(_why_respond(notification.kind, said), should=True)
 
 
 def prioritize_notifications(
@@ -115,27 +156,32 @@ def triage(
     return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:2])]
 
 
-def _why_silent(kind: str, text: str, *, skip_acknowledgments: bool) -> str:
+def _screened(code: ScreeningCode, *, should: bool) -> Screening:
+    return Screening(should=should, reason=_SENTENCES[code], code=code)
+
+
+def _why_silent(kind: str, text: str, *, skip_acknowledgments: bool) -> ScreeningCode | None:
     short = len(text) < _SHORT_CHARS and "?" not in text
-    rules = (
-        (kind in {"like", "follow"}, "acknowledgment only"),
-        (kind == "repost", "repost without comment"),
-        (not text, "no text content"),
-        (short and is_emoji_only(text), "emoji reaction"),
-        (skip_acknowledgments and short and _SMALL_WORDS.fullmatch(text), "low-value acknowledgment"),
-        (skip_acknowledgments and is_low_value_closing(text), "closing or acknowledgment message"),
+    is_small = skip_acknowledgments and short and _SMALL_WORDS.fullmatch(text) is not None
+    rules: tuple[tuple[bool, ScreeningCode], ...] = (
+        (kind in {"like", "follow"}, "reaction"),
+        (kind == "repost", "repost"),
+        (not text, "empty"),
+        (short and is_emoji_only(text), "emoji"),
+        (is_small, "acknowledgment"),
+        (skip_acknowledgments and is_low_value_closing(text), "closing"),
     )
-    return next((why for applies, why in rules if applies), "")
+    return next((code for applies, code in rules if applies), None)
 
 
-def _why_respond(kind: str, text: str) -> str:
+def _why_respond(kind: str, text: str) -> ScreeningCode:
     if "?" in text:
-        return "question asked"
+        return "question"
     if kind in {"mention", "reply"}:
-        return "direct engagement"
+        return "direct"
     if kind == "quote" and len(text) > _QUOTE_CHARS:
-        return "substantive quote"
-    return "substantive content" if len(text) > _SUBSTANTIVE_CHARS else "borderline - use judgment"
+        return "quote"
+    return "substance" if len(text) > _SUBSTANTIVE_CHARS else "borderline"
 
 
 def _prioritize(notification: Notification, owner_did: str, agent_did: str, known: Relationship | None) -> Prioritized:

@@ -54,6 +54,21 @@ def test_the_first_rule_that_applies_decides(kind: str, text: str, should: bool,
     assert (decision.should, decision.reason) == (should, why)
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "deserves_like"),
+    [
+        ("thanks!", "acknowledgment", True),
+        ("\N{CLAPPING HANDS SIGN}", "emoji", True),
+        ("Thank you so much, have a good evening!", "closing", True),
+        ("", "empty", False),
+        ("What do you think?", "question", False),
+    ],
+)
+def test_what_is_let_go_with_a_like_is_told_by_a_code(text: str, code: str, deserves_like: bool) -> None:  # noqa: FBT001
+    screening = should_respond_to(notification(text), OWNER)
+    assert (screening.code, screening.deserves_like) == (code, deserves_like)
+
+
 # fmt: off
 SMALL_WORDS = [
     "thanks", "thx", "ty", "lol", "lmao", "haha", "heh", "lollol", "nice", "cool", "neat", "awesome", "great",

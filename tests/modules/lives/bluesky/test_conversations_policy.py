@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.lives.bluesky.conversations_policy import (
+from modules.lives.bluesky.conversation import (
+    Aged,
+    Concluded,
     Conversation,
-    ConversationDecision,
+    Disengaged,
     Incoming,
     OurReply,
     Participant,
-    aged,
-    analyze_conversation,
-    concluded,
-    judge_incoming,
-    with_activity,
-    with_disengaged,
-    with_our_reply,
+    Replied,
+    Spoken,
 )
+from modules.lives.bluesky.conversations_policy import ConversationDecision, analyze_conversation, judge_incoming
 from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, did, uri
 
@@ -156,7 +154,7 @@ def test_who_comes_back_with_something_new_is_welcome_once(
 
 
 def test_who_came_back_is_still_welcome_when_the_answer_had_to_wait() -> None:
-    before = concluded(conversation(**replied(*range(4))), "enough", after(10))
+    before = conversation(**replied(*range(4))).after(Concluded("enough"), after(10))
     post = incoming(minutes=11)
     decision, then = judge(before, post)
     again, same = judge(then, post, now=40)
@@ -181,14 +179,14 @@ def test_a_conclusion_of_unknown_time_can_still_be_reopened() -> None:
 
 
 def test_a_thread_that_only_ran_dry_wakes_as_often_as_somebody_speaks() -> None:
-    dry = concluded(conversation(**replied(0), reengagement_count=1), "silence", after(61), by_silence=True)
+    dry = conversation(**replied(0), reengagement_count=1).after(Concluded("silence", by_silence=True), after(61))
     decision, then = judge(dry, incoming(minutes=90))
     assert (decision.should, decision.reason) == (True, "Conversation is active")
     assert (then.state, then.reengagement_count) == ("active", 1)
 
 
 def test_waking_does_not_lift_the_other_limits() -> None:
-    dry = concluded(conversation(**replied(*range(4))), "silence", after(61), by_silence=True)
+    dry = conversation(**replied(*range(4))).after(Concluded("silence", by_silence=True), after(61))
     assert not judge(dry, incoming(minutes=90))[0]
 
 
@@ -268,45 +266,45 @@ def test_an_old_post_in_a_thread_that_all_others_have_left_is_only_liked() -> No
 
 
 def test_the_same_post_twice_counts_once() -> None:
-    once = with_activity(conversation(**replied(0)), incoming(minutes=1, display_name="Ada"))
-    twice = with_activity(once, incoming(minutes=1))
+    once = conversation(**replied(0)).after(Spoken(incoming(minutes=1, display_name="Ada")), START)
+    twice = once.after(Spoken(incoming(minutes=1)), START)
     assert once == twice
     assert once.state == "active"
-    again = with_activity(twice, incoming(minutes=2))
+    again = twice.after(Spoken(incoming(minutes=2)), START)
     assert again.participants[did("ada")].reply_count == 2
     assert again.participants[did("ada")].display_name == "Ada"
 
 
 def test_who_speaks_again_no_longer_seems_to_have_left() -> None:
-    gone = with_disengaged(conversation(participants=people(person("ada"))), ["ada.example.social"])
+    gone = conversation(participants=people(person("ada"))).after(Disengaged(["ada.example.social"]), START)
     assert gone.participants[did("ada")].seems_disengaged
-    assert not with_activity(gone, incoming(minutes=1)).participants[did("ada")].seems_disengaged
+    assert not gone.after(Spoken(incoming(minutes=1)), START).participants[did("ada")].seems_disengaged
 
 
 def test_our_reply_is_counted_once_and_waits_for_an_answer() -> None:
-    once = with_our_reply(conversation(), "ours", after(1))
+    once = conversation().after(Replied("ours"), after(1))
     assert (once.our_reply_count, once.our_last_reply_uri, once.our_last_reply_at) == (1, "ours", after(1))
     assert once.state == "awaiting_response"
-    assert with_our_reply(once, "ours", after(9)) == once
+    assert once.after(Replied("ours"), after(9)) == once
 
 
 def test_a_last_word_of_ours_does_not_reopen_what_we_left() -> None:
-    assert with_our_reply(ENDED, "goodbye", after(11)).state == "concluded"
+    assert ENDED.after(Replied("goodbye"), after(11)).state == "concluded"
 
 
 def test_only_the_newest_ten_replies_of_ours_are_kept_but_all_are_counted() -> None:
     talk = conversation()
     for index in range(25):
-        talk = with_our_reply(talk, f"ours{index}", after(index))
+        talk = talk.after(Replied(f"ours{index}"), after(index))
     assert talk.our_reply_count == 25
     assert [one.uri for one in talk.our_replies] == [f"ours{index}" for index in range(15, 25)]
 
 
 def test_the_first_conclusion_stays_unless_it_was_only_silence() -> None:
-    assert concluded(ENDED, "again", after(99)) == ENDED
-    dry = concluded(conversation(), "silence", after(1), by_silence=True)
-    assert concluded(dry, "more silence", after(2), by_silence=True) == dry
-    left = concluded(dry, "on purpose", after(3))
+    assert ENDED.after(Concluded("again"), after(99)) == ENDED
+    dry = conversation().after(Concluded("silence", by_silence=True), after(1))
+    assert dry.after(Concluded("more silence", by_silence=True), after(2)) == dry
+    left = dry.after(Concluded("on purpose"), after(3))
     assert (left.conclusion_reason, left.concluded_at, left.concluded_by_silence) == ("on purpose", after(3), False)
 
 
@@ -364,14 +362,14 @@ DAY = 24 * 60
         (conversation(state="active"), 7.1, "stale"),
         (conversation(state="stale"), 30, "stale"),
         (conversation(state="stale"), 30.1, None),
-        (concluded(conversation(), "x", START), 7, "concluded"),
-        (concluded(conversation(), "x", START), 7.1, None),
+        (conversation().after(Concluded("x"), START), 7, "concluded"),
+        (conversation().after(Concluded("x"), START), 7.1, None),
         (conversation(state="concluded"), 7.1, None),
     ],
 )
 def test_time_makes_threads_stale_and_then_forgotten(talk: Conversation, days: float, left: str | None) -> None:
-    rest = aged(talk, after(days * DAY))
-    assert (rest.state if rest else None) == left
+    now = after(days * DAY)
+    assert (None if talk.is_expired(now) else talk.after(Aged(), now).state) == left
 
 
 @given(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from common.clock import FakeClock
+from modules.lives.bluesky.conversation import Conversation
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.conversations_policy import Conversation
 from modules.lives.bluesky.thread import analyze_thread_view
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 from tests.exploration import examples
