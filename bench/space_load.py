@@ -30,7 +30,8 @@ from websockets.frames import Frame, Opcode
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from adapters.space.server_line import frame_bytes
-from adapters.space.wire import MemberFrames, encode_message
+from adapters.space.types import Joined, Said
+from adapters.space.wire import encode_event
 
 DELIVERIES_A_SECOND = 100_000
 PACED_P99_S = 0.015
@@ -65,7 +66,7 @@ def connect(port: int, name: str) -> Reader:
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
         ).encode()
     )
-    join = encode_message(MemberFrames(name, f"{name}-1").join("", version="1", capabilities=["social"]))
+    join = encode_event(Joined(name, f"{name}-1", "1", ("social",)))
     sock.sendall(Frame(Opcode.TEXT, join.encode()).serialize(mask=True))
     seen = b""
     while b'"history_response"' not in seen:
@@ -124,9 +125,8 @@ class Load:
     @property
     def frame_bytes(self) -> int:
         """How long one message is on the wire."""
-        stamp = "2026-01-02T03:04:05.678Z"
-        said = {"type": "chat", "name": "host", "id": self.server.host_id, "content": WORDS, "timestamp": stamp}
-        return len(frame_bytes(encode_message(said)))
+        said = Said("host", self.server.host_id, WORDS, "2026-01-02T03:04:05.678Z")
+        return len(frame_bytes(encode_event(said)))
 
     async def heard(self) -> dict[str, object]:
         """The child's next line."""

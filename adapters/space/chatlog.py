@@ -16,9 +16,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 from adapters.space.types import LogEntry
-from adapters.space.wire_events import decode_entry
+from adapters.space.wire import decode_entry, encode_entry
 from adapters.space.wire_json import BadJson, parse_json
-from adapters.space.wire_room import encode_entry
 from common.clock import parse_iso_or_none
 from common.constants import SPACE_LOG_ROTATION_MAX_BYTES
 from common.errors import StorageError

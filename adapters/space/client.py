@@ -15,19 +15,22 @@ from adapters.space.client_line import Find, Line, Tell, first_of
 from adapters.space.connecting import without_secrets
 from adapters.space.member import Member
 from adapters.space.types import (
+    ActionDone,
     AgentState,
     Claimed,
     Event,
-    Frame,
+    Identified,
     IdentitySummary,
     Presence,
     Reflected,
+    Request,
     Said,
     StateChanged,
     Status,
+    Typing,
     WorkspaceProgress,
 )
-from adapters.space.wire import iso_now
+from adapters.space.wire_json import iso_now
 from common.clock import Clock
 from common.constants import SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.result import ApiResult, Err, Ok
@@ -229,18 +232,18 @@ class SpaceClient:
 
     async def send_typing(self) -> ApiResult[None]:
         """Show that we are about to speak."""
-        return await self._tell(self._member.frames.typing(self._now()))
+        return await self._tell(Typing(*self._who, self._now()))
 
     async def send_identity(self, summary: IdentitySummary) -> ApiResult[None]:
         """Tell who we are."""
-        return await self._tell(self._member.frames.identity(self._now(), summary))
+        return await self._tell(Identified(*self._who, summary, self._now()))
 
     async def send_claim(self, action: str, target: str) -> ApiResult[None]:
         """Tell that we work at something; `lost_claims` shows a moment later if somebody was first."""
-        frame = self._member.frames.claim(self._now(), action=action, target=target)
+        claim = Claimed(*self._who, action, target, self._now())
         if self.is_active:
             self._member.view.claims.asked(action, target, self._clock.monotonic())
-        return await self._tell(frame)
+        return await self._tell(claim)
 
     async def renew_claim(self, action: str, target: str) -> ApiResult[None]:
         """Tell that we still work at it; within each minute."""
@@ -248,20 +251,17 @@ class SpaceClient:
 
     async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]:
         """Tell what we are doing."""
-        return await self._tell(self._member.frames.state(self._now(), state, detail=detail))
+        return await self._tell(StateChanged(*self._who, state, self._now(), detail=detail))
 
     async def send_action_result(
         self, action: str, target: str, *, success: bool, link: str = "", error: str = ""
     ) -> ApiResult[None]:
         """Tell how a claimed action ended; the claim ends with it."""
-        frame = self._member.frames.action_result(
-            self._now(), action=action, target=target, success=success, link=link, error=error
-        )
-        return await self._tell(frame)
+        return await self._tell(ActionDone(*self._who, action, target, success, self._now(), link=link, error=error))
 
     async def send_reflection(self, summary: str) -> ApiResult[None]:
         """Tell what we learned about ourselves."""
-        return await self._tell(self._member.frames.reflection(self._now(), summary))
+        return await self._tell(Reflected(*self._who, summary, self._now()))
 
     # NOTE(self): kept for the loop that is to poll plans; rooms and members of other makers speak and hear it already.
     async def send_workspace_state(
@@ -275,25 +275,21 @@ class SpaceClient:
         in_progress: float = 0,
     ) -> ApiResult[None]:
         """Tell how far a plan has come, in tasks."""
-        frame = self._member.frames.workspace_state(
-            self._now(),
-            workspace=workspace,
-            total=total,
-            completed=completed,
-            plan_number=plan_number,
-            blocked=blocked,
-            in_progress=in_progress,
-        )
-        return await self._tell(frame)
+        counts = (plan_number, total, completed, blocked, in_progress)
+        return await self._tell(WorkspaceProgress(*self._who, workspace, *counts, self._now()))
+
+    @property
+    def _who(self) -> tuple[str, str]:
+        return self._member.name, self.agent_id
 
     def _now(self) -> str:
         return iso_now(self._clock)
 
-    async def _tell(self, frame: Frame) -> ApiResult[None]:
+    async def _tell(self, request: Request) -> ApiResult[None]:
         if not self.is_active:
             return _NOT_CONNECTED
         now = self._clock.monotonic()
         if len(self._told_at) == _MOST_IN_WINDOW and now - self._told_at[0] < _FLOOD_WINDOW_S:
             return Err("too much is told at once", "transient", retry_after=_FLOOD_WINDOW_S - (now - self._told_at[0]))
         self._told_at.append(now)
-        return await self._line.send(frame)
+        return await self._line.send(request)

@@ -18,8 +18,8 @@ from adapters.space.intake import Intake
 from adapters.space.member import Member, NoticeKind
 from adapters.space.member_cycle import Connect, Discover, Wait
 from adapters.space.outgoing import Chat, Delivery
-from adapters.space.types import Event, Frame, PresenceList, StateChanged, Typing
-from adapters.space.wire import Unreadable, decode_event, encode_message
+from adapters.space.types import Event, PresenceList, Request, StateChanged, Typing
+from adapters.space.wire import Unreadable, decode_event, encode_event
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from common.tasks import first_failure
@@ -86,14 +86,14 @@ class Line:
         self._closing.set()
         await first_of(self._resting.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
 
-    async def send(self, frame: Frame) -> ApiResult[None]:
-        """Hand a frame to the room."""
+    async def send(self, request: Request) -> ApiResult[None]:
+        """Tell the room something."""
         connection = self._connection
         if connection is None:
             return Err("not connected to an agent space", "transient")
         try:
             async with asyncio.timeout(_SEND_WITHIN_S):
-                await connection.send(encode_message(frame))
+                await connection.send(encode_event(request))
         except TimeoutError:
             connection.transport.abort()
             return Err(f"the room took nothing for {_SEND_WITHIN_S:.0f} s", "unknown_outcome")
@@ -152,8 +152,7 @@ class Line:
             return
         self._connection, self._flooded = connection, False
         try:
-            for frame in self._member.opened():
-                await self.send(frame)
+            await self.send(self._member.opened())
             await first_of(self._listen(connection), self._speak())
         finally:
             self._connection = None
@@ -199,8 +198,8 @@ class Line:
     async def _speak(self) -> None:
         """What is due, when it is due, until the room keeps us waiting for too long."""
         while not self._member.overdue():
-            for frame in self._member.due():
-                await self.send(frame)
+            if (said := self._member.due()) is not None:
+                await self.send(said)
             await self._report()
             await self._rest(self._member.next_at())
 

@@ -18,8 +18,8 @@ from adapters.space.member_name import MemberName
 from adapters.space.member_time import RoomTime
 from adapters.space.member_view import RoomView
 from adapters.space.outgoing import Delivery, Outgoing
-from adapters.space.types import Event, Frame, History, PresenceList, Refused, Said, ShuttingDown, Status
-from adapters.space.wire import MemberFrames, iso_now
+from adapters.space.types import Event, History, Joined, PresenceList, Refused, Said, ShuttingDown, Status
+from adapters.space.wire_json import iso_now
 from common.clock import Clock
 
 CLOSE_REPLACED: Final = 4002
@@ -93,11 +93,6 @@ class Member:
         return self._name.current
 
     @property
-    def frames(self) -> MemberFrames:
-        """What we can say, under our name of now."""
-        return MemberFrames(self.name, self.agent_id)
-
-    @property
     def status(self) -> Status:
         return self._cycle.status
 
@@ -122,7 +117,7 @@ class Member:
             self._told_absence = True
             self._notices.append(Notice("info", "No agent space found", why))
 
-    def opened(self) -> list[Frame]:
+    def opened(self) -> Joined:
         """The connection stands; what to send at once."""
         self._refusal = ""
         self._told_errors.clear()
@@ -132,7 +127,7 @@ class Member:
         # NOTE(self): a token is for the room that gave it; another one could take our place with it.
         resume = self._resume if self._resume_at == self._cycle.url else ""
         at = iso_now(self._clock)
-        return [self.frames.join(at, version=self._version, capabilities=self._shown, resume=resume)]
+        return Joined(self.name, self.agent_id, self._version, self._shown, resume, at)
 
     def renew(self) -> bool:
         """Whether we leave and come in anew: what we can do is no longer what the room was told, or our name is free.
@@ -175,12 +170,12 @@ class Member:
         """The room said something that nobody understands. The owner is told once per connection."""
         self._complain("The agent space said something unreadable", why)
 
-    def due(self) -> list[Frame]:
-        """What to send at this moment."""
-        if not self.is_active:
-            return []
-        chat = self.outgoing.take(self._clock.monotonic())
-        return [self.frames.chat(iso_now(self._clock), chat.content, thread_id=chat.thread_id)] if chat else []
+    def due(self) -> Said | None:
+        """What to send at this moment; None if nothing is due."""
+        chat = self.outgoing.take(self._clock.monotonic()) if self.is_active else None
+        if chat is None:
+            return None
+        return Said(self.name, self.agent_id, chat.content, iso_now(self._clock), thread_id=chat.thread_id)
 
     def next_at(self) -> float | None:
         """When `due`, `overdue` or `settle` has something to say, in monotonic seconds; None: not by itself."""

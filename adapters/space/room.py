@@ -22,13 +22,14 @@ from adapters.space.types import (
     HOST,
     HOST_ID_PREFIX,
     Claimed,
+    Joined,
     LogEntry,
     Presence,
     Said,
     ShuttingDown,
     Typing,
 )
-from adapters.space.wire_requests import ChatRequest, JoinRequest, Rejected, Request, TypingRequest, decode_request
+from adapters.space.wire import Rejected, decode_request
 from common.clock import Clock
 from common.constants import (
     SPACE_CLAIM_CLEANUP_INTERVAL_MS,
@@ -184,7 +185,7 @@ class Room:
             case "hear" if link.standing == "waiting" and size > MAX_UNJOINED:
                 floor.refuse(link, "Must join first: nothing so long is heard before")
             case "hear":
-                self._hear(link, decode_request(raw))
+                self._hear(link, raw)
             case "refuse":
                 floor.refuse(link, "Rate limited: too many messages, or too long ones")
             case "close":
@@ -193,33 +194,31 @@ class Room:
             case "ignore":
                 pass
 
-    def _hear(self, link: Link, request: Request | Rejected | None) -> None:
+    def _hear(self, link: Link, raw: str | bytes) -> None:
         member = self._floor.member_of(link)
+        who = (member.name, member.id) if member is not None else ("", "")
+        request = decode_request(raw, *who, self._floor.at)
         if isinstance(request, Rejected):
             self._reject(link, member, request)
-        elif isinstance(request, JoinRequest):
+        elif isinstance(request, Joined):
             if member is None:
                 self._join(link, request)
-        elif member is None:
-            if isinstance(request, ChatRequest):
-                self._must_join(link)
-        elif isinstance(request, TypingRequest):
-            self._floor.broadcast(Typing(member.name, member.id, self._floor.at))
-        elif request is not None:
+        elif member is None or request is None:
+            return
+        elif isinstance(request, Typing):
+            self._floor.broadcast(request)
+        else:
             act(self._floor, member, request)
 
     def _reject(self, link: Link, member: Member | None, rejected: Rejected) -> None:
         if member is None and rejected.kind == "chat":
-            self._must_join(link)
+            self._floor.refuse(link, "Must join before chatting")
         elif member is not None or rejected.kind in {"", "join"}:
             self._floor.refuse(link, rejected.message)
         if rejected.kind == "join":
             self._floor.close(link, INVALID_JOIN, "Invalid join message")
 
-    def _must_join(self, link: Link) -> None:
-        self._floor.refuse(link, "Must join before chatting")
-
-    def _join(self, link: Link, request: JoinRequest) -> None:
+    def _join(self, link: Link, request: Joined) -> None:
         if self._draining:
             self._floor.close(link, GOING_AWAY, "Server shutting down")
         else:

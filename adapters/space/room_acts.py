@@ -5,61 +5,34 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from adapters.space.room_allowance import CHAT_GAP_S
-from adapters.space.room_effects import Tell
 from adapters.space.room_floor import Floor
 from adapters.space.room_members import Member
-from adapters.space.types import (
-    ActionDone,
-    Claimed,
-    Identified,
-    Reflected,
-    Said,
-    StateChanged,
-    WorkspaceProgress,
-)
-from adapters.space.wire_events import decode_summary
-from adapters.space.wire_json import encode_message
-from adapters.space.wire_requests import (
-    ChatRequest,
-    ClaimRequest,
-    IdentityRequest,
-    ReflectionRequest,
-    ResultRequest,
-    StateRequest,
-    WorkspaceRequest,
-)
-from adapters.space.wire_room import identity_entry, identity_frame
+from adapters.space.types import ActionDone, Claimed, Identified, Reflected, Said, StateChanged, WorkspaceProgress
 
-Act: TypeAlias = (
-    ChatRequest | IdentityRequest | ClaimRequest | StateRequest | ResultRequest | ReflectionRequest | WorkspaceRequest
-)
+Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
 def act(floor: Floor, member: Member, request: Act) -> None:
-    """Carry out one request of `member`: its effects are then on the floor."""
-    name, agent_id, at = member.name, member.id, floor.at
-    member.last_seen = at
+    """Carry out one request of `member`, which bears its name: its effects are then on the floor."""
+    member.last_seen = floor.at
     member.link.lives()
     match request:
-        case ChatRequest():
-            _chat(floor, member, Said(name, agent_id, request.content, at, request.thread_id))
-        case IdentityRequest():
-            _identify(floor, member, request, at)
-        case ClaimRequest():
-            _claim(floor, member, Claimed(name, agent_id, request.action, request.target, at))
-        case StateRequest():
-            member.state = StateChanged(name, agent_id, request.state, at, request.detail)
-            floor.share(member.state)
-        case ResultRequest():
-            what = (request.action, request.target, request.success)
-            _end(floor, ActionDone(name, agent_id, *what, at, request.link, request.error))
-        case ReflectionRequest():
-            floor.share(Reflected(name, agent_id, request.summary, at))
-        case WorkspaceRequest():
-            done = (request.plan_number, request.total, request.completed, request.blocked, request.in_progress)
-            progress = WorkspaceProgress(name, agent_id, request.workspace, *done, at)
-            floor.workspaces.put(progress, floor.now)
-            floor.share(progress)
+        case Said():
+            _chat(floor, member, request)
+        case Identified():
+            _identify(floor, member, request)
+        case Claimed():
+            _claim(floor, member, request)
+        case StateChanged():
+            member.state = request
+            floor.share(request)
+        case ActionDone():
+            _end(floor, request)
+        case Reflected():
+            floor.share(request)
+        case WorkspaceProgress():
+            floor.workspaces.put(request, floor.now)
+            floor.share(request)
 
 
 def _chat(floor: Floor, member: Member, said: Said) -> None:
@@ -74,14 +47,11 @@ def _chat(floor: Floor, member: Member, said: Said) -> None:
     floor.share(said)
 
 
-def _identify(floor: Floor, member: Member, request: IdentityRequest, at: str) -> None:
+def _identify(floor: Floor, member: Member, identified: Identified) -> None:
     """Tell who a member is, then who is present; what was told already is not told again."""
-    name, agent_id = member.name, member.id
-    is_new = member.identity != request.summary
-    member.identity = request.summary
-    floor.record(identity_entry(name, agent_id, request.summary, at))
-    floor.deliver(encode_message(identity_frame(name, agent_id, request.summary, at)))
-    floor.out.append(Tell(Identified(name, agent_id, decode_summary(request.summary), at)))
+    is_new = member.identity is None or member.identity.told != identified.summary.told
+    member.identity = identified.summary
+    floor.share(identified)
     if is_new:
         floor.presence_changed()
 

@@ -16,6 +16,7 @@ from adapters.space.room_workspaces import Workspaces
 from adapters.space.types import (
     ActionDone,
     Claimed,
+    Identified,
     Left,
     LogEntry,
     PresenceList,
@@ -27,8 +28,8 @@ from adapters.space.types import (
     Typing,
     WorkspaceProgress,
 )
-from adapters.space.wire_json import encode_message, iso_now
-from adapters.space.wire_room import entry_of, event_frame
+from adapters.space.wire import encode_event, entry_of
+from adapters.space.wire_json import iso_now
 from common.clock import Clock
 
 PRESENCE_GAP_S = 0.25
@@ -37,7 +38,7 @@ PRESENCE_CHARS_A_SECOND = 128 * 1024
 PRESENCE_BYTES_A_SECOND = 32 * 1024 * 1024
 """For all members together: in a room of a hundred with long identities the list comes less often."""
 
-_Kept: TypeAlias = StateChanged | ActionDone | Reflected | WorkspaceProgress
+_Kept: TypeAlias = Identified | StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
 class Floor:
@@ -97,7 +98,7 @@ class Floor:
 
     def broadcast(self, event: Left | Said | Typing | Claimed | ShuttingDown | _Kept) -> None:
         """Tell all members and the host, and keep nothing."""
-        self.deliver(encode_message(event_frame(event)))
+        self.deliver(encode_event(event))
         self.out.append(Tell(event))
 
     def share(self, event: Said | Claimed | _Kept) -> None:
@@ -131,7 +132,7 @@ class Floor:
 
     def refuse(self, link: Link, message: str) -> None:
         """Answer one connection with an error, which begins with a stable prefix."""
-        self.deliver(encode_message(event_frame(Refused("", message))), (link.number,))
+        self.deliver(encode_event(Refused(message)), (link.number,))
 
     def close(self, link: Link, code: int, reason: str) -> None:
         """Close a connection; a member who speaks on it leaves."""

@@ -11,15 +11,14 @@ from __future__ import annotations
 import hmac
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 
 from adapters.space.room_effects import Abort, Log, Ping, Tell
 from adapters.space.room_floor import Floor
 from adapters.space.room_members import Link, Member, presence_text
 from adapters.space.room_replay import dynamic_history_limit
-from adapters.space.types import Joined, LogEntry
-from adapters.space.wire_json import encode_message
-from adapters.space.wire_requests import JoinRequest
-from adapters.space.wire_room import Told, event_frame, history_text
+from adapters.space.types import Event, Joined, LogEntry
+from adapters.space.wire import encode_event, history_frame
 from common.text.lookalikes import appearance, mixes_scripts
 
 REPLACED = 4002
@@ -30,7 +29,7 @@ LIVES_WITHIN_S = 15.0
 MOST_TOLD_BYTES = 512 * 1024
 
 
-def join(floor: Floor, link: Link, request: JoinRequest, host_name: str, resume: str) -> None:
+def join(floor: Floor, link: Link, request: Joined, host_name: str, resume: str) -> None:
     """Let somebody in, or tell it why not. `resume`: the token for a member that knows of tokens."""
     if wrong := _wrong_with(request.name, host_name):
         floor.refuse(link, f"Invalid join: {wrong}")
@@ -72,7 +71,7 @@ def _is_twin(member: Member, name: str) -> bool:
     return member.name != name and appearance(member.name) == appearance(name)
 
 
-def _is_same_process(incumbent: Member, link: Link, request: JoinRequest) -> bool:
+def _is_same_process(incumbent: Member, link: Link, request: Joined) -> bool:
     if incumbent.id != request.id:
         return False
     if incumbent.resume:
@@ -80,7 +79,7 @@ def _is_same_process(incumbent: Member, link: Link, request: JoinRequest) -> boo
     return request.resume is None and incumbent.link.address == link.address
 
 
-def _refuse(floor: Floor, link: Link, holder: Member, request: JoinRequest, why: str) -> None:
+def _refuse(floor: Floor, link: Link, holder: Member, request: Joined, why: str) -> None:
     floor.refuse(link, f"Invalid join: the name {why}")
     floor.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
     floor.close(link, NAME_TAKEN, "Name taken")
@@ -106,7 +105,7 @@ def _supersede(floor: Floor, incumbent: Member, newcomer: Link) -> None:
         floor.close(link, REPLACED, "Replaced by new connection")
 
 
-def _welcome(floor: Floor, link: Link, request: JoinRequest, resume: str) -> None:
+def _welcome(floor: Floor, link: Link, request: Joined, resume: str) -> None:
     at = floor.at
     link.standing, link.name, link.id = "joined", request.name, request.id
     link.allowance.spoke_at = max(
@@ -118,8 +117,8 @@ def _welcome(floor: Floor, link: Link, request: JoinRequest, resume: str) -> Non
         newcomer.resume = resume
     floor.members[request.name] = newcomer
     floor.record(LogEntry(at, request.name, request.id, "join", ""))
-    joined = Joined(request.name, request.id, request.version, request.capabilities)
-    floor.deliver(encode_message(event_frame(joined)))
+    joined = replace(request, resume=None)
+    floor.deliver(encode_event(joined))
     _tell_newcomer(floor, newcomer)
     floor.out.append(Tell(joined))
     floor.presence_changed(told=newcomer)
@@ -130,16 +129,16 @@ def _tell_newcomer(floor: Floor, newcomer: Member) -> None:
     alone = (newcomer.link.number,)
     floor.deliver(presence_text(floor.members.values(), newcomer.resume), alone)
     entries = floor.replay.select(dynamic_history_limit(len(floor.members)))
-    floor.deliver(history_text(entries, floor.room_id), alone)
+    floor.deliver(history_frame(entries, floor.room_id), alone)
     states = (member.state for member in floor.members.values() if member.state is not None)
     for texts in (_told(floor.workspaces.all()), _told(floor.claims.live(floor.now)), _told(states)):
         for text in texts:
             floor.deliver(text, alone)
 
 
-def _told(events: Iterable[Told]) -> list[str]:
+def _told(events: Iterable[Event]) -> list[str]:
     """The frames of these events, oldest first; of more than a newcomer can be told at once, the newest."""
-    texts = [encode_message(event_frame(event)) for event in events]
+    texts = [encode_event(event) for event in events]
     sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))
     count = sum(size <= MOST_TOLD_BYTES for size in sizes)
     return texts[len(texts) - count :]

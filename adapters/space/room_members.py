@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from adapters.space.room_allowance import Allowance
-from adapters.space.types import Frame, Presence, StateChanged
-from adapters.space.wire_events import decode_summary
-from adapters.space.wire_json import encode_message, encode_value
+from adapters.space.types import IdentitySummary, Presence, StateChanged
+from adapters.space.wire import encode_presence, presence_frame
 from common.constants import SPACE_MAX_PAYLOAD_BYTES
 
 _FRAME_BYTES = 256
@@ -68,7 +67,7 @@ class Member:
     joined_at: str
     last_seen: str
     link: Link
-    identity: Frame | None = None
+    identity: IdentitySummary | None = None
     state: StateChanged | None = None
     resume: str = field(default="", repr=False)
     presence_told: int = 0
@@ -80,22 +79,8 @@ class Member:
             version=self.version,
             joined_at=self.joined_at,
             last_seen=self.last_seen,
-            identity=None if self.identity is None else decode_summary(self.identity),
+            identity=self.identity,
             capabilities=self.capabilities,
-        )
-
-    def presence_text(self, *, with_identity: bool = True) -> str:
-        """This member as JSON, in the order of the wire."""
-        return encode_message(
-            {
-                "name": self.name,
-                "id": self.id,
-                "version": self.version,
-                "joinedAt": self.joined_at,
-                "lastSeen": self.last_seen,
-                "identity": self.identity if with_identity else None,
-                "capabilities": None if self.capabilities is None else list(self.capabilities),
-            }
         )
 
 
@@ -104,14 +89,13 @@ def presence_text(members: Iterable[Member], resume: str = "") -> str:
 
     `resume` goes to one member only, which asked for it.
     """
-    listed = list(members)
-    texts = [member.presence_text() for member in listed]
+    listed = [member.presence() for member in members]
+    texts = [encode_presence(agent) for agent in listed]
     sizes = [len(text.encode()) + 1 for text in texts]
     total = sum(sizes) + _FRAME_BYTES
     for place in sorted(range(len(listed)), key=lambda place: sizes[place], reverse=True):
         if total <= SPACE_MAX_PAYLOAD_BYTES:
             break
-        texts[place] = listed[place].presence_text(with_identity=False)
+        texts[place] = encode_presence(replace(listed[place], identity=None))
         total += len(texts[place].encode()) + 1 - sizes[place]
-    end = f',"resume":{encode_value(resume)}' if resume else ""
-    return f'{{"type":"presence","agents":[{",".join(texts)}]{end}}}'
+    return presence_frame(texts, resume)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from adapters.space.types import LogEntry
-from adapters.space.wire_room import encode_entry
+from adapters.space.wire import encode_entry
 from common.constants import SPACE_MAX_PAYLOAD_BYTES
 
 REPLAY_BASE = 200

@@ -1,26 +1,192 @@
-"""The wire of a room: one JSON object per text frame, `type` first, keys in a fixed order.
+"""Frames as text and back: one JSON object for each, its keys in a fixed order, what is empty and optional left out.
 
-Here is what both ends need by name. `wire_json` holds the bytes, `wire_member` what members say, `wire_requests` how a
-server reads it, `wire_room` what a server says, `wire_events` how a member reads that. All pure; nothing is kept.
+`types` holds a model for each frame and `wire_fields` how its fields are validated. What other programs sent is read
+by `wire_json`, with bounds, before any model sees it; no reader here raises for it. A frame for many is encoded once.
+Pure.
 """
 
 from __future__ import annotations
 
-from adapters.space.wire_events import ERROR_PREFIXES, Unreadable, decode_entry, decode_event, decode_summary
-from adapters.space.wire_json import BadJson, encode_message, encode_value, iso_now, parse_json
-from adapters.space.wire_member import MemberFrames, summary_frame
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
 
-__all__ = [
-    "ERROR_PREFIXES",
-    "BadJson",
-    "MemberFrames",
-    "Unreadable",
-    "decode_entry",
-    "decode_event",
-    "decode_summary",
-    "encode_message",
-    "encode_value",
-    "iso_now",
-    "parse_json",
-    "summary_frame",
-]
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, to_json
+
+from adapters.space.types import (
+    HOST,
+    HOST_ID_PREFIX,
+    ActionDone,
+    Claimed,
+    EntryType,
+    Event,
+    Identified,
+    Joined,
+    Left,
+    LogEntry,
+    Presence,
+    Reflected,
+    Request,
+    Said,
+    StateChanged,
+    WorkspaceProgress,
+)
+from adapters.space.wire_fields import MISSING, Side
+from adapters.space.wire_json import MEMBER_DEPTH, MEMBER_VALUES, BadJson, encode_value, parse_json
+from common.text.lookalikes import shape, skeleton
+
+_SHOWN_CHARS = 100
+_SERVER_FRAME_BYTES = 8 * 1024 * 1024
+_NO_KIND = frozenset({"union_tag_invalid", "union_tag_not_found"})
+_DEFER: Final = ConfigDict(defer_build=True)
+_EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="type")], config=_DEFER)
+_REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="type")], config=_DEFER)
+_ENTRY: Final = TypeAdapter(LogEntry)
+_PRESENCE: Final = TypeAdapter(Presence)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A frame that tells a member nothing, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A frame of type `kind` ("" if it has none) that the room does not take; `message` begins with a stable prefix."""
+
+    kind: str
+    message: str
+
+
+def encode_event(event: Event) -> str:
+    """The frame of an event, as compact JSON."""
+    return _EVENT.dump_json(event, by_alias=True).decode()
+
+
+def encode_entry(entry: LogEntry) -> str:
+    """One entry as compact JSON, on the wire and on disk."""
+    return _ENTRY.dump_json(entry, by_alias=True).decode()
+
+
+def encode_presence(presence: Presence) -> str:
+    """One agent as compact JSON, as it stands in a list of them."""
+    return _PRESENCE.dump_json(presence, by_alias=True).decode()
+
+
+# NOTE(self): the two longest frames are put together of parts that are JSON already. A record of 1,000 entries is kept
+# as text and replayed to each newcomer; encoding it anew would cost every join the time of the whole record.
+def presence_frame(agents: Iterable[str], resume: str = "") -> str:
+    """The frame that lists all who are present, each as JSON; with the receiver's token, if it has one."""
+    end = f',"resume":{encode_value(resume)}' if resume else ""
+    return f'{{"type":"presence","agents":[{",".join(agents)}]{end}}}'
+
+
+def history_frame(entries: Iterable[str], room_id: str = "") -> str:
+    """The frame that replays the record, each entry as JSON; with the room's id, if it has one."""
+    end = f',"roomId":{encode_value(room_id)}' if room_id else ""
+    return f'{{"type":"history_response","entries":[{",".join(entries)}]{end}}}'
+
+
+def decode_event(raw: str | bytes) -> Event | Unreadable:
+    """A server's frame as an event; `Unreadable` where it is malformed, incomplete or of an unknown type."""
+    try:
+        frame = parse_json(raw, max_bytes=_SERVER_FRAME_BYTES, cut=True)
+    except BadJson as error:
+        return Unreadable(f"no JSON: {error}")
+    if not isinstance(frame, dict):
+        return Unreadable("not an object")
+    if not isinstance(frame.get("type"), str):
+        return Unreadable("without a type")
+    try:
+        return _EVENT.validate_python({**MISSING, **frame}, context=Side.MEMBER)
+    except ValidationError as error:
+        is_known = _first(error)["type"] not in _NO_KIND
+        return Unreadable(f"an incomplete {frame['type']}" if is_known else "of an unknown type")
+
+
+def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str = "") -> Request | Rejected | None:
+    """A member's frame; None for what is to be passed over in silence (no object, an unknown type).
+
+    Name, id and time in it mean nothing but in a join: the room knows who speaks (`name`, `agent_id`, "" for nobody who
+    has joined) and when (`at`).
+    """
+    try:
+        frame = parse_json(raw, max_values=MEMBER_VALUES, max_depth=MEMBER_DEPTH)
+    except BadJson as error:
+        return Rejected("", f"Invalid JSON: {str(error)[:_SHOWN_CHARS]}")
+    if frame is None:
+        return Rejected("", "Invalid JSON: null is no message")
+    if not isinstance(frame, dict) or not isinstance(kind := frame.get("type"), str):
+        return None
+    stamp = {"timestamp": ""} if kind == "join" else {"name": name, "id": agent_id, "timestamp": at}
+    try:
+        request = _REQUEST.validate_python({**MISSING, **frame, **stamp}, context=Side.ROOM)
+    except ValidationError as error:
+        first = _first(error)
+        return None if first["type"] in _NO_KIND else Rejected(kind, f"Invalid {kind}: {_wrong(first)}")
+    if isinstance(request, Joined) and is_reserved(request.name, request.id):
+        return Rejected("join", "Invalid join: this name or id is the host's")
+    return request
+
+
+def decode_entry(value: object) -> LogEntry | None:
+    """One line of a record, from its object; None where it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        return _ENTRY.validate_python({**MISSING, **value}, context=Side.MEMBER)
+    except ValidationError:
+        return None
+
+
+def is_reserved(name: str, agent_id: str) -> bool:
+    """Whether somebody who joins so could be taken for the host: its name in any spelling, or its kind of id."""
+    return skeleton(name) == skeleton(HOST) or shape(agent_id).startswith(HOST_ID_PREFIX)
+
+
+def entry_of(
+    event: Left | Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress,
+) -> LogEntry:
+    """How an event is kept in the record."""
+    kind: EntryType = event.type
+    match event:
+        case Left():
+            content = ""
+        case Said():
+            content = event.content
+        case Identified():
+            content = to_json(event.summary, by_alias=True).decode()
+        case Claimed():
+            content = f"{event.action}:{event.target}"
+        case StateChanged():
+            content = f"{event.state}: {event.detail}" if event.detail else event.state
+        case ActionDone():
+            content = _EVENT.dump_json(event, by_alias=True, include=_RESULT).decode()
+        case Reflected():
+            content = event.summary
+        case WorkspaceProgress():
+            content = encode_value({key: getattr(event, name) for key, name in _PROGRESS.items()})
+    return LogEntry(event.timestamp, event.name, event.id, kind, content)
+
+
+_RESULT: Final = {"action", "target", "success", "link", "error"}
+_PROGRESS: Final = {
+    "workspace": "workspace",
+    "plan": "plan_number",
+    **{to_camel(name): name for name in ("total", "completed", "blocked", "in_progress")},
+}
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    return error.errors(include_url=False, include_context=False)[0]
+
+
+def _wrong(error: ErrorDetails) -> str:
+    """Which field is wrong, why, and what it holds."""
+    value = error["input"]
+    shown = repr(value[:_SHOWN_CHARS]) if isinstance(value, str) else f"of type {type(value).__name__}"
+    return f"{error['loc'][-1]} {error['msg'][:_SHOWN_CHARS].lower()}: it is {shown}"

@@ -12,7 +12,6 @@ import math
 import re
 from typing import NoReturn
 
-from adapters.space.types import Frame
 from common.clock import Clock, iso
 from common.constants import SPACE_MAX_PAYLOAD_BYTES
 from common.lenient_json import cut_nesting
@@ -37,18 +36,13 @@ def iso_now(clock: Clock) -> str:
     return iso(clock.now())
 
 
-def encode_message(message: Frame) -> str:
-    """One frame as JSON text: keys in their order, those without a value (None) left out, lone surrogates as U+FFFD.
+def encode_value(value: object) -> str:
+    """Any JSON value as compact text, lone surrogates as U+FFFD.
 
     Raises:
         ValueError: a number is not finite.
 
     """
-    return encode_value({key: value for key, value in message.items() if value is not None})
-
-
-def encode_value(value: object) -> str:
-    """Any JSON value, compactly; as `encode_message`, but null is kept."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if text.isascii() or _SURROGATE.search(text) is None:
         return text

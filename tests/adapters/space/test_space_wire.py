@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.space.types import (
+    ERROR_PREFIXES,
     ActionDone,
     Claimed,
     History,
@@ -28,36 +30,29 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from adapters.space.wire import (
-    ERROR_PREFIXES,
-    BadJson,
-    MemberFrames,
+    Rejected,
     Unreadable,
     decode_entry,
     decode_event,
-    encode_message,
-    iso_now,
-    parse_json,
-)
-from adapters.space.wire_requests import (
-    ChatRequest,
-    ClaimRequest,
-    IdentityRequest,
-    JoinRequest,
-    ReflectionRequest,
-    Rejected,
-    ResultRequest,
-    StateRequest,
-    TypingRequest,
-    WorkspaceRequest,
     decode_request,
+    encode_entry,
+    encode_event,
+    entry_of,
     is_reserved,
 )
-from adapters.space.wire_room import encode_entry, entry_of, event_frame, identity_frame
+from adapters.space.wire_json import BadJson, encode_value, iso_now, parse_json
 from common.clock import FakeClock
 from tests.cpu_time import cpu_s
 
 AT = "2026-01-02T03:04:05.678Z"
 WHO = ("ada", "ada-1")
+
+
+def request(frame: dict[str, Any]) -> object:
+    """What a room reads of a frame that `WHO` sends."""
+    return decode_request(json.dumps(frame), *WHO, AT)
+
+
 SUMMARY = IdentitySummary(("care",), ("maps",), "dry", ("sql",), "a draft", "curious")
 SUMMARY_JSON = (
     '{"coreValues":["care"],"currentInterests":["maps"],"voice":"dry","expertise":["sql"],'
@@ -90,7 +85,7 @@ SERVER_FRAMES: list[tuple[str, Any, str]] = [
     ),
     (
         "state",
-        StateChanged(*WHO, "acting", AT, "on it"),
+        StateChanged(*WHO, "acting", AT, detail="on it"),
         f'{{"type":"state","name":"ada","id":"ada-1","state":"acting","detail":"on it","timestamp":"{AT}"}}',
     ),
     (
@@ -114,7 +109,7 @@ SERVER_FRAMES: list[tuple[str, Any, str]] = [
             f'"completedTasks":3,"blockedTasks":1,"inProgressTasks":0,"timestamp":"{AT}"}}'
         ),
     ),
-    ("error", Refused("Must join", "Must join first"), '{"type":"error","message":"Must join first"}'),
+    ("error", Refused("Must join first"), '{"type":"error","message":"Must join first"}'),
     (
         "shutdown",
         ShuttingDown("Server shutting down", AT),
@@ -125,58 +120,61 @@ SERVER_FRAMES: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("event", "text"), [row[1:] for row in SERVER_FRAMES], ids=[row[0] for row in SERVER_FRAMES])
 def test_a_servers_frame_is_written_byte_by_byte_and_read_back(event: Any, text: str) -> None:
-    assert encode_message(event_frame(event)) == text
+    assert encode_event(event) == text
     assert decode_event(text) == event
     assert decode_event(text.encode()) == event
 
 
 def test_an_identity_is_passed_on_as_it_came() -> None:
-    text = f'{{"type":"identity","name":"ada","id":"ada-1","summary":{SUMMARY_JSON},"timestamp":"{AT}"}}'
-    assert encode_message(identity_frame(*WHO, json.loads(SUMMARY_JSON), AT)) == text
-    assert decode_event(text) == Identified(*WHO, SUMMARY, AT)
+    summary = f'{{"own":[null],"voice":7,"told":1,{SUMMARY_JSON[1:]}'
+    text = f'{{"type":"identity","name":"ada","id":"ada-1","summary":{summary},"timestamp":"{AT}"}}'
+    for told, voice in ((summary, "dry"), (summary.replace('"voice":"dry"', '"voice":7'), "")):
+        frame = text.replace(summary, told)
+        identified = decode_request(frame, *WHO, AT)
+        assert isinstance(identified, Identified)
+        assert encode_event(identified) == encode_value(json.loads(frame))
+        assert entry_of(identified).content == encode_value(json.loads(told))
+        read = Identified(*WHO, replace(SUMMARY, voice=voice), AT)
+        assert identified == read == decode_event(frame)
+        assert "own" not in encode_event(read)
 
 
-MEMBER = MemberFrames(*WHO)
-MEMBER_FRAMES: list[tuple[str, Any, str, Any]] = [
+MEMBER_FRAMES: list[tuple[Any, str]] = [
     (
-        "join",
-        MEMBER.join(AT, version="1.0", capabilities=("social",)),
-        '"version":"1.0","capabilities":["social"],',
-        JoinRequest(*WHO, "1.0", ("social",)),
+        Joined(*WHO, "1.0", ("social",), "", AT),
+        '"version":"1.0","capabilities":["social"],"resume":"",',
     ),
-    ("chat", MEMBER.chat(AT, "hi"), '"content":"hi",', ChatRequest("hi", "")),
-    ("typing", MEMBER.typing(AT), "", TypingRequest()),
+    (Said(*WHO, "hi", AT), '"content":"hi",'),
+    (Typing(*WHO, AT), ""),
+    (Identified(*WHO, SUMMARY, AT), f'"summary":{SUMMARY_JSON},'),
+    (Claimed(*WHO, "a", "t", AT), '"action":"a","target":"t",'),
+    (StateChanged(*WHO, "idle", AT), '"state":"idle",'),
     (
-        "identity",
-        MEMBER.identity(AT, SUMMARY),
-        f'"summary":{SUMMARY_JSON},',
-        IdentityRequest(json.loads(SUMMARY_JSON)),
-    ),
-    ("claim", MEMBER.claim(AT, action="a", target="t"), '"action":"a","target":"t",', ClaimRequest("a", "t")),
-    ("state", MEMBER.state(AT, "idle"), '"state":"idle",', StateRequest("idle", "")),
-    (
-        "action_result",
-        MEMBER.action_result(AT, action="a", target="t", success=False, error="no"),
+        ActionDone(*WHO, "a", "t", success=False, timestamp=AT, error="no"),
         '"action":"a","target":"t","success":false,"error":"no",',
-        ResultRequest("a", "t", success=False, link="", error="no"),
     ),
-    ("reflection", MEMBER.reflection(AT, "so"), '"summary":"so",', ReflectionRequest("so")),
+    (Reflected(*WHO, "so", AT), '"summary":"so",'),
     (
-        "workspace_state",
-        MEMBER.workspace_state(AT, workspace="w", total=3, completed=1),
-        '"workspace":"w","planNumber":0,"totalTasks":3,"completedTasks":1,"blockedTasks":0,"inProgressTasks":0,',
-        WorkspaceRequest("w", 0, 3, 1, 0, 0),
+        WorkspaceProgress(*WHO, "w", 0, 3, 1.5, 0, 0, AT),
+        '"workspace":"w","planNumber":0,"totalTasks":3,"completedTasks":1.5,"blockedTasks":0,"inProgressTasks":0,',
     ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "frame", "fields", "request_"), MEMBER_FRAMES, ids=[row[0] for row in MEMBER_FRAMES])
-def test_a_members_frame_is_signed_and_stamped_and_the_server_reads_it(
-    kind: str, frame: Any, fields: str, request_: Any
-) -> None:
-    text = encode_message(frame)
-    assert text == f'{{"type":"{kind}","name":"ada","id":"ada-1",{fields}"timestamp":"{AT}"}}'
-    assert decode_request(text) == request_
+@pytest.mark.parametrize(("event", "fields"), MEMBER_FRAMES, ids=[row[0].type for row in MEMBER_FRAMES])
+def test_a_members_frame_is_signed_and_stamped_and_the_server_reads_it(event: Any, fields: str) -> None:
+    text = encode_event(event)
+    assert text == f'{{"type":"{event.type}","name":"ada","id":"ada-1",{fields}"timestamp":"{AT}"}}'
+    assert decode_request(text, *WHO, AT) == (replace(event, timestamp="") if event.type == "join" else event)
+
+
+def test_a_room_knows_who_speaks_and_when_whatever_a_frame_says_of_it() -> None:
+    text = encode_event(Said("eve", "host-1", "hi", "2001-01-01T00:00:00.000Z", addressed=("bob",)))
+    assert decode_request(text.replace("}", ',"replayed":true}'), *WHO, AT) == Said(*WHO, "hi", AT)
+    assert decode_event(text.replace("}", ',"replayed":true}')) == Said(
+        "eve", "host-1", "hi", "2001-01-01T00:00:00.000Z", addressed=("bob",)
+    )
+    assert isinstance(decode_request(text), Rejected), "nobody has joined"
 
 
 REFUSED = [
@@ -209,10 +207,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("raw", "prefix"), REFUSED, ids=[f"{n}-{row[1]}" for n, row in enumerate(REFUSED)])
 def test_what_is_unsound_is_refused_by_a_stable_prefix(raw: str | bytes, prefix: str) -> None:
-    rejected = decode_request(raw)
+    rejected = decode_request(raw, *WHO, AT)
     assert isinstance(rejected, Rejected)
     assert rejected.message.startswith(prefix)
-    assert decode_event(encode_message(event_frame(Refused("", rejected.message)))) == Refused(prefix, rejected.message)
+    assert decode_event(encode_event(Refused(rejected.message))) == Refused(rejected.message)
+    assert Refused(rejected.message).prefix == prefix
 
 
 @pytest.mark.parametrize("raw", ["7", "[]", "{}", '"text"', '{"type":"dance"}', '{"type":7}', '{"type":["chat"]}'])
@@ -221,25 +220,32 @@ def test_what_is_no_message_is_passed_over_in_silence(raw: str) -> None:
 
 
 def test_what_is_only_too_long_is_cut() -> None:
-    assert decode_request(json.dumps({"type": "state", "state": "acting", "detail": "d" * 1500})) == StateRequest(
-        "acting", "d" * 1000
+    assert request({"type": "state", "state": "acting", "detail": "d" * 1500}) == StateChanged(
+        *WHO, "acting", AT, detail="d" * 1000
     )
-    assert decode_request(json.dumps({"type": "reflection", "summary": "s" * 6000})) == ReflectionRequest("s" * 5000)
-    cut = decode_request(json.dumps({"type": "reflection", "summary": "s" * 4999 + "🎨"}))
-    assert cut == ReflectionRequest("s" * 4999 + "�")
+    assert request({"type": "reflection", "summary": "s" * 6000}) == Reflected(*WHO, "s" * 5000, AT)
+    assert request({"type": "reflection", "summary": "s" * 4999 + "🎨"}) == Reflected(*WHO, "s" * 4999 + "�", AT)
+
+
+def test_a_member_cuts_what_a_room_would_refuse_and_does_without_what_it_can() -> None:
+    frame = {"type": "claim", "name": "n" * 150, "action": "a", "target": "🎨" * 3_000}
+    assert decode_event(json.dumps(frame)) == Claimed("n" * 100, "", "a", "🎨" * 2_500, "")
+    assert decode_event('{"type":"workspace_state","name":"a","workspace":"w"}') == WorkspaceProgress(
+        "a", "", "w", 0, 0, 0, 0, 0, ""
+    )
+    assert decode_event('{"type":"claim","name":"a","action":"a"}') == Unreadable("an incomplete claim")
+    assert decode_event('{"type":"dance","name":"a"}') == Unreadable("of an unknown type")
 
 
 def test_odd_side_fields_are_left_out_and_the_message_stays() -> None:
-    assert decode_request('{"type":"chat","content":"hi","threadId":{"a":1}}') == ChatRequest("hi", "")
-    assert decode_request('{"type":"state","state":"idle","detail":7}') == StateRequest("idle", "")
-    assert decode_request(
-        '{"type":"join","name":"a","id":"b","version":"1","capabilities":["social",5,"github"]}'
-    ) == JoinRequest("a", "b", "1", ("social", "github"))
-    assert decode_request('{"type":"join","name":"a","id":"b","version":"1","capabilities":"all"}') == JoinRequest(
-        "a", "b", "1", None
-    )
-    many = {"type": "join", "name": "a", "id": "b", "version": "1", "capabilities": ["c" * 51, *["x"] * 20]}
-    assert decode_request(json.dumps(many)) == JoinRequest("a", "b", "1", ("x",) * 16)
+    assert request({"type": "chat", "content": "hi", "threadId": {"a": 1}}) == Said(*WHO, "hi", AT)
+    assert request({"type": "chat", "content": "hi", "threadId": "t" * 201}) == Said(*WHO, "hi", AT)
+    assert request({"type": "state", "state": "idle", "detail": 7}) == StateChanged(*WHO, "idle", AT)
+    join = {"type": "join", "name": "a", "id": "b", "version": "1"}
+    assert request({**join, "capabilities": ["social", 5, "github"]}) == Joined("a", "b", "1", ("social", "github"))
+    assert request({**join, "capabilities": "all"}) == Joined("a", "b", "1")
+    assert request({**join, "resume": "r" * 101}) == Joined("a", "b", "1")
+    assert request({**join, "capabilities": ["c" * 51, *["x"] * 20]}) == Joined("a", "b", "1", ("x",) * 16)
 
 
 @pytest.mark.parametrize("name", ["host", "HOST", " Host ", "ｈｏｓｔ", "ho\u200bst"])  # noqa: RUF001 - a disguise
@@ -270,7 +276,7 @@ def test_a_frame_of_more_than_a_mebibyte_is_not_even_parsed() -> None:
 
 
 def test_brackets_inside_words_are_no_nesting() -> None:
-    assert decode_request(json.dumps({"type": "chat", "content": '[{"\\' * 2000})) == ChatRequest('[{"\\' * 2000, "")
+    assert request({"type": "chat", "content": '[{"\\' * 2000}) == Said(*WHO, '[{"\\' * 2000, AT)
 
 
 def test_numbers_travel_as_javascript_writes_them() -> None:
@@ -282,12 +288,14 @@ def test_numbers_travel_as_javascript_writes_them() -> None:
         None,
         1.2345678901234567e19,
     ]
-    assert encode_message({"type": "x", "n": parse_json("3.0")}) == '{"type":"x","n":3}'
+    assert encode_value(parse_json("[3.0]")) == "[3]"
 
 
 def test_lone_surrogates_become_replacement_signs_in_both_directions() -> None:
     assert parse_json('"\\ud800 \\ud83c\\udfa8"') == "� 🎨"
-    assert encode_message({"type": "x", "a": "\udc00", "none": None}) == '{"type":"x","a":"�"}'
+    assert encode_value({"a": "\udc00"}) == '{"a":"�"}'
+    assert Said(*WHO, "\udc00 \ud83c\udfa8", AT).content == "� 🎨"
+    assert Joined(*WHO, "1", ("\udc00",)).capabilities == ("�",)
 
 
 def test_the_time_has_three_digits_and_a_z() -> None:
@@ -301,7 +309,7 @@ def test_an_entry_survives_the_way_to_disk_and_back() -> None:
     assert entry_of(WorkspaceProgress(*WHO, "w", 1, 2, 3, 4, 5, AT)).content == (
         '{"workspace":"w","plan":1,"total":2,"completed":3,"blocked":4,"inProgress":5}'
     )
-    assert entry_of(StateChanged(*WHO, "acting", AT, "on it")).content == "acting: on it"
+    assert entry_of(StateChanged(*WHO, "acting", AT, detail="on it")).content == "acting: on it"
     assert entry_of(StateChanged(*WHO, "idle", AT)).content == "idle"
     assert entry_of(Claimed(*WHO, "a", "t", AT)).content == "a:t"
 
@@ -350,7 +358,7 @@ def test_what_is_nested_too_deep_in_one_item_costs_that_item_only() -> None:
 
 def test_whatever_a_member_may_tell_of_itself_its_room_can_tell_all_the_others() -> None:
     nested: object = 1
-    while not isinstance(decode_request(json.dumps({"type": "identity", "summary": {"x": nested}})), Rejected):
+    while not isinstance(request({"type": "identity", "summary": {"x": nested}}), Rejected):
         deepest, nested = nested, [nested]
     agents = [{"name": "eve", "id": "e", "identity": {"x": deepest}}]
     assert isinstance(parse_json(json.dumps({"type": "presence", "agents": agents})), dict)
@@ -360,7 +368,7 @@ def test_whatever_a_member_may_tell_of_itself_its_room_can_tell_all_the_others()
 def test_no_frame_whatsoever_makes_a_reader_raise(frame: dict[str, Any]) -> None:
     raw = json.dumps(frame)
     decode_event(raw)
-    answer = decode_request(raw)
+    answer = decode_request(raw, *WHO, AT)
     if isinstance(answer, Rejected):
         assert answer.message.startswith(ERROR_PREFIXES)
 
@@ -368,4 +376,4 @@ def test_no_frame_whatsoever_makes_a_reader_raise(frame: dict[str, Any]) -> None
 @given(st.binary(max_size=200) | st.text(max_size=200))
 def test_no_bytes_whatsoever_make_a_reader_raise(raw: str | bytes) -> None:
     assert decode_event(raw) is not None
-    decode_request(raw)
+    decode_request(raw, *WHO, AT)

@@ -65,7 +65,7 @@ def test_typing_shows_for_ten_seconds_or_until_something_is_said() -> None:
 
 
 def test_what_an_agent_does_stands_beside_its_name() -> None:
-    room = company(*joined("marvin"), StateChanged("marvin", "m", "acting", AT, "open_issue"))
+    room = company(*joined("marvin"), StateChanged("marvin", "m", "acting", AT, detail="open_issue"))
     assert "marvin (acting: open_issue)" in shown(room)[0]
     room.follow(StateChanged("marvin", "m", "idle", AT), 101.0)
     assert "(" not in shown(room)[0]
@@ -129,7 +129,9 @@ HOSTILE = "\x1b[2Jevil\x1b]0;taken\x07\u202e\nname"
 
 
 def test_a_name_cannot_reach_the_terminal_or_break_the_row() -> None:
-    lines = shown(company(Joined(HOSTILE, "x", "\x1b[31m1\n0"), StateChanged(HOSTILE, "x", "acting", AT, HOSTILE)))
+    lines = shown(
+        company(Joined(HOSTILE, "x", "\x1b[31m1\n0"), StateChanged(HOSTILE, "x", "acting", AT, detail=HOSTILE))
+    )
     assert lines[0].startswith("  ")
     assert "evil name (acting: evil name)" in lines[0]
     assert lines[0].endswith("v1 0")
@@ -139,7 +141,7 @@ def test_a_name_cannot_reach_the_terminal_or_break_the_row() -> None:
 @pytest.mark.parametrize("columns", [1, 20, 33, 80, 200])
 def test_no_line_is_wider_than_the_terminal_or_the_least_we_draw_for(columns: int) -> None:
     room = company(*joined("marvin", "一" * 60, "x" * 100))
-    room.follow(StateChanged("marvin", "m", "blocked", AT, "because " * 30), 100.0)
+    room.follow(StateChanged("marvin", "m", "blocked", AT, detail="because " * 30), 100.0)
     assert {width(line) for line in shown(room, columns=columns, text="一二三 " * 50)[-6:]} == {
         max(columns, LEAST_COLUMNS)
     }

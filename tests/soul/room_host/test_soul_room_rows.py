@@ -49,7 +49,7 @@ SHOWN: dict[str, tuple[Event, str]] = {
         WorkspaceProgress("marvin", "m", "site", 3, 7, 4, 1, 2, AT),
         "12:00:00  ▪ plan    marvin  site #3 4 of 7 done, 2 in progress, 1 blocked",
     ),
-    "blocked": (StateChanged("marvin", "m", "blocked", AT, "no key"), "12:00:00  ▨ blocked marvin  no key"),
+    "blocked": (StateChanged("marvin", "m", "blocked", AT, detail="no key"), "12:00:00  ▨ blocked marvin  no key"),
 }
 
 
@@ -133,7 +133,7 @@ def test_no_event_brings_a_control_character_to_the_terminal(name: str, one: str
         Claimed(name, "x", one, two, AT),
         ActionDone(name, "x", one, two, success=False, timestamp=AT, error=one),
         Reflected(name, "x", one, AT),
-        StateChanged(name, "x", "blocked", AT, one),
+        StateChanged(name, "x", "blocked", AT, detail=one),
         WorkspaceProgress(name, "x", one, 1, 2, 1, 0, 0, AT),
     ]
     drawn = [lines(row, 60, "UTC") for event in events if (row := row_of(event, NOON))]

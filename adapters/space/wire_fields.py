@@ -1,0 +1,236 @@
+"""How the fields of a frame are validated, once for both sides of the wire.
+
+The context of a validation tells which side reads. A room (`Side.ROOM`) refuses a required field that is missing, of
+another type, blank or too long, because its members must be able to rely on it. A member (`Side.MEMBER`) cuts what is
+too long and refuses only what is missing, because a server of another make may be odd. Both replace an optional field
+of a wrong type by its default. Without a context the value is made by this program: it is taken as it is, and only lone
+surrogates, which UTF-8 cannot carry, become U+FFFD. Lengths are counted in UTF-16 code units, as in JavaScript. Pure.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import PydanticCustomError
+
+from common.constants import SPACE_MAX_CHAT_U16
+from common.text.utf16 import u16_len, u16_slice
+
+T = TypeVar("T")
+Read: TypeAlias = Callable[[object, ValidationInfo], object]
+
+Frame: TypeAlias = Mapping[str, Any]
+"""One JSON object of the wire."""
+
+MAX_NAME_U16: Final = 100
+MAX_VERSION_U16: Final = 50
+MAX_DETAIL_U16: Final = 1_000
+MAX_SUMMARY_U16: Final = 5_000
+MAX_WORK_U16: Final = 5_000
+"""Of an action, a target, a link and an error."""
+MAX_WORKSPACE_U16: Final = 200
+MAX_LINE_U16: Final = 2_000
+MAX_STAMP_U16: Final = 200
+MAX_CAPABILITY_U16: Final = 50
+MAX_CAPABILITIES: Final = 16
+MAX_ITEMS: Final = 200
+MAX_AGENTS: Final = 1_000
+MAX_ENTRIES: Final = 5_000
+
+MISSING: Final[Frame] = dict.fromkeys(
+    (
+        *("name", "id", "version", "timestamp", "content", "summary", "action", "target", "success", "state"),
+        *("workspace", "planNumber", "totalTasks", "completedTasks", "blockedTasks", "inProgressTasks"),
+        *("agents", "entries", "message", "reason", "joinedAt", "lastSeen", "agentName", "agentId"),
+    )
+)
+"""Null for each field without a default: a field that is missing is read as one of a wrong type."""
+
+
+class Side(Enum):
+    """Who reads a frame: a room what its member sent, or a member what its room sent."""
+
+    ROOM = "room"
+    MEMBER = "member"
+
+
+def well_formed(value: object) -> object:
+    """The value; text with each lone surrogate replaced by U+FFFD, surrogate pairs joined."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+def sound_items(
+    adapter: TypeAdapter[T], items: object, info: ValidationInfo, most: int, *, newest: bool = False
+) -> object:
+    """The items of a list that can be read, at most the first `most` of the list, or its last; () for no list."""
+    if info.context is None:
+        return items
+    if not isinstance(items, list):
+        return ()
+    sound: list[T] = []
+    for item in items[-most:] if newest else items[:most]:
+        if isinstance(item, Mapping):
+            try:
+                sound.append(adapter.validate_python({**MISSING, **item}, context=info.context))
+            except ValidationError:
+                continue
+    return tuple(sound)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if 2 * len(text) <= most else u16_slice(text, most)
+
+
+def _required(most: int, *, by_member: bool = True, cut: bool = False) -> Read:
+    """Text that must be there, for a member only where `by_member`.
+
+    A room refuses what is longer than `most` code units, or cuts it too with `cut`.
+    """
+
+    def read(value: object, info: ValidationInfo) -> object:
+        if info.context is None:
+            return well_formed(value)
+        text = value if isinstance(value, str) else ""
+        if info.context is Side.ROOM and (not text.strip() or (not cut and u16_len(text) > most)):
+            raise PydanticCustomError("text", "must be text of 1 to {most} characters", {"most": most})
+        if by_member and not text:
+            raise PydanticCustomError("text", "must be text")
+        return _cut(text, most)
+
+    return read
+
+
+def _optional(most: int, *, cut: bool = True) -> Read:
+    """Text that may be missing. What is longer than `most` is cut, or left out without `cut`, as blank text is then."""
+
+    def read(value: object, info: ValidationInfo) -> object:
+        if info.context is None:
+            return well_formed(value)
+        if not isinstance(value, str) or (not cut and (not value.strip() or u16_len(value) > most)):
+            return ""
+        return _cut(value, most)
+
+    return read
+
+
+def _texts(most: int, items: int = MAX_ITEMS, *, cut: bool = True, absent: tuple[str, ...] | None = ()) -> Read:
+    """A list of texts, at most `items` of them; `absent` for what is no list. A text longer than `most`: see above."""
+
+    def read(value: object, info: ValidationInfo) -> object:
+        if info.context is None:
+            return tuple(map(well_formed, value)) if isinstance(value, list | tuple) else value
+        if not isinstance(value, list):
+            return absent
+        texts = (item for item in value if isinstance(item, str) and (cut or u16_len(item) <= most))
+        return tuple(_cut(text, most) for text in itertools.islice(texts, items))
+
+    return read
+
+
+def _number(*, needed: bool) -> Read:
+    """A number, a whole one as `int`: JavaScript writes no `.0`. A room refuses any other value if it is `needed`."""
+
+    def read(value: object, info: ValidationInfo) -> object:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return value
+        if info.context is Side.MEMBER or (info.context is Side.ROOM and not needed):
+            return 0
+        raise PydanticCustomError("number", "must be a number")
+
+    return read
+
+
+def _flag(value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    raise PydanticCustomError("flag", "must be true or false")
+
+
+def _resume(value: object, info: ValidationInfo) -> object:
+    if info.context is None or (isinstance(value, str) and u16_len(value) <= MAX_NAME_U16):
+        return value
+    return None
+
+
+def _addressed(value: object, info: ValidationInfo) -> object:
+    """Whom the host addresses; a room does not let its members say so."""
+    return () if info.context is Side.ROOM else _NAMES(value, info)
+
+
+def _replayed(value: object, info: ValidationInfo) -> object:
+    return value is True and info.context is None
+
+
+def _ours(value: object, info: ValidationInfo) -> object:
+    """What is not of the wire: a frame that brings it is read as if it did not."""
+    return value if info.context is None else None
+
+
+def _as_given(value: object) -> object:
+    return value
+
+
+def _is_empty(value: object) -> bool:
+    return not value
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+_NAMES = _texts(MAX_NAME_U16)
+_AS_GIVEN: Final = PlainSerializer(_as_given)
+OMIT_EMPTY: Final = Field(exclude_if=_is_empty)
+OMIT_NONE: Final = Field(exclude_if=_is_none)
+
+Name: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_NAME_U16))]
+Id: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_NAME_U16, by_member=False))]
+Version: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_VERSION_U16, by_member=False))]
+Stamp: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_STAMP_U16))]
+"""A time, ISO-8601 UTC."""
+EntryStamp: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_STAMP_U16))]
+Content: TypeAlias = Annotated[str, BeforeValidator(_required(SPACE_MAX_CHAT_U16))]
+EntryContent: TypeAlias = Annotated[str, BeforeValidator(_optional(SPACE_MAX_CHAT_U16))]
+Work: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_WORK_U16))]
+Workspace: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_WORKSPACE_U16))]
+Reflection: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_SUMMARY_U16, cut=True))]
+Line: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_LINE_U16))]
+Lines: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_texts(MAX_LINE_U16))]
+Detail: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_DETAIL_U16)), OMIT_EMPTY]
+Problem: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_WORK_U16)), OMIT_EMPTY]
+Link: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_WORK_U16, cut=False)), OMIT_EMPTY]
+ThreadId: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_WORKSPACE_U16, cut=False)), OMIT_EMPTY]
+Essence: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_LINE_U16)), OMIT_EMPTY]
+Token: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_STAMP_U16)), OMIT_EMPTY]
+JoinStamp: TypeAlias = Annotated[Stamp, OMIT_EMPTY]
+Resume: TypeAlias = Annotated[str | None, BeforeValidator(_resume), OMIT_NONE]
+Addressed: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_addressed), OMIT_EMPTY]
+Capabilities: TypeAlias = Annotated[
+    tuple[str, ...] | None,
+    BeforeValidator(_texts(MAX_CAPABILITY_U16, MAX_CAPABILITIES, cut=False, absent=None)),
+    OMIT_NONE,
+]
+Count: TypeAlias = Annotated[float, PlainValidator(_number(needed=True)), _AS_GIVEN]
+OptionalCount: TypeAlias = Annotated[float, PlainValidator(_number(needed=False)), _AS_GIVEN]
+Success: TypeAlias = Annotated[bool, PlainValidator(_flag)]
+Replayed: TypeAlias = Annotated[bool, PlainValidator(_replayed), Field(exclude=True)]
+Ours: TypeAlias = Annotated[Any, PlainValidator(_ours), Field(exclude=True)]
