@@ -1,7 +1,8 @@
 """Tells whether a message only says again what was said, by the words it shares with what was said.
 
 Two views: how much of it is new to the room at all, and how near it comes to one message (order of words and weight of
-words together). Who says the same in other words is found by a judge (`modules/lives/space/judge.py`), not here. Pure.
+words together). Who says the same in other words is found by a judge
+(`modules/lives/space/classifiers.py`), not here. Pure.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from common.result import ApiResult
 from common.settings import Settings
 from common.text.untrusted import one_line
 from common.version import __version__
-from modules.lives.space.lines import SpaceLines
+from modules.lives.space.journal_reporter import SpaceLines
 from modules.runtime.console import Console, LineKind
 from modules.runtime.control import Control
 from modules.runtime.journal.journal import Journal

@@ -7,12 +7,10 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from common.constants import SECOND_MS
+from modules.lives.space.classifiers import EchoJudge, HostIntents
 from modules.lives.space.experience import Experiences
-from modules.lives.space.first_look import FirstLook
-from modules.lives.space.intents import HostIntents
-from modules.lives.space.judge import EchoJudge
 from modules.lives.space.life import SpaceLife, SpaceServices, move_into_space
-from modules.lives.space.verdicts import Verdicts
+from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.runner import Thinker

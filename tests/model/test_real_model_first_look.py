@@ -11,8 +11,7 @@ from __future__ import annotations
 import pytest
 
 from common.clock import SystemClock
-from modules.lives.space.first_look import QUESTION
-from modules.lives.space.verdicts import Verdicts
+from modules.lives.space.verdicts import QUESTION, Verdicts
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from modules.lives.space.ownership import elect_action_owner as _owner
+from modules.lives.space.policy import elect_action_owner as _owner
 from tests.living import World
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
 from tests.modules.lives.space.space_house import Agent, Room, open_room

@@ -13,7 +13,7 @@ import pytest
 from adapters.space.types import Joined
 from common.clock import parse_iso
 from common.constants import SPACE_MAX_CHAT_U16
-from modules.lives.space.saturation import saturation_threshold
+from modules.lives.space.policy import saturation_threshold
 from tests.scenarios.room_day_clock import MORNING
 from tests.scenarios.room_day_course import OUTAGE, RESTARTS, live_a_day
 from tests.scenarios.room_day_figures import NAMES, Day

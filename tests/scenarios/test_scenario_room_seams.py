@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from adapters.space.types import OWNS_ADDRESSED, Identified, Joined, PresenceList, Said
-from modules.lives.space.ownership import elect_action_owner
+from modules.lives.space.policy import elect_action_owner
 from modules.runtime.home import Home
 from modules.services.agent.memory.types import Query
 from modules.services.commitments.types import CommitmentRequest

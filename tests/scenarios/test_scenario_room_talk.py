@@ -10,7 +10,7 @@ import pytest
 
 from adapters.space.types import Identified, Reflected, Typing
 from modules.lives.space.life import CONFIG
-from modules.lives.space.saturation import saturation_threshold
+from modules.lives.space.policy import saturation_threshold
 from tests.living import World
 from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
 

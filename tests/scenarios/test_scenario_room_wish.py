@@ -10,7 +10,7 @@ import pytest
 
 from adapters.space.types import Claimed
 from common.constants import COMMITMENT_MAX_ATTEMPTS, SPACE_MAX_REOPENS
-from modules.lives.space.rescue import FORCED_MESSAGE
+from modules.lives.space.fallback import FORCED_MESSAGE
 from tests.living import World, call
 from tests.scenarios.room_society import (
     BODY,

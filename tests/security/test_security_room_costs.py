@@ -15,14 +15,13 @@ import pytest
 from adapters.space.types import Said
 from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
-from modules.lives.space.intents import HostIntents
-from modules.lives.space.lines import SpaceLines
-from modules.lives.space.requests import advance_host_request, is_claimed
-from modules.lives.space.saturation import agent_messages
-from modules.lives.space.scene import Scene
-from modules.lives.space.telling import Teller
+from modules.lives.space.classifiers import HostIntents
+from modules.lives.space.host_request import advance_host_request, is_claimed
+from modules.lives.space.journal_reporter import SpaceLines, Teller
+from modules.lives.space.policy import agent_messages
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.types import Counts, Deed, HistoryEntry, HostRequest, OwnWork, ValidationContext
-from modules.lives.space.validation import validate_space_message
+from modules.lives.space.validator import validate_space_message
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database

@@ -17,10 +17,8 @@ from common.text.lookalikes import shape, skeleton
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import create_slug, dedup_key, normalize_post_text
 from common.text.untrusted import clean
-from modules.lives.space.lists import has_list
-from modules.lives.space.phrases import plain
-from modules.lives.space.repo import repo_in
-from modules.lives.space.sentences import count_sentences
+from modules.lives.space.phrases import count_sentences, has_list, plain
+from modules.lives.space.request_parser import repo_in
 from modules.runtime.journal.naming import understand
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
 from modules.services.agent.identity.self_document import extract_from_self

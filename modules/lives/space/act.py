@@ -19,19 +19,19 @@ from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
 from modules.lives.space.decide import Decided, Decider
-from modules.lives.space.first_look import FirstLook
-from modules.lives.space.opener import should_open
+from modules.lives.space.host_request import count_attempt, is_open, reopen
+from modules.lives.space.identity import Presenter
+from modules.lives.space.journal_reporter import Teller
 from modules.lives.space.perceive import Perceiver
-from modules.lives.space.presenting import Presenter
-from modules.lives.space.requests import count_attempt, is_open, reopen
-from modules.lives.space.resolve import Resolved, Resolver
-from modules.lives.space.scene import Scene
+from modules.lives.space.policy import should_open
+from modules.lives.space.request_parser import conversation_thread_uri
+from modules.lives.space.respond import Resolved, Resolver
+from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot_builder import Surveyor
 from modules.lives.space.speak import Speaker, Spoken, Utterance
 from modules.lives.space.state import Conversation
-from modules.lives.space.survey import Surveyor
-from modules.lives.space.targets import conversation_thread_uri
-from modules.lives.space.telling import Teller
 from modules.lives.space.types import CheckResult, HistoryEntry
+from modules.lives.space.verdicts import FirstLook
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
 

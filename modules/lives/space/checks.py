@@ -1,14 +1,30 @@
-"""One predicate for each thing that a message in the room must not be. Pure; true means that it is one of them."""
+"""The cheap checks: one predicate for each thing that a message must not be, and the table of when each is asked. Pure.
+
+First comes whether it is ours to act: a message that is stopped there loses its commitments, which a later check would
+let it keep.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 
+from common.constants import (
+    SPACE_ACTION_MAX_CHARS,
+    SPACE_ACTION_MAX_SENTENCES,
+    SPACE_DISCUSSION_MAX_CHARS,
+    SPACE_DISCUSSION_MAX_SENTENCES,
+    SPACE_NON_OWNER_HOLD_MS,
+)
 from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
+from common.text.utf16 import u16_len
 from modules.lives.space import phrases
-from modules.lives.space.lists import has_list
-from modules.lives.space.sentences import auto_trim, count_sentences, without_first
+from modules.lives.space.host_request import is_open
+from modules.lives.space.phrases import auto_trim, count_sentences, has_list, without_first
+from modules.lives.space.policy import observer_threshold, role_budget
+from modules.lives.space.types import Check, Mode, ValidationContext
 
 __all__ = [
     "auto_trim",
@@ -81,3 +97,201 @@ def without_opener(message: str, said: Iterable[str], names: Collection[str] = (
         return ""
     pool = [tokenize_with_stemming(text, names) for text in said]
     return rest if concept_novelty(stems, pool) >= _LEAST_NOVELTY else ""
+
+
+Hits = Callable[[ValidationContext, str], bool]
+Mend = Callable[[ValidationContext, str], str]
+
+LIMITS: Mapping[Mode, tuple[int, int]] = {
+    "action": (SPACE_ACTION_MAX_CHARS, SPACE_ACTION_MAX_SENTENCES),
+    "discussion": (SPACE_DISCUSSION_MAX_CHARS, SPACE_DISCUSSION_MAX_SENTENCES),
+}
+"""How long a message may be: UTF-16 code units, and sentences."""
+
+_HOLD = timedelta(milliseconds=SPACE_NON_OWNER_HOLD_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What is told of a message that is stopped.
+
+    Attributes:
+        check: which check.
+        signature: how the log line begins after `[VALIDATION REJECTED] `.
+        tag: what the terminal shows.
+        reason: for people.
+        salvage: the commitments may be kept.
+
+    """
+
+    check: Check
+    signature: str
+    tag: str
+    reason: str
+    salvage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A check.
+
+    Attributes:
+        stop: what is told.
+        hits: whether this message, in this situation, is stopped.
+        action_only: asked only while the room acts.
+        uncommitted_only: asked only of words without commitments.
+        mend: words that may be said instead; "" if there are none.
+        recovered: how the log tells that words were mended.
+
+    """
+
+    stop: Stop
+    hits: Hits
+    action_only: bool = False
+    uncommitted_only: bool = False
+    mend: Mend | None = None
+    recovered: str = ""
+
+    def stops(self, context: ValidationContext, message: str) -> bool:
+        if (self.action_only and context.mode != "action") or (self.uncommitted_only and context.commitments):
+            return False
+        return self.hits(context, message)
+
+
+def _words(check: Callable[[str], bool]) -> Hits:
+    def hits(_context: ValidationContext, message: str) -> bool:
+        return check(message)
+
+    return hits
+
+
+def _not_ours(context: ValidationContext) -> bool:
+    return is_open(context.request) and not context.is_owner
+
+
+def _acts_for_another(context: ValidationContext, message: str) -> bool:
+    return _not_ours(context) and check_action_language(message)
+
+
+def _too_long(context: ValidationContext, message: str) -> bool:
+    chars, sentences = LIMITS[context.mode]
+    return u16_len(message) > chars or count_sentences(message) > sentences
+
+
+def _trimmed(context: ValidationContext, message: str) -> str:
+    trims = context.mode == "discussion" and not context.commitments
+    return auto_trim(message, *LIMITS[context.mode]) if trims else ""
+
+
+def _without_opener(context: ValidationContext, message: str) -> str:
+    return without_opener(message, context.agent_messages, context.names)
+
+
+def _spent(context: ValidationContext, _message: str) -> bool:
+    return bool(context.peers) and context.counts.own >= role_budget(context.role, context.mode)
+
+
+def _defers(context: ValidationContext, message: str) -> bool:
+    return check_deference(message, context.peers)
+
+
+def _forgets_repo(context: ValidationContext, message: str) -> bool:
+    return bool(context.repo) and check_repo_amnesia(message)
+
+
+def _held(context: ValidationContext, _message: str) -> bool:
+    """The owner goes first for a moment, if it is there and we were not asked ourselves."""
+    asked_at = context.request.requested_at
+    young = asked_at is not None and context.now - asked_at < _HOLD
+    return _not_ours(context) and young and context.owner_connected and not context.addressed_to_me
+
+
+def _saturated(context: ValidationContext, _message: str) -> bool:
+    return context.counts.agents >= context.saturation
+
+
+def _observes(context: ValidationContext, _message: str) -> bool:
+    return context.role == "observer" and context.counts.agents >= observer_threshold(context.mode)
+
+
+ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says again what was said")
+JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
+REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
+
+CHEAP: tuple[Row, ...] = (
+    Row(
+        Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
+        _acts_for_another,
+        action_only=True,
+    ),
+    Row(
+        Stop("length", "Too long", "too long", "longer than the room takes", salvage=True),
+        _too_long,
+        mend=_trimmed,
+        recovered="Discussion auto-trim",
+    ),
+    Row(
+        Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
+        _words(check_list),
+    ),
+    Row(
+        Stop("empty_promise", "Empty promise", "empty promise", "announces work and commits to none"),
+        _words(check_empty_promise),
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("echo_opener", "Echo", "echo", "begins by taking up what was said", salvage=True),
+        _words(check_echo_opener),
+        mend=_without_opener,
+        recovered="Echo opener removed",
+    ),
+    Row(
+        Stop("role_budget", "Role message budget exceeded", "budget", "spoken enough before the host speaks again"),
+        _spent,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("deference", "Deference", "deference", "waits for somebody else to act", salvage=True),
+        _defers,
+        action_only=True,
+    ),
+    Row(
+        Stop("repo_amnesia", "Repo amnesia", "repo amnesia", "asks for the repository, which is known", salvage=True),
+        _forgets_repo,
+        action_only=True,
+    ),
+    Row(
+        Stop("meta_discussion", "Meta-discussion", "meta-discussion", "tells what to make instead of making it"),
+        _words(check_meta_discussion),
+        action_only=True,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("scope_inflation", "Scope inflation", "scope inflation", "asks for more than the host did"),
+        _words(check_scope_inflation),
+        action_only=True,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop(
+            "non_owner_discussion",
+            "Non-owner discussion during pending action",
+            "not action owner",
+            "the one elected to act goes first",
+        ),
+        _held,
+        action_only=True,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("saturation", "Conversation saturated", "saturated", "enough was said before the host speaks again"),
+        _saturated,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("observer", "Observer silence enforced", "observer", "an observer adds nothing after others have spoken"),
+        _observes,
+        uncommitted_only=True,
+    ),
+)
+"""In the order in which they are asked."""

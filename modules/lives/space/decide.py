@@ -27,9 +27,8 @@ from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.facts import action_facts, room_facts
-from modules.lives.space.notes import SKILL
-from modules.lives.space.prompting import Prompting
-from modules.lives.space.scene import Scene
+from modules.lives.space.prompting import SKILL, Prompting
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.transcript import told
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt

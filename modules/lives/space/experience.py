@@ -14,7 +14,7 @@ from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
 from common.provenance import Provenance
 from modules.lives.space.decide import SESSION
-from modules.lives.space.telling import LOOP
+from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted

@@ -10,22 +10,21 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
 from modules.lives.space.act import Participation
+from modules.lives.space.classifiers import Judging, Understanding
+from modules.lives.space.commitment_maker import Promiser
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
-from modules.lives.space.first_look import FirstLook
+from modules.lives.space.identity import Presenter
+from modules.lives.space.journal_reporter import Teller
 from modules.lives.space.loop import ParticipationLoop
-from modules.lives.space.minds import Judging, Understanding
-from modules.lives.space.own_lines import OwnLines
 from modules.lives.space.perceive import Perceiver
-from modules.lives.space.presenting import Presenter
-from modules.lives.space.promise import Promiser
 from modules.lives.space.prompting import Prompting
-from modules.lives.space.resolve import Resolver
+from modules.lives.space.respond import Resolver
+from modules.lives.space.snapshot_builder import Surveyor
 from modules.lives.space.speak import Speaker
 from modules.lives.space.state import Conversation
-from modules.lives.space.survey import Surveyor
-from modules.lives.space.telling import Teller
-from modules.lives.space.weigh import Scales
+from modules.lives.space.validator import OwnLines, Scales
+from modules.lives.space.verdicts import FirstLook
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.prompt.prompter import Prompter

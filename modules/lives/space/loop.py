@@ -9,7 +9,7 @@ from common.clock import Clock
 from common.constants import SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_JITTER_PERCENT
 from modules.lives.space.act import Participation
 from modules.lives.space.config import SpaceConfigFile
-from modules.lives.space.telling import LOOP
+from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.policy import get_timer_jitter
 from modules.runtime.scheduler.types import Outcome
 

@@ -15,11 +15,10 @@ from adapters.space.client import SpaceClient
 from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
 from common.clock import Clock, parse_iso_or_none
 from common.constants import MINUTE_MS
-from modules.lives.space.names import shown
-from modules.lives.space.repo import detect_repo
-from modules.lives.space.requests import is_done_chat, is_open
+from modules.lives.space.host_request import is_done_chat, is_open
+from modules.lives.space.request_parser import conversation_thread_uri, detect_repo, same_target
 from modules.lives.space.state import Conversation, moment
-from modules.lives.space.targets import conversation_thread_uri, same_target
+from modules.lives.space.transcript import shown
 from modules.lives.space.types import Deed, HistoryEntry
 from modules.services.commitments.policy import claim_target
 from modules.services.commitments.queue import CommitmentQueue

@@ -1,7 +1,7 @@
-"""The turns of phrase that the checks look for, as data: each table one rule of good talk between agents.
+"""The turns of phrase, lists and sentences that the checks look for. Pure; linear in the length of the text.
 
-Written for text of straight quotes and single spaces, in any case, as whole words; see `plain`. Gaps are bounded, so
-that a long message costs no more than its length.
+Phrases are written for text of straight quotes and single spaces, in any case, as whole words; see `plain`. Gaps are
+bounded, so that a long message costs no more than its length.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from functools import lru_cache
 
 import regex
 
+from common.text.fences import fenced
 from common.text.strings import normalize_quotes
+from common.text.utf16 import u16_len
 
 _INVISIBLE = regex.compile(r"\p{Cf}+")
 _SPACE = regex.compile(r"\s+")
@@ -131,3 +133,72 @@ def deference(peers: frozenset[str]) -> regex.Pattern[str]:
         r"I(?:'ll| will) wait for",
         r"happy to review once",
     )
+
+
+_URL = regex.compile(r"https?://\S*[^\s.,;:!?)\]\"'}>]")
+_END = regex.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - the signs meant
+_LINE_END = regex.compile(r"\n")
+
+
+def count_sentences(message: str) -> int:
+    """How often a sentence ends: full stops, question and exclamation marks, semicolons; not those within a link."""
+    return len(_ends(message))
+
+
+def auto_trim(message: str, max_chars: int, max_sentences: int) -> str:
+    """As many whole sentences from the start as fit; what follows the last end is no sentence. "" if none fits.
+
+    `max_chars` are UTF-16 code units. A semicolon counts as `count_sentences` counts it, but nothing is cut there.
+    """
+    read = length = taken = 0
+    for end in _ends(message)[: max(max_sentences, 0)]:
+        length += u16_len(message[read:end])
+        if length > max_chars:
+            break
+        read = end
+        if message[end - 1] != ";":
+            taken = end
+    return message[:taken]
+
+
+def without_first(message: str) -> str:
+    """What follows the first sentence, or the first line if that is shorter; "" if nothing does."""
+    message = message.strip()
+    line = _LINE_END.search(message)
+    places = [place for place in (*_ends(message)[:1], line.start() if line else 0) if place]
+    return message[min(places) :].strip() if places else ""
+
+
+def _ends(message: str) -> list[int]:
+    masked = _URL.sub(lambda link: "x" * len(link[0]), message)
+    return [found.end() for found in _END.finditer(masked)]
+
+
+_ITEM = regex.compile(r"[ \t]*(?:[-•*]|(?![0-9]{4}[.)])[0-9]++[.)])\s")
+_STEP = regex.compile(r"(?<!\S)\(?([0-9]{1,2})\)(?=\s)|[()]")
+
+
+def has_list(message: str) -> bool:
+    """Whether a line outside code begins as an item does, or steps are numbered `(1) … (2)` within the text.
+
+    A year begins no item, nor do words in bold.
+    """
+    lines = message.splitlines()
+    prose = [line for line, code in zip(lines, fenced(lines), strict=True) if not code]
+    return any(_ITEM.match(line) for line in prose) or _counts_up("\n".join(prose))
+
+
+def _counts_up(text: str) -> bool:
+    """Whether a number in brackets is followed by the next one. `(see page 3)` is a remark, no step."""
+    depth, last = 0, None
+    for found in _STEP.finditer(text):
+        sign = found[0]
+        if sign == "(":
+            depth += 1
+        elif sign == ")" or (depth and not sign.startswith("(")):
+            depth = max(depth - 1, 0)
+        elif last is not None and int(found[1]) == last + 1:
+            return True
+        else:
+            last = int(found[1])
+    return False

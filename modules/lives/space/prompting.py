@@ -1,22 +1,224 @@
-"""What a model is told of a moment in the room. Every word of ours comes from the skill; everybody else's is framed."""
+"""What a model is told of a moment in the room: notes, context and the conversation.
+
+Every word of ours comes from the skill. What others told is cleaned and cut line by line, and framed.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+
+import regex
 
 from common.clock import local, spoken
 from common.constants import SPACE_DIGEST_ABOVE_TOKENS
+from common.text.untrusted import one_line
+from modules.lives.space.checks import check_echo_opener
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
-from modules.lives.space.context import foreign_context, listed, own_context
-from modules.lives.space.names import listed as listed_names
-from modules.lives.space.notes import SKILL, notes
-from modules.lives.space.scene import Scene
-from modules.lives.space.transcript import transcript
+from modules.lives.space.host_request import is_claimed
+from modules.lives.space.identity import sanitized
+from modules.lives.space.snapshot import Scene
+from modules.lives.space.transcript import listed as listed_names
+from modules.lives.space.transcript import shown, transcript
 from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
+from modules.services.agent.skills.skills import Skills, interpolate
+from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
+
+SKILL = "space-participation"
+
+_NOTE_CHARS, _CRITICAL_CHARS = 150, 200
+_CUT_BEFORE_CLEANING = 8
+_SIGNALS = {"saturated": "Saturated", "spoken": "Own", "only_new": "Warning"}
+
+
+def notes(scene: Scene, skills: Skills) -> Iterator[str]:
+    """The notes, in the order in which they are told."""
+    if scene.repo:
+        yield note(skills, "Repository", "Known", repo=one_line(scene.repo))
+    yield note(skills, "Notes", "Action" if scene.mode == "action" else "Discussion")
+    if scene.social_only:
+        yield note(skills, "Notes", "Limited")
+    if scene.room.typing:
+        yield note(skills, "Notes", "Typing")
+    yield from _addressed(scene, skills)
+    if scene.from_host and scene.mode == "discussion" and scene.signal == "none" and not _for_others(scene):
+        yield note(skills, "Notes", "Host Waits")
+    if scene.signal in _SIGNALS:
+        yield note(skills, "Saturation", _SIGNALS[scene.signal], agents=scene.counts.agents, own=scene.counts.own)
+    yield from _request(scene, skills)
+    if scene.needs_repo:
+        yield note(skills, "Notes", "Needs Repository")
+    if scene.opens:
+        yield note(skills, "Notes", "Opener")
+
+
+def note(skills: Skills, section: str, name: str, **values: object) -> str:
+    """One note of the skill, its variables filled in."""
+    return interpolate(skills.subsection(SKILL, section, name), values)
+
+
+def alone_without_github(scene: Scene) -> bool:
+    """Whether an open wish can be met by nobody, because we are alone and have no GitHub."""
+    return scene.is_open and scene.social_only and not scene.room.peers and not scene.is_owner
+
+
+def _for_others(scene: Scene) -> bool:
+    return bool(scene.addressed) and scene.me not in scene.addressed
+
+
+def _addressed(scene: Scene, skills: Skills) -> Iterator[str]:
+    if scene.me in scene.addressed:
+        yield note(skills, "Notes", "Addressed To You")
+    elif _for_others(scene):
+        yield note(skills, "Notes", "Addressed To Others", names=listed_names(scene.addressed))
+
+
+def _request(scene: Scene, skills: Skills) -> Iterator[str]:
+    if scene.follow_up == "link":
+        links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in scene.promised.work.links)
+        yield note(skills, "Notes", "Follow Up Done", links=links or "-")
+    elif scene.follow_up == "hurry":
+        yield note(skills, "Notes", "Follow Up Queued")
+    if not scene.is_open:
+        return
+    if alone_without_github(scene):
+        yield note(skills, "Notes", "Alone Without GitHub")
+    elif not is_claimed(scene.request, scene.now):
+        yield from _urgency(scene, skills)
+
+
+def _urgency(scene: Scene, skills: Skills) -> Iterator[str]:
+    request, critical = scene.request, scene.escalation == "critical"
+    waited = (scene.now - request.requested_at).total_seconds() if request.requested_at else 0
+    if scene.role != "actor" and scene.owner:
+        yield note(skills, "Role", scene.role.capitalize(), owner=shown(scene.owner))
+    yield note(
+        skills,
+        "Request",
+        "Critical" if critical else "Pending",
+        request=_quotable(request.content, _CRITICAL_CHARS if critical else _NOTE_CHARS),
+        seconds=max(0, int(waited)),
+        cycles=request.cycles,
+    )
+    if scene.is_owner:
+        yield note(skills, "Ownership", "Owner")
+    elif scene.owner:
+        yield note(skills, "Ownership", "Other", owner=shown(scene.owner))
+    else:
+        yield note(skills, "Ownership", "Nobody")
+
+
+def _quotable(text: str, length: int) -> str:
+    """Words of the host that stand between quotation marks of ours."""
+    return one_line(text[: length * _CUT_BEFORE_CLEANING], length).replace('"', "'")
+
+
+_OWN_SHOWN = 5
+_OTHERS_SHOWN = 10
+_LONG, _SHORT, _LINE = 300, 80, 120
+_PROMISES = regex.compile(
+    r"\b(?:I['\u2019]ll|I\ can|Let\ me|opening|creating|I\ will|I['\u2019]m\ going\ to|I\ am\ going\ to|posting"
+    r"|commenting|writing\ up|documenting|filing|submitting)\b",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+
+
+def own_context(scene: Scene, skills: Skills) -> str:
+    """What we said and promised, and what is pinned; "" if there is nothing."""
+    said = [entry.content for entry in scene.history if entry.is_me][-_OWN_SHOWN:]
+    parts = [
+        listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),
+        listed(skills, "Pending", map(_promise, scene.promised.pending)),
+        listed(skills, "Fulfilled", map(_promise, scene.promised.fulfilled)),
+    ]
+    if scene.pinned:
+        parts.append(note(skills, "Context", "Pinned", items=one_line("; ".join(scene.pinned), _LINE)))
+    return "\n\n".join(filter(None, parts))
+
+
+def foreign_context(scene: Scene, skills: Skills, relationships: PeerRelationships) -> str:
+    """What the others told of themselves and their work, not yet framed; "" if there is nothing."""
+    parts = (
+        listed(skills, "Peers", _peers(scene, skills, relationships)),
+        listed(skills, "Workspaces", _workspaces(scene, skills)),
+        listed(skills, "Peer Results", _results(scene)),
+        listed(skills, "Peer Claims", (*_claims(scene), *_promises(scene))),
+        listed(skills, "Points", (one_line(point, _LINE) for point in scene.points)),
+        listed(skills, "Echoes", _echoes(scene)),
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def listed(skills: Skills, name: str, items: Iterable[str]) -> str:
+    """The list of that name, "" if it is empty."""
+    lines = [f"- {item}" for item in items if item]
+    return note(skills, "Context", name, items="\n".join(lines)) if lines else ""
+
+
+def _promise(commitment: QueuedCommitment) -> str:
+    return f"[{commitment.type}] {one_line(commitment.description, _LINE)} ({commitment.status})"
+
+
+def _peers(scene: Scene, skills: Skills, relationships: PeerRelationships) -> Iterator[str]:
+    for name, presence in scene.room.peers.items():
+        identity = scene.room.identities.get(name) or presence.identity
+        reflected = scene.room.reflections.get(name)
+        relationship = relationships.context(name, skills)
+        if identity is None and reflected is None and relationship is None:
+            continue
+        card = sanitized(identity) if identity else None
+        yield skills.render(
+            SKILL,
+            "Peer",
+            name=shown(name),
+            voice=card.voice if card else "",
+            interests=", ".join(card.current_interests) if card else "",
+            learning=", ".join(card.expertise) if card else "",
+            essence=card.soul_essence if card else "",
+            reflection=one_line(reflected.summary[: 4 * _LONG], _LONG) if reflected else "",
+            relationship=relationship or "",
+        )
+
+
+def _workspaces(scene: Scene, skills: Skills) -> Iterator[str]:
+    for one in scene.room.workspaces.values():
+        yield skills.render(
+            SKILL,
+            "Progress",
+            workspace=one_line(one.workspace),
+            plan=f"{one.plan_number:g}",
+            done=f"{one.completed:g}",
+            total=f"{one.total:g}",
+            active=f"{one.in_progress:g}",
+            blocked=f"{one.blocked:g}",
+        )
+
+
+def _results(scene: Scene) -> Iterator[str]:
+    for deed in [deed for deed in scene.deeds if deed.kind in {"success", "failure"}][-_OTHERS_SHOWN:]:
+        yield f"{shown(deed.name)}: {one_line(deed.action)} {one_line(deed.target, _LINE)} ({deed.kind})"
+
+
+def _claims(scene: Scene) -> Iterator[str]:
+    for claim in scene.room.claims[-_OTHERS_SHOWN:]:
+        yield f"{shown(claim.name)}: {one_line(claim.action)} {one_line(claim.target, _LINE)}"
+
+
+def _promises(scene: Scene) -> Iterator[str]:
+    """By their words alone, of those who claimed nothing."""
+    claiming = {claim.name for claim in scene.room.claims}
+    peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
+    for entry in [entry for entry in peers if _PROMISES.search(entry.content)][-_OTHERS_SHOWN:]:
+        yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
+
+
+def _echoes(scene: Scene) -> Iterator[str]:
+    peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me)]
+    for entry in [entry for entry in peers if check_echo_opener(entry.content)][-_OTHERS_SHOWN:]:
+        yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _SHORT], _SHORT)}"'
+
 
 _LEAST_TOKENS = 200
 _HOST = "host"

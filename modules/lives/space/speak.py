@@ -20,20 +20,18 @@ from common.result import Err
 from common.schemas import Commitment
 from common.tasks import first_failure
 from common.text.untrusted import clean, one_line
+from modules.lives.space.commitment_maker import Promiser
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.names import shown
-from modules.lives.space.notes import alone_without_github
-from modules.lives.space.own_lines import SPOKE
+from modules.lives.space.host_request import promised
+from modules.lives.space.journal_reporter import Teller
 from modules.lives.space.perceive import Perceiver
-from modules.lives.space.promise import Promiser
-from modules.lives.space.requests import promised
-from modules.lives.space.scene import Scene
+from modules.lives.space.prompting import alone_without_github
+from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot_builder import Surveyor
 from modules.lives.space.state import Conversation
-from modules.lives.space.survey import Surveyor
-from modules.lives.space.telling import Teller
+from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
-from modules.lives.space.validation import validate_space_message
-from modules.lives.space.weigh import context_of
+from modules.lives.space.validator import SPOKE, context_of, validate_space_message
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
 

@@ -22,7 +22,7 @@ from common.constants import (
 )
 from common.text.closings import ends_talk
 from common.text.host_intent import classify_host_intent_structural
-from modules.lives.space.targets import point_summary
+from modules.lives.space.request_parser import point_summary
 from modules.lives.space.types import Deed, HistoryEntry, HostRequest, Intent
 
 POINTS_KEPT = 15

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from common.schemas import SPACE_DECISION_TOOL, Commitment
-from modules.lives.space.ownership import elect_action_owner
-from modules.lives.space.places import placed
-from modules.lives.space.scene import Scene
+from modules.lives.space.commitment_filter import placed
+from modules.lives.space.policy import elect_action_owner
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.types import HistoryEntry
 from modules.services.commitments.policy import UNHEARD
 from tests.hasty_clock import HastyClock

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from modules.lives.space import checks
-from modules.lives.space.asked import quoted, requested_type
-from modules.lives.space.repo import repo_in
-from modules.lives.space.sentences import without_first
+from modules.lives.space import checks, phrases
+from modules.lives.space.phrases import without_first
+from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from tests.cpu_time import cpu_s
 
 Check = Callable[[str], bool]
@@ -340,8 +339,8 @@ HOSTILE = {
 }
 READERS: dict[str, Callable[[str], object]] = {
     **{name: check for name, (check, _, _) in CHECKS.items()},
-    "count": checks.count_sentences,
-    "trim": lambda text: checks.auto_trim(text, LONG // 2, 900),
+    "count": phrases.count_sentences,
+    "trim": lambda text: phrases.auto_trim(text, LONG // 2, 900),
     "first": without_first,
     "repo": repo_in,
     "asked": requested_type,

@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from common.clock import FakeClock
-from modules.lives.space.first_look import FirstLook, is_idle_talk
-from modules.lives.space.scene import Scene
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.types import HistoryEntry
-from modules.lives.space.verdicts import Verdicts
+from modules.lives.space.verdicts import FirstLook, Verdicts, is_idle_talk
 from tests.modules.lives.space.space_house import QUESTION, TIN, WISH, Agent, Decide, Room, speaks
 from town.mind.types import ChatRequest, Thought
 

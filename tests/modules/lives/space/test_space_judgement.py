@@ -12,8 +12,14 @@ import pytest
 
 from common.clock import FakeClock
 from common.redact import Redactor
-from modules.lives.space.intents import MOST_INTENTS, HostIntents
-from modules.lives.space.judge import MOST_AT_ONCE, MOST_PEERS, MOST_VERDICTS, EchoJudge
+from modules.lives.space.classifiers import (
+    MOST_AT_ONCE,
+    MOST_INTENTS,
+    MOST_PEERS,
+    MOST_VERDICTS,
+    EchoJudge,
+    HostIntents,
+)
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.schemas import Commitment
+from modules.lives.space.commitment_filter import MADE, not_twice
 from modules.lives.space.experience import experience_of
-from modules.lives.space.filters import MADE, not_twice
-from modules.lives.space.scene import Scene
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.types import Deed, HistoryEntry, HostRequest, Intent
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -9,9 +9,8 @@ import pytest
 
 from adapters.space.types import ActionDone, Claimed
 from common.schemas import SPACE_DECISION_TOOL, Commitment
-from modules.lives.space.filters import MADE, NON_OWNER, not_twice, owned_only
-from modules.lives.space.places import is_named, named_by_host
-from modules.lives.space.scene import Scene
+from modules.lives.space.commitment_filter import MADE, NON_OWNER, is_named, named_by_host, not_twice, owned_only
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.commitments.policy import HOST_REQUEST
 from tests.hasty_clock import SetAhead

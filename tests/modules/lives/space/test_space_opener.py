@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.clock import FakeClock
-from modules.lives.space.opener import elected_opener, should_open
+from modules.lives.space.policy import elected_opener, should_open
 from tests.exploration import examples
 
 NOW = FakeClock().now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.space.targets import conversation_thread_uri
+from modules.lives.space.request_parser import conversation_thread_uri
 from modules.runtime.llm.types import Usage
 from tests.modules.lives.space.space_house import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
 from town.mind.types import ChatRequest, Thought

@@ -15,9 +15,8 @@ from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import ACTION_SKILL, read_json
-from modules.lives.space.notes import SKILL
-from modules.lives.space.prompting import Prompting
-from modules.lives.space.scene import Promised, Room, Scene
+from modules.lives.space.prompting import SKILL, Prompting
+from modules.lives.space.snapshot import Promised, Room, Scene
 from modules.lives.space.types import Counts, Deed, HistoryEntry, HostRequest, OwnWork
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills

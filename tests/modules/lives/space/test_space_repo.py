@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.schemas import Commitment
-from modules.lives.space.asked import answers, issue_number, may_be_a_post, quoted, requested_type, wants_post
-from modules.lives.space.repo import detect_repo, repo_in
+from modules.lives.space.request_parser import (
+    answers,
+    detect_repo,
+    issue_number,
+    may_be_a_post,
+    quoted,
+    repo_in,
+    requested_type,
+    wants_post,
+)
 from modules.lives.space.types import HistoryEntry
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.lives.space.requests import (
+from modules.lives.space.host_request import (
     advance_host_request,
     count_attempt,
     count_forced,

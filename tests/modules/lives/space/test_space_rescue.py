@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from common.schemas import Commitment
 from modules.lives.space.checks import check_empty_promise
-from modules.lives.space.requests import count_rejection
-from modules.lives.space.rescue import (
+from modules.lives.space.fallback import (
     FORCED_MESSAGE,
     RescueContext,
     build_forced_commitment,
@@ -21,6 +20,7 @@ from modules.lives.space.rescue import (
     should_force_action,
     should_retry,
 )
+from modules.lives.space.host_request import count_rejection
 from modules.lives.space.types import HostRequest
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.lives.space.saturation import (
+from modules.lives.space.policy import (
     agent_messages,
     count_since_host,
     observer_threshold,

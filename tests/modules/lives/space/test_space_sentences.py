@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text.utf16 import u16_len
-from modules.lives.space import checks
-from modules.lives.space.sentences import without_first
+from modules.lives.space import checks, phrases
+from modules.lives.space.phrases import without_first
 
 SUBSTANCE = (
     "Nightly backups verify checksums before rotating archives offsite, retention windows shrink storage bills, "
@@ -31,7 +31,7 @@ SUBSTANCE = (
     ],
 )
 def test_sentences_are_counted_by_their_ends(message: str, count: int) -> None:
-    assert checks.count_sentences(message) == count
+    assert phrases.count_sentences(message) == count
 
 
 @pytest.mark.parametrize(
@@ -50,22 +50,22 @@ def test_sentences_are_counted_by_their_ends(message: str, count: int) -> None:
     ],
 )
 def test_a_message_is_cut_between_sentences(message: str, chars: int, sentences: int, trimmed: str) -> None:
-    assert checks.auto_trim(message, chars, sentences) == trimmed
+    assert phrases.auto_trim(message, chars, sentences) == trimmed
 
 
 @given(st.text(alphabet="ab.!?; \n\U0001f3a8", max_size=80), st.integers(0, 60), st.integers(0, 8))
 def test_what_is_left_is_a_beginning_of_whole_sentences_and_no_more_would_fit(
     message: str, chars: int, sentences: int
 ) -> None:
-    trimmed = checks.auto_trim(message, chars, sentences)
-    count = checks.count_sentences(trimmed)
+    trimmed = phrases.auto_trim(message, chars, sentences)
+    count = phrases.count_sentences(trimmed)
     assert message.startswith(trimmed)
     assert u16_len(trimmed) <= chars
     assert count <= sentences
     assert trimmed[-1:] in {"", ".", "!", "?"}
-    assert checks.auto_trim(trimmed, chars, sentences) == trimmed
-    longer = [checks.auto_trim(message, len(message) * 2, more) for more in range(count + 1, len(message) + 1)]
-    assert all(one == trimmed or u16_len(one) > chars or checks.count_sentences(one) > sentences for one in longer)
+    assert phrases.auto_trim(trimmed, chars, sentences) == trimmed
+    longer = [phrases.auto_trim(message, len(message) * 2, more) for more in range(count + 1, len(message) + 1)]
+    assert all(one == trimmed or u16_len(one) > chars or phrases.count_sentences(one) > sentences for one in longer)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from common.text.utf16 import u16_len
-from modules.lives.space.targets import (
+from modules.lives.space.request_parser import (
     claim_target,
     conversation_thread_uri,
     point_summary,

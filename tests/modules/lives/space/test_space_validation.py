@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Claimed
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
-from modules.lives.space import checks, validation_rows
-from modules.lives.space.filters import CLAIMED, NON_OWNER, SOCIAL_ONLY, allowed, owned_only, unclaimed
+from modules.lives.space import checks, phrases
+from modules.lives.space.commitment_filter import CLAIMED, NON_OWNER, SOCIAL_ONLY, allowed, owned_only, unclaimed
 from modules.lives.space.types import Counts, HostRequest, Mode, Role, ValidationContext
-from modules.lives.space.validation import echo_partners, judged_echo, validate_space_message
+from modules.lives.space.validator import echo_partners, judged_echo, validate_space_message
 from tests.cpu_time import cpu_s
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -115,14 +115,14 @@ def test_the_judge_has_the_last_word_under_a_name_of_its_own() -> None:
     assert outcome.signature == "[VALIDATION REJECTED] Semantic echo (LLM judge)"
 
 
-@pytest.mark.parametrize("at", range(len(validation_rows.CHEAP)))
+@pytest.mark.parametrize("at", range(len(checks.CHEAP)))
 def test_the_checks_stand_in_their_order(at: int) -> None:
     order = [
         "non_owner_action", "length", "list", "empty_promise", "echo_opener", "role_budget", "deference",
         "repo_amnesia", "meta_discussion", "scope_inflation", "non_owner_discussion", "saturation", "observer",
     ]  # fmt: skip
-    assert len(order) == len(validation_rows.CHEAP)
-    assert validation_rows.CHEAP[at].stop.check == order[at]
+    assert len(order) == len(checks.CHEAP)
+    assert checks.CHEAP[at].stop.check == order[at]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_long_discussion_is_cut_between_sentences_and_goes_on_with_what_is_lef
     cut = validate_space_message(context(("A cup of tea. " * 1_001) + "- a tail", mode="discussion"))
     assert cut.ok
     assert cut.signature == "[VALIDATION RECOVERED] Discussion auto-trim"
-    assert checks.count_sentences(cut.message) == 1_000
+    assert phrases.count_sentences(cut.message) == 1_000
     assert cut.message.endswith("tea.")
     still = validate_space_message(context("I'll open it. " * 1_001, mode="discussion"))
     assert (still.check, still.recovered) == ("empty_promise", ("Discussion auto-trim",))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
-from modules.lives.space.requests import FollowUp
-from modules.lives.space.saturation import Signal
+from modules.lives.space.host_request import FollowUp
+from modules.lives.space.policy import Signal
 from modules.lives.space.types import Counts, Deed, Escalation, HistoryEntry, HostRequest, Mode, OwnWork, Role
 from modules.services.commitments.types import QueuedCommitment
 

@@ -22,9 +22,9 @@ from common.constants import (
 )
 from common.schemas import Commitment
 from common.text.graphemes import truncate_graphemes
-from modules.lives.space.asked import issue_number, quoted, requested_type
-from modules.lives.space.filters import social_only_filter
-from modules.lives.space.requests import is_claimed, is_open
+from modules.lives.space.commitment_filter import social_only_filter
+from modules.lives.space.host_request import is_claimed, is_open
+from modules.lives.space.request_parser import issue_number, quoted, requested_type
 from modules.lives.space.types import HostRequest, Salvaged
 from modules.services.commitments.texts import without_mentions
 

@@ -1,9 +1,8 @@
-"""Follows a wish of the host from the moment it is heard until it is done, or given up in silence. Pure.
+"""Follows what the host asked for from the moment it is heard until it is done or given up. Pure.
 
-Looking at an open wish makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then the owner
-acts without being asked again (`modules/lives/space/rescue.py`). What peers claim and deliver counts as well as our own
-promises, and the same deeds may be told again without harm. Who only ever claims cannot keep everybody else from
-acting: after ten minutes a claim rests nothing.
+Looking at an open request makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then its
+owner acts without the model (`modules/lives/space/fallback.py`). What peers claim and deliver counts as well as our own
+commitments; the same peer events may be told again. A claim rests a request for ten minutes at most.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from common.constants import (
     SPACE_MAX_REOPENS,
     SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
 )
-from modules.lives.space.asked import answers
+from modules.lives.space.request_parser import answers
 from modules.lives.space.types import Deed, Escalation, HistoryEntry, HostRequest, OwnWork
 
 FollowUp = Literal["none", "urge", "link", "hurry"]

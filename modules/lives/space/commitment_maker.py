@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
-from modules.lives.space.asked import answers
-from modules.lives.space.filters import allowed, not_twice, unclaimed
-from modules.lives.space.places import named_by_host, placed
-from modules.lives.space.requests import promised
-from modules.lives.space.scene import Scene
+from modules.lives.space.commitment_filter import allowed, named_by_host, not_twice, placed, unclaimed
+from modules.lives.space.host_request import promised
+from modules.lives.space.journal_reporter import Teller
+from modules.lives.space.request_parser import answers, claim_target, named, wanted
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.state import Conversation
-from modules.lives.space.targets import claim_target, named, wanted
-from modules.lives.space.telling import Teller
 from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, NEVER_HEARD, ROOM_ID, UNHEARD

@@ -13,13 +13,20 @@ from common.clock import Clock, parse_iso_or_none
 from common.constants import DAY_MS, MINUTE_MS, SPACE_REPLAYED_REQUEST_MAX_AGE_MS
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
-from modules.lives.space.minds import Understanding
-from modules.lives.space.ownership import action_owner, conversation_mode, required_capability, role_now
-from modules.lives.space.requests import advance_host_request, escalation_level, follow_up, is_frozen, is_open
-from modules.lives.space.saturation import count_since_host, saturation_signal, saturation_threshold
-from modules.lives.space.scene import Promised, Room, Scene
+from modules.lives.space.classifiers import Understanding
+from modules.lives.space.host_request import advance_host_request, escalation_level, follow_up, is_frozen, is_open
+from modules.lives.space.policy import (
+    action_owner,
+    conversation_mode,
+    count_since_host,
+    required_capability,
+    role_now,
+    saturation_signal,
+    saturation_threshold,
+)
+from modules.lives.space.request_parser import conversation_thread_uri
+from modules.lives.space.snapshot import Promised, Room, Scene
 from modules.lives.space.state import Conversation
-from modules.lives.space.targets import conversation_thread_uri
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.queue import CommitmentQueue

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.schemas import Commitment, SpaceDecision
+from modules.lives.space.commitment_filter import allowed, named_by_host, not_twice, placed, unclaimed
+from modules.lives.space.commitment_maker import conversation_of
 from modules.lives.space.decide import Decided, Decider
-from modules.lives.space.filters import allowed, not_twice, unclaimed
-from modules.lives.space.places import named_by_host, placed
-from modules.lives.space.promise import conversation_of
-from modules.lives.space.requests import count_forced, count_rejection
-from modules.lives.space.rescue import (
+from modules.lives.space.fallback import (
     FORCED_MESSAGE,
     RescueContext,
     build_forced_commitment,
@@ -22,13 +20,14 @@ from modules.lives.space.rescue import (
     should_force_action,
     should_retry,
 )
-from modules.lives.space.scene import Scene
+from modules.lives.space.host_request import count_forced, count_rejection
+from modules.lives.space.journal_reporter import Teller
+from modules.lives.space.snapshot import Scene
 from modules.lives.space.speak import Utterance
 from modules.lives.space.state import Conversation
-from modules.lives.space.telling import Teller
 from modules.lives.space.transcript import told
 from modules.lives.space.types import Resolution
-from modules.lives.space.weigh import Scales
+from modules.lives.space.validator import Scales
 from modules.services.commitments.writer import CommitmentWriter
 
 _MENDED = {"Discussion auto-trim": "Auto-trimmed discussion message"}

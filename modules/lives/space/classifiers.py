@@ -1,0 +1,230 @@
+"""What the host's messages mean, and whether a message repeats a point in other words. Both may ask the model.
+
+An intent is read from the form of the words where it shows. Where the model fails, the words count as talk, from which
+nothing follows, and the next look asks again; where it answers without sense, three times.
+
+An echo is judged twice, since a second opinion keeps those from silence who object, or go on: once against the whole
+room, and, only where that finds a repetition, against each message alone until one is confirmed, a few side by side.
+One deadline holds for both. In doubt the message may be said: a judge who fails blocks nobody. Answers are remembered
+while the process lives and the conversation lasts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Protocol
+
+from common.clock import Clock
+from common.constants import ECHO_JUDGE_TIMEOUT_S
+from common.errors import Fatal, SoulError, Transient
+from common.tasks import first_failure
+from common.text.host_intent import classify_host_intent_structural
+from common.text.untrusted import one_line
+from modules.lives.space.journal_reporter import LOOP
+from modules.lives.space.remembered import Remembered
+from modules.lives.space.types import Intent
+from modules.lives.space.verdicts import Verdicts
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+
+
+class Understanding(Protocol):
+    """Says what the host's messages mean."""
+
+    async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[Intent]:
+        """What each means, in the order given."""
+        ...
+
+    def get_cached_intent(self, content: str) -> Intent | None:
+        """What it was understood to mean; None if that is not settled."""
+        ...
+
+    def clear(self) -> None:
+        """Forget what was understood: another conversation begins."""
+        ...
+
+
+class Judging(Protocol):
+    """Says whether words repeat others."""
+
+    async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
+        """Whether `candidate` makes the point of one of `peers` again; False when in doubt."""
+        ...
+
+    def clear(self) -> None:
+        """Forget what was judged: another conversation begins."""
+        ...
+
+
+MOST_INTENTS = 200
+
+_LABELS: dict[str, Intent] = {"ACTION_REQUEST": "action_request", "FOLLOW_UP": "follow_up", "DISCUSSION": "discussion"}
+_SHOWN_CHARS = 80
+_ASKED_CHARS = 4_000
+_MOST_TRIES = 3
+
+
+class HostIntents:
+    """Understands by form, then by the skill `space-judgement`.
+
+    Args:
+        verdicts: who is asked.
+        journal: hears what the model decided, and of its failures.
+
+    """
+
+    def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
+        self._verdicts = verdicts
+        self._journal = journal
+        self._known: Remembered[Intent] = Remembered(MOST_INTENTS)
+        self._tries: Remembered[int] = Remembered(MOST_INTENTS)
+
+    async def classify_host_message(self, content: str) -> Intent:
+        """What `content` wants; `discussion` when in doubt."""
+        known = self._known.get(content)
+        if known is not None:
+            return known
+        form = classify_host_intent_structural(content)
+        if form.confidence == "high" or not content.strip():
+            return self._known.put(content, form.intent)
+        try:
+            answer = await self._verdicts.ask("Intent", content=content[:_ASKED_CHARS])
+        except Fatal:
+            raise
+        except SoulError as error:
+            await self._tell("Intent could not be classified", content, str(error), failed=True)
+            return form.intent
+        intent = next((intent for label, intent in _LABELS.items() if label in answer), None)
+        if intent is None:
+            await self._tell("Intent could not be classified", content, "the model gave no label", failed=True)
+            return self._unlabelled(content, form.intent)
+        await self._tell("Intent classified via LLM", content, intent)
+        return self._known.put(content, intent)
+
+    async def classify_host_messages(self, contents: Sequence[str]) -> list[Intent]:
+        """What each wants, in the order given; the model is asked about all of them at once, about equal ones once."""
+        distinct = list(dict.fromkeys(contents))
+        intents = await asyncio.gather(*map(self.classify_host_message, distinct))
+        found = dict(zip(distinct, intents, strict=True))
+        return [found[content] for content in contents]
+
+    def get_cached_intent(self, content: str) -> Intent | None:
+        """What `content` was understood to want, if it was."""
+        return self._known.get(content)
+
+    def clear(self) -> None:
+        """Forget what was understood: another conversation begins."""
+        self._known.clear()
+        self._tries.clear()
+
+    def _unlabelled(self, content: str, form: Intent) -> Intent:
+        """Whoever writes so that a model loses its thread is asked about three times, not at every look."""
+        tries = self._tries.put(content, (self._tries.get(content) or 0) + 1)
+        return form if tries < _MOST_TRIES else self._known.put(content, form)
+
+    async def _tell(self, summary: str, content: str, reason: str, *, failed: bool = False) -> None:
+        await self._journal.record(
+            Entry(
+                "error" if failed else "decision",
+                LOOP,
+                f"[space] {summary}",
+                line="warn" if failed else "social",
+                reason=reason,
+                data={"content": one_line(content, _SHOWN_CHARS)},
+            )
+        )
+
+
+MOST_VERDICTS = 500
+MOST_PEERS = 10
+MOST_AT_ONCE = 5
+
+
+class EchoJudge:
+    """Judges by the skill `space-judgement`.
+
+    Args:
+        verdicts: who is asked.
+        journal: hears of a judge who failed.
+        clock: measures the deadline.
+        timeout_s: how long both looks together may take, in seconds.
+
+    """
+
+    def __init__(
+        self, verdicts: Verdicts, journal: Journal, clock: Clock, *, timeout_s: float = 2 * ECHO_JUDGE_TIMEOUT_S
+    ) -> None:
+        self._verdicts = verdicts
+        self._journal = journal
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._known: Remembered[bool] = Remembered(MOST_VERDICTS)
+
+    async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
+        """Whether `candidate` makes the point of one of `peers` again; False when in doubt.
+
+        `peers` stand oldest first; the newest ten are looked at.
+        """
+        newest = peers[-MOST_PEERS:]
+        if not newest:
+            return False
+        key = _key(candidate, newest)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        try:
+            echo = await self._judged(candidate, newest)
+        except Fatal:
+            raise
+        except SoulError as error:
+            await self._journal.record(
+                Entry("error", LOOP, "[space] Echo judge did not answer", line="warn", reason=str(error))
+            )
+            return False
+        return self._known.put(key, echo)
+
+    async def _judged(self, candidate: str, peers: Sequence[str]) -> bool:
+        try:
+            async with self._clock.timeout(self._timeout_s):
+                return await self._is_suspect(candidate, peers) and await self._is_confirmed(candidate, peers)
+        except TimeoutError as error:
+            raise Transient(f"the judge took longer than {self._timeout_s:g} s over one message") from error
+
+    async def _is_suspect(self, candidate: str, peers: Sequence[str]) -> bool:
+        return _yes(await self._verdicts.ask("Judge", said=peers, candidate=candidate))
+
+    async def _is_confirmed(self, candidate: str, peers: Sequence[str]) -> bool:
+        """Whether one of `peers`, each alone, makes that point; the newest are asked about first."""
+        waiting, confirmed = reversed(peers), list[str]()
+
+        async def ask_on() -> None:
+            while not confirmed and (peer := next(waiting, None)) is not None:
+                if _yes(await self._verdicts.ask("Confirm", examples="Confirm Examples", first=peer, second=candidate)):
+                    confirmed.append(peer)
+
+        # NOTE(self): after a YES nothing more is asked, but what is under way may end: a call that is cut off stays
+        # counted at its worst case, several times what it takes.
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(MOST_AT_ONCE):
+                    group.create_task(ask_on())
+        except ExceptionGroup as failures:
+            failure = first_failure(failures)
+            if not confirmed or isinstance(failure, Fatal):
+                raise failure from None
+        return bool(confirmed)
+
+    def clear(self) -> None:
+        """Forget the verdicts: another conversation begins."""
+        self._known.clear()
+
+
+def _yes(answer: str) -> bool:
+    return answer.startswith("YES")
+
+
+def _key(candidate: str, peers: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps([candidate, sorted(peers)]).encode()).hexdigest()

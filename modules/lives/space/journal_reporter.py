@@ -1,0 +1,132 @@
+"""What the owner is told of this life: journal entries for decisions, terminal lines for what the room says.
+
+A message may have 100 000 characters; of each the owner is shown the first 2 000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.space.types import (
+    ActionDone,
+    Claimed,
+    Event,
+    Identified,
+    Joined,
+    Left,
+    Reflected,
+    Said,
+    WorkspaceProgress,
+)
+from common.text.untrusted import clean, one_line
+from modules.lives.space.snapshot import Scene
+from modules.lives.space.transcript import shown
+from modules.runtime.console import Console, LineKind
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+
+LOOP = "space-participation"
+
+_HEARD, _CHARS = 10, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Tells `journal`."""
+
+    journal: Journal
+
+    async def decided(
+        self,
+        summary: str,
+        reason: str,
+        scene: Scene,
+        *,
+        line: LineKind = "social",
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Something was decided about `scene`; `data` says with which values."""
+        heard = [
+            f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
+            for entry in scene.batch[-_HEARD:]
+        ]
+        about = {
+            "heard": heard,
+            "mode": scene.mode,
+            "owner": scene.owner or "",
+            "role": scene.role,
+            "request": one_line(scene.request.content[: 4 * _CHARS], _CHARS) if scene.is_open else "",
+            "cycles": scene.request.cycles,
+        }
+        author = scene.batch[-1].name if scene.batch else None
+        await self.journal.record(
+            Entry(
+                "decision",
+                LOOP,
+                f"[space] {summary}",
+                line=line,
+                reason=reason,
+                trigger_uri=scene.thread_uri,
+                author=author,
+                data={**about, **(data or {})},
+            )
+        )
+
+    async def happened(self, summary: str, reason: str, *, line: LineKind = "info") -> None:
+        """Something that is no decision."""
+        await self.journal.record(Entry("life", LOOP, f"[space] {summary}", line=line, reason=reason))
+
+    async def trouble(self, summary: str, reason: str, *, trace: str = "") -> None:
+        """Something went wrong."""
+        data = {"trace": trace} if trace else {}
+        await self.journal.record(Entry("error", LOOP, f"[space] {summary}", line="warn", reason=reason, data=data))
+
+
+_DETAIL_CHARS = 200
+_SAID_CHARS = 2_000
+
+_Named = Joined | Left | Identified | Claimed | ActionDone | Reflected | WorkspaceProgress
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLines:
+    """Shows events on `console`. Everybody's words are cleaned: no terminal obeys them."""
+
+    console: Console
+
+    def show(self, event: Event) -> None:
+        """One event; those that say nothing to people are passed over."""
+        if told := line_of(event):
+            self.console.line("social", f"[space] {told[0]}", told[1])
+
+
+def line_of(event: Event) -> tuple[str, str] | None:
+    """The line of an event, and what stands behind it; None for what says nothing to people."""
+    if isinstance(event, Said):
+        cut = " […]" if len(event.content) > _SAID_CHARS else ""
+        return one_line(event.name), clean(event.content[:_SAID_CHARS]) + cut
+    if not isinstance(event, _Named):
+        return None
+    what, detail = _told(event)
+    return f"{one_line(event.name)} {what}", one_line(detail[: 4 * _DETAIL_CHARS], _DETAIL_CHARS)
+
+
+def _told(event: _Named) -> tuple[str, str]:
+    match event:
+        case Joined():
+            told = "joined", event.version
+        case Left():
+            told = "left", ""
+        case Identified():
+            told = "identity", event.summary.voice
+        case Claimed():
+            told = "claimed", f"{event.action} {event.target}"
+        case ActionDone():
+            told = one_line(event.action), event.link if event.success else event.error or "failed"
+        case Reflected():
+            told = "reflected", event.summary
+        case WorkspaceProgress():
+            told = "workspace", f"{event.workspace} {event.completed:g}/{event.total:g}"
+    return told

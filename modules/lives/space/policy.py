@@ -1,0 +1,233 @@
+"""Who acts on a host request, who opens a conversation, and how much talk is enough. Pure.
+
+Every agent computes the owner for itself and comes to the same name: the one agent that the host named, where all
+present know that rule (`OWNS_ADDRESSED`), else the one whose hash is lowest, as agents of other makers compute it, too.
+The cuts of the hashed text, in UTF-16 code units, belong to that agreement.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import Literal
+
+import regex
+
+from adapters.space.room_addressing import parse_addressed
+from adapters.space.types import OWNS_ADDRESSED
+from common.constants import (
+    DISCUSSION_OBSERVER_THRESHOLD,
+    DISCUSSION_ROLE_BUDGET_MULTIPLIER,
+    DISCUSSION_SATURATION_BONUS,
+    ROLE_MESSAGE_BUDGET_ACTOR,
+    ROLE_MESSAGE_BUDGET_OBSERVER,
+    ROLE_MESSAGE_BUDGET_REVIEWER,
+    SPACE_ACTION_OBSERVER_THRESHOLD,
+    SPACE_OPENER_FIRST_SILENCE_MS,
+    SPACE_OPENER_INTERVAL_MS,
+    SPACE_OPENER_SILENCE_MS,
+    SPACE_SATURATION_BASE,
+)
+from common.result import Decision
+from common.text.utf16 import u16_len, u16_slice
+from modules.lives.space.request_parser import may_be_a_post
+from modules.lives.space.types import Counts, HistoryEntry, Intent, Mode, Role
+
+Capability = Literal["github", "social"]
+Capabilities = Mapping[str, Sequence[str] | None]
+"""What each agent says it can do; absent or None: everything."""
+
+_OWNER_UNITS = 100
+_ROLE_UNITS = 50
+_ROLE_DIGITS = 8
+_ROLES: tuple[Role, ...] = ("actor", "reviewer", "observer")
+_VERSION = regex.compile(r"v?(\d{1,9})\.(\d{1,9})")
+# NOTE(self): since this version of ours a wish for a post is owned by who can post; agents of another major version
+# elect among those with GitHub, whatever is asked.
+_POSTS_OWNED_SINCE = (0, 1)
+
+
+def conversation_mode(latest_intent: Intent | None) -> Mode:
+    """What the room is about, by the host's newest message; None when the host has not spoken."""
+    return "action" if latest_intent in ("action_request", "follow_up") else "discussion"
+
+
+def eligible_agents(
+    me: str,
+    peers: Iterable[str],
+    capabilities: Capabilities,
+    social_only: bool,  # noqa: FBT001 - the name under which all agents know this function
+    capability: Capability = "github",
+) -> list[str]:
+    """Who may own a request that needs `capability`: ourselves first, then peers in the order given, each once."""
+    able = [] if social_only and capability == "github" else [me]
+    able += [peer for peer in peers if peer != me and _can(capabilities.get(peer), capability)]
+    return list(dict.fromkeys(able))
+
+
+def elect_action_owner(eligible: Iterable[str], content: str) -> str | None:
+    """Whose hash with the request is lowest; None when nobody may own it. The order of names does not matter."""
+    return min(eligible, key=lambda name: _digest(name, content, _OWNER_UNITS), default=None)
+
+
+def addressed_agent(names: Iterable[str], content: str) -> str | None:
+    """The one of `names` that the request names; None where it names none or several. The order does not matter."""
+    named = parse_addressed(content, sorted(names))
+    return named[0] if len(named) == 1 else None
+
+
+def action_owner(
+    me: str, peers: Iterable[str], capabilities: Capabilities, *, social_only: bool, content: str, need: Capability
+) -> str | None:
+    """Who acts on the request: whoever is alone, else the one addressed or elected; None when nobody can."""
+    others = [peer for peer in peers if peer != me]
+    if not others:
+        return me
+    able = eligible_agents(me, others, capabilities, social_only, need)
+    if all(OWNS_ADDRESSED in (capabilities.get(peer) or ()) for peer in others):
+        named = addressed_agent([me, *others], content)
+        if named in able:
+            return named
+    return elect_action_owner(able, content)
+
+
+def assign_role(agent: str, content: str, is_owner: bool = False) -> Role:  # noqa: FBT001, FBT002 - a name agreed on
+    """The part of an agent in a request: the owner acts, the others by their hash."""
+    if is_owner:
+        return "actor"
+    return _ROLES[int(_digest(agent, content, _ROLE_UNITS)[:_ROLE_DIGITS], 16) % len(_ROLES)]
+
+
+def role_now(me: str, content: str, mode: Mode, peers: Iterable[str], *, is_owner: bool) -> Role:
+    """Our part at this moment: all are actors while they talk, are alone, or nothing is asked (`content` is "")."""
+    return assign_role(me, content, is_owner) if mode == "action" and content and any(True for _ in peers) else "actor"
+
+
+def required_capability(content: str, versions: Iterable[str], own_version: str) -> Capability:
+    """What the owner of a request must be able to do.
+
+    `social` for a post, but only where all who elect know that rule: `versions` are those of all peers. Else `github`,
+    whatever is asked.
+    """
+    rule_known = all(_owns_posts(version, own_version) for version in versions)
+    return "social" if rule_known and may_be_a_post(content) else "github"
+
+
+def _can(capabilities: Sequence[str] | None, capability: Capability) -> bool:
+    return capabilities is None or capability in capabilities
+
+
+def _owns_posts(version: str, own_version: str) -> bool:
+    theirs, ours = _VERSION.match(version), _VERSION.match(own_version)
+    if theirs is None or ours is None or theirs[1] != ours[1]:
+        return False
+    return (int(theirs[1]), int(theirs[2])) >= _POSTS_OWNED_SINCE
+
+
+def _digest(name: str, content: str, units: int) -> str:
+    """SHA-256 in hex, half a surrogate pair told by U+FFFD."""
+    text = name + u16_slice(content, units)
+    return hashlib.sha256(u16_slice(text, u16_len(text)).encode()).hexdigest()
+
+
+_FIRST = timedelta(milliseconds=SPACE_OPENER_FIRST_SILENCE_MS)
+_SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
+_BETWEEN = timedelta(milliseconds=SPACE_OPENER_INTERVAL_MS)
+
+
+def elected_opener(names: Collection[str], now: datetime) -> str | None:
+    """Whose hash with the hour (UTC) is lowest; None when there is nobody."""
+    hour = f"{now.astimezone(UTC):%Y-%m-%dT%H}"
+    return min(names, key=lambda name: hashlib.sha256(f"{name}{hour}".encode()).hexdigest(), default=None)
+
+
+def should_open(
+    me: str,
+    peers: Collection[str],
+    now: datetime,
+    *,
+    joined_at: datetime | None,
+    heard_at: datetime | None,
+    opened_at: datetime | None,
+) -> Decision:
+    """Whether we open a conversation now.
+
+    Args:
+        me: our own name.
+        peers: who else is there.
+        now: aware UTC.
+        joined_at: when we came in.
+        heard_at: when anybody last spoke, the replayed record included.
+        opened_at: when anybody last broke a long silence, or we tried to.
+
+    """
+    if not peers:
+        return Decision(should=False, reason="nobody is there to talk with")
+    if joined_at is None or now - joined_at < _FIRST:
+        return Decision(should=False, reason="we have just come in")
+    if heard_at is not None and now - heard_at < _SILENCE:
+        return Decision(should=False, reason="somebody has spoken lately")
+    if opened_at is not None and now - opened_at < _BETWEEN:
+        return Decision(should=False, reason="a conversation was opened within the last hour")
+    elected = elected_opener({me, *peers}, now)
+    if elected != me:
+        return Decision(should=False, reason=f"it is for {elected} to open one in this hour")
+    return Decision(should=True, reason="the room is quiet, and it is for us to open a conversation in this hour")
+
+
+Signal = Literal["none", "saturated", "spoken", "only_new"]
+"""What to tell a model: enough was said; it spoke enough itself; only what is genuinely new."""
+
+_SPOKEN_ENOUGH = 2
+_ECHO_HISTORY = 20
+COMPARED_CHARS = 5_000
+"""Of a message, as far as it is compared with others; who writes more must not make everybody think for minutes."""
+
+_BUDGETS: dict[Role, int] = {
+    "actor": ROLE_MESSAGE_BUDGET_ACTOR,
+    "reviewer": ROLE_MESSAGE_BUDGET_REVIEWER,
+    "observer": ROLE_MESSAGE_BUDGET_OBSERVER,
+}
+
+
+def count_since_host(history: Sequence[HistoryEntry], me: str) -> Counts:
+    """Messages of agents, and our own, since the host last spoke; all of them if the host never did."""
+    since = list(takewhile(lambda entry: not entry.is_host, reversed(history)))
+    return Counts(agents=len(since), own=sum(entry.is_me or entry.name == me for entry in since))
+
+
+def saturation_threshold(connected: int, mode: Mode) -> int:
+    """How many messages of agents are enough, where `connected` agents are in the room, ourselves among them."""
+    return SPACE_SATURATION_BASE + connected + (DISCUSSION_SATURATION_BONUS if mode == "discussion" else 0)
+
+
+def warning_threshold(threshold: int) -> int:
+    """From which count on only new thoughts are wanted."""
+    return math.ceil(threshold / 2)
+
+
+def saturation_signal(counts: Counts, threshold: int) -> Signal:
+    """The strongest that holds."""
+    if counts.agents >= threshold:
+        return "saturated"
+    if counts.own >= _SPOKEN_ENOUGH:
+        return "spoken"
+    return "only_new" if counts.agents >= warning_threshold(threshold) else "none"
+
+
+def role_budget(role: Role, mode: Mode) -> int:
+    """How many messages without a promise a role has between two of the host."""
+    return _BUDGETS[role] * (DISCUSSION_ROLE_BUDGET_MULTIPLIER if mode == "discussion" else 1)
+
+
+def observer_threshold(mode: Mode) -> int:
+    """After how many messages of agents an observer stays silent."""
+    return DISCUSSION_OBSERVER_THRESHOLD if mode == "discussion" else SPACE_ACTION_OBSERVER_THRESHOLD
+
+
+def agent_messages(history: Sequence[HistoryEntry]) -> tuple[str, ...]:
+    """What agents, we among them, said within the last 20 messages, oldest first: what an echo is compared with."""
+    return tuple(entry.content[:COMPARED_CHARS] for entry in history[-_ECHO_HISTORY:] if not entry.is_host)

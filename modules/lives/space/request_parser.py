@@ -1,0 +1,190 @@
+"""What a request asks for, which repository a talk is about, and how targets and conversations are named. Pure.
+
+Only two deviations from the usual, an issue on GitHub, are read out of words alone: a comment on an issue that is named
+by its number, and a post on Bluesky. One name of a target serves while words are said and while the commitment is kept;
+it travels with it in `params.target`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import regex
+
+from adapters.space.types import Claimed
+from common.schemas import GITHUB_COMMITMENT_TYPES, Commitment, CommitmentType
+from common.text.stems import tokenize_with_stemming
+from common.text.utf16 import u16_len, u16_slice
+from modules.lives.space.types import HistoryEntry
+from modules.services.commitments import policy
+from modules.services.commitments.replies import commitment_request
+from modules.services.commitments.types import CommitmentRequest
+
+_FLAGS = regex.IGNORECASE | regex.VERBOSE
+_GITHUB = regex.compile(
+    r"""
+      \b(?:github | issues? | repos? | repository | repositories | pull\ requests? | PRs? | plans? | milestones?
+         | branch(?:es)? | commits? | merge)\b
+      | (?<![\w&\#])\#\d
+    """,
+    _FLAGS,
+)
+_BLUESKY = regex.compile(r"\b(?:bluesky | bsky | skeets? | social\ media)\b", _FLAGS)
+_POST = regex.compile(r"\bpost(?:s|ing)?\b", _FLAGS)
+_COMMENT = regex.compile(r"\bcomment(?:s|ing)?\b", _FLAGS)
+_NEW_ISSUE = regex.compile(
+    r"\b(?:create|open|file|draft|write|make|submit|add)\s+(?:(?:a|an|another|one|the|new)\s+){0,3}issues?\b",
+    regex.IGNORECASE,
+)
+_NUMBER = regex.compile(r"(?<![\w&\#])\#(\d{1,9})(?![\w;]) | \bissues?[/\ ](\d{1,9})\b", _FLAGS)
+_QUOTED = regex.compile(r"[\"“„«]([^\"“”„«»]{2,2000})[\"”“»]")
+
+
+def wants_post(request: str) -> bool:
+    """Whether a post on Bluesky is asked for, and nothing on GitHub."""
+    return _BLUESKY.search(request) is not None and _GITHUB.search(request) is None
+
+
+def may_be_a_post(request: str) -> bool:
+    """Whether it is about posting, and about nothing on GitHub."""
+    return (_POST.search(request) or _BLUESKY.search(request)) is not None and _GITHUB.search(request) is None
+
+
+def issue_number(request: str) -> int | None:
+    """The first issue named by its number, as `#12`, `issue 12` or in a link."""
+    found = _NUMBER.search(request)
+    return int(found[1] or found[2]) if found else None
+
+
+def requested_type(request: str) -> CommitmentType:
+    """What would answer the request: a comment or a post only where its words leave no doubt, else an issue."""
+    if wants_post(request):
+        return "post_bluesky"
+    if _COMMENT.search(request) and issue_number(request) and not _NEW_ISSUE.search(request):
+        return "comment_issue"
+    return "create_issue"
+
+
+def quoted(request: str) -> str:
+    """The first words in quotation marks, "" if there are none."""
+    found = _QUOTED.search(request)
+    return found[1].strip() if found else ""
+
+
+def answers(action: str, request: str, *, by_owner: bool) -> bool:
+    """Whether an action of a peer can be what the request asked for.
+
+    Whoever owns the request answers it with whatever is promised; others only complement it, unless they make the very
+    thing.
+    """
+    kinds = GITHUB_COMMITMENT_TYPES | {"post_bluesky"}
+    made = {"create_issue", "create_plan", requested_type(request)}
+    return action in (kinds if by_owner else made)
+
+
+_LINK = regex.compile(
+    r"(?<![\w.-])(?:www\.)?github\.com[/:]([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)/([\w.-]{1,100})",
+    regex.IGNORECASE | regex.ASCII,
+)
+_NO_OWNERS = frozenset({
+    "about", "apps", "collections", "customer-stories", "enterprise", "events", "explore", "features", "issues",
+    "login", "marketplace", "new", "notifications", "orgs", "pricing", "pulls", "search", "security", "settings",
+    "site", "sponsors", "stars", "team", "topics", "trending", "users",
+})  # fmt: skip
+
+
+def repo_in(text: str) -> str | None:
+    """The last repository that a text links to, as `owner/name`; pages of GitHub itself are none."""
+    found = [repo for owner, name in _LINK.findall(text) if (repo := _repo(owner, name))]
+    return found[-1] if found else None
+
+
+def detect_repo(messages: Sequence[HistoryEntry]) -> str | None:
+    """The host's newest mention, else the newest of a peer. What we wrote ourselves says nothing new."""
+    host = (entry for entry in reversed(messages) if entry.is_host)
+    peers = (entry for entry in reversed(messages) if not entry.is_host and not entry.is_me)
+    return _newest(host) or _newest(peers)
+
+
+def _newest(messages: Iterable[HistoryEntry]) -> str | None:
+    return next((repo for entry in messages if (repo := repo_in(entry.content))), None)
+
+
+def _repo(owner: str, name: str) -> str | None:
+    bare = name.rstrip(".").removesuffix(".git")
+    return f"{owner}/{bare}" if owner.lower() not in _NO_OWNERS and bare.strip(".") else None
+
+
+SIMILAR_CLAIM = 0.6
+
+_THREAD_DIGITS = 16
+_POINT_WORDS = 10
+_NOT_WORD = regex.compile(r"[^\w\s]")
+_TARGET = regex.compile(r"([\w.-]+/[\w.-]+|unknown)#(.*)", regex.DOTALL)
+
+
+def claim_target(commitment: Commitment, default_repo: str | None) -> str:
+    """What a claim on this promise names: `<repository>#<the first 50 units of what it is>`."""
+    owner, _, name = (commitment.repo or default_repo or "").partition("/")
+    return policy.claim_target(
+        CommitmentRequest(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
+    )
+
+
+def conversation_thread_uri(name: str, content: str) -> str:
+    """The conversation that a message of the host began: `space://conversation/<16 hex digits>`."""
+    text = f"{name}:{content}"
+    whole = u16_slice(text, u16_len(text))
+    return f"space://conversation/{hashlib.sha256(whole.encode()).hexdigest()[:_THREAD_DIGITS]}"
+
+
+def point_summary(name: str, content: str) -> str:
+    """What a message was about: `<name>: <its first ten words, without signs>`."""
+    return f"{name}: {' '.join(_NOT_WORD.sub('', content).split()[:_POINT_WORDS])}"
+
+
+def rival_claim(commitment: Commitment, default_repo: str | None, claims: Iterable[Claimed]) -> Claimed | None:
+    """A live claim of a peer on the same thing: the same action there, and a title at least 0.6 alike."""
+    target = claim_target(commitment, default_repo)
+    return next((one for one in claims if one.action == commitment.type and same_target(one.target, target)), None)
+
+
+def same_target(one: str, other: str) -> bool:
+    """Whether two targets of one action mean the same. A target without a repository may lie in any."""
+    if one == other:
+        return True
+    (repo, title), (other_repo, other_title) = _parted(one), _parted(other)
+    if repo and other_repo and repo.casefold() != other_repo.casefold():
+        return False
+    return title_similarity(title, other_title) >= SIMILAR_CLAIM
+
+
+def title_similarity(one: str, other: str) -> float:
+    """How alike two titles are: the share of stems that both have, 0 to 1 (Dice)."""
+    stems, others = set(tokenize_with_stemming(one)), set(tokenize_with_stemming(other))
+    if not stems or not others:
+        return float(one.strip().casefold() == other.strip().casefold())
+    return 2 * len(stems & others) / (len(stems) + len(others))
+
+
+def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
+    """The promise as the queue takes it; `spoken` are the words in which it was made."""
+    return commitment_request(
+        commitment,
+        source="space",
+        thread=thread_uri,
+        said=spoken,
+        default_repo=default_repo,
+        target=claim_target(commitment, default_repo),
+    )
+
+
+def named(commitment: Commitment) -> str:
+    """What a promise is called: its title, else its words."""
+    return commitment.title or commitment.description or commitment.content
+
+
+def _parted(target: str) -> tuple[str, str]:
+    found = _TARGET.fullmatch(target)
+    return (found[1], found[2]) if found else ("", target)
