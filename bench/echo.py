@@ -37,7 +37,7 @@ from common.redact import Redactor
 from common.settings import load_settings
 from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
-from modules.lives.space.classifiers import EchoJudge
+from modules.lives.space.classifiers import ModelEchoJudge
 from modules.lives.space.validator import judge_wanted
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
@@ -72,7 +72,7 @@ def _by_words(pair: Pair) -> EnsembleEchoResult:
     return find_semantic_echo_ensemble(pair.candidate, pair.peers, pair.peers, ENSEMBLE_ECHO_THRESHOLD, new)
 
 
-async def _see(pair: Pair, judge: EchoJudge | None) -> Seen:
+async def _see(pair: Pair, judge: ModelEchoJudge | None) -> Seen:
     found = _by_words(pair)
     wanted = judge is not None and judge_wanted(pair.candidate, pair.peers, found, partners=len(pair.peers)).should
     repeated = judge is not None and wanted and await judge.is_echo_by_llm_judge(pair.candidate, pair.peers)
@@ -165,7 +165,9 @@ async def _until_ready(process: asyncio.subprocess.Process, url: str) -> None:
 
 
 @asynccontextmanager
-async def _judge(model: str, home: Path, timeout_s: float) -> AsyncIterator[tuple[EchoJudge | None, Journal | None]]:
+async def _judge(
+    model: str, home: Path, timeout_s: float
+) -> AsyncIterator[tuple[ModelEchoJudge | None, Journal | None]]:
     if model == "none":
         yield None, None
         return
@@ -186,7 +188,7 @@ async def _judge(model: str, home: Path, timeout_s: float) -> AsyncIterator[tupl
                 )
                 verdicts = Verdicts(gateway, skills, clock, timeout_s=timeout_s)
                 journal = Journal(database, console, clock, Redactor())
-                yield EchoJudge(verdicts, journal, clock, timeout_s=timeout_s), journal
+                yield ModelEchoJudge(verdicts, journal, clock, timeout_s=timeout_s), journal
                 await gateway.aclose()
         finally:
             await database.close()

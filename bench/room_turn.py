@@ -27,8 +27,8 @@ from common.provenance import Provenance
 from local_tools.space_tool import space_tools
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import SpaceTurn
-from modules.lives.space.prompting import SKILL, Prompting
-from modules.lives.space.snapshot import Room, Scene
+from modules.lives.space.prompting import SKILL, PromptWriter
+from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.lives.space.verdicts import QUESTION, messages_for, shown
 from modules.lives.space.verdicts import SKILL as JUDGEMENT
@@ -53,7 +53,7 @@ ME, PEERS = "marlow", ("odile", "tobias", "maren", "quill", "rowan")
 _LINE = "The weir was built before the mill, so the water there keeps the older time, and the mill only borrows it. "
 
 
-def talk(now: datetime) -> Scene:
+def talk(now: datetime) -> RoomSnapshot:
     """Peers among themselves; the last two messages are new."""
     said = tuple(
         HistoryEntry(f"m{n}", PEERS[n % len(PEERS)], f"{n}: {_LINE * (1 + n % 3)}", now - timedelta(seconds=60 - n))
@@ -61,10 +61,10 @@ def talk(now: datetime) -> Scene:
     )
     at = iso(now)
     present = {name: Presence(name, name, "1.0", joined_at=at, last_seen=at) for name in PEERS}
-    return Scene(now, ME, batch=said[-2:], history=said, room=Room(peers=present))
+    return RoomSnapshot(now, ME, batch=said[-2:], history=said, room=Room(peers=present))
 
 
-async def whole(root: Path, skills: Skills, scene: Scene, estimator: Estimator) -> int:
+async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> int:
     """Tokens of the request that decides."""
     home = Home.at(root)
     write_atomic(home.soul, template("SOUL.md"))
@@ -92,30 +92,33 @@ async def whole(root: Path, skills: Skills, scene: Scene, estimator: Estimator) 
         tell=tell,
     )
     prompt = await prompter.prompt(
-        skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:room", now=scene.now
+        skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:room", now=snapshot.now
     )
     relationships = PeerRelationships(home.memory / "peer_relationships.json", SystemClock())
-    prompting = Prompting(skills, relationships, random.Random(1), estimator.estimate, "UTC")
-    message = prompting.user_message(scene, SpaceConfig(), room_tokens=100_000)
-    turn = Turn("space", Provenance.PEER, cause_id="x", subject=SpaceTurn(scene))
+    prompting = PromptWriter(skills, relationships, random.Random(1), estimator.estimate, "UTC")
+    message = prompting.user_message(snapshot, SpaceConfig(), room_tokens=100_000)
+    turn = Turn("space", Provenance.PEER, cause_id="x", subject=SpaceTurn(snapshot))
     tools = json.dumps(convert_tools(Registry(space_tools(), social_only=False).specs(turn, None)))
     return sum(map(estimator.estimate, (*(block.text for block in prompt.blocks), message, tools)))
 
 
-def first_look(skills: Skills, scene: Scene, estimator: Estimator) -> int:
+def first_look(skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> int:
     """Tokens of the request that decides whether the other is needed."""
     system = skills.render(JUDGEMENT, f"{QUESTION} System Prompt")
-    asked = messages_for(skills, QUESTION, examples=f"{QUESTION} Examples", said=shown(scene.history))
+    asked = messages_for(skills, QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
     return estimator.estimate(system) + sum(estimator.estimate(str(message.content)) for message in asked)
 
 
 def main() -> int:
     """Measure, print, and judge."""
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
-    scene = talk(datetime(2026, 11, 22, 8, tzinfo=UTC))
+    snapshot = talk(datetime(2026, 11, 22, 8, tzinfo=UTC))
     with tempfile.TemporaryDirectory() as folder:
         estimator = Estimator(Path(folder) / "ratios.json", model="bench")
-        turn, look = asyncio.run(whole(Path(folder), skills, scene, estimator)), first_look(skills, scene, estimator)
+        turn, look = (
+            asyncio.run(whole(Path(folder), skills, snapshot, estimator)),
+            first_look(skills, snapshot, estimator),
+        )
     sys.stdout.write(f"a turn of a room's talk: {turn} tokens; a first look: {look} ({look / turn:.0%} of it)\n")
     for share in SILENT_SHARES:
         mean = look + (1 - share) * turn

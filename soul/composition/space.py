@@ -7,9 +7,9 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from common.constants import SECOND_MS
-from modules.lives.space.classifiers import EchoJudge, HostIntents
+from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
 from modules.lives.space.experience import Experiences
-from modules.lives.space.life import SpaceLife, SpaceServices, move_into_space
+from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life
 from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.prompt.prompter import Prompter
@@ -29,19 +29,21 @@ def build_space(
     """Put it together, and let it introduce itself whenever it comes into a room."""
     verdicts, zone = Verdicts(services.gateway, services.skills, services.clock), services.settings.soul_timezone
 
-    def vouched() -> bool:
+    def is_trusted_room() -> bool:
         return bool(services.settings.space_url) or is_on_this_machine(services.integrations.room.url)
 
-    experiences = Experiences(services.knowledge.stores.memories, services.journal, services.clock, zone, vouched)
-    space = move_into_space(
+    experiences = Experiences(
+        services.knowledge.stores.memories, services.journal, services.clock, zone, is_trusted_room
+    )
+    space = build_space_life(
         SpaceServices(
             home=services.home,
             soul=services.soul,
             client=services.integrations.room,
             queue=promises.queue,
             writer=promises.writer,
-            intents=HostIntents(verdicts, services.journal),
-            judge=EchoJudge(verdicts, services.journal, services.clock),
+            intents=ModelIntentClassifier(verdicts, services.journal),
+            judge=ModelEchoJudge(verdicts, services.journal, services.clock),
             first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
             prompter=prompter,
             thinker=thinker,
@@ -51,11 +53,11 @@ def build_space(
             clock=services.clock,
             rng=services.rng,
             estimate=services.knowledge.stores.estimator.estimate,
-            silence=services.integrations.silence,
-            hurry=promises.loop.wake,
+            mute_reason=services.integrations.silence,
+            wake_commitments=promises.loop.wake,
             experience=experiences.keep,
             timezone=zone,
-            vouched=vouched,
+            is_trusted_room=is_trusted_room,
         ),
         social_only=social_only or not services.integrations.github.configured,
     )
@@ -74,8 +76,8 @@ def build_space(
     promises.loop.runner.knows_room = knows_room
     promises.loop.runner.was_heard = services.integrations.to_room.was_heard
     promises.queue.on_abandoned = space.participation.given_up
-    services.self_keeper.on_changed = space.presenter.introduce
-    services.integrations.doorway.on_joined = space.presenter.introduce
+    services.self_keeper.on_changed = space.identity_publisher.introduce
+    services.integrations.doorway.on_joined = space.identity_publisher.introduce
     services.integrations.doorway.interval_s = lambda: (
         space.config.load_space_config().reconnect_interval_ms / SECOND_MS
     )

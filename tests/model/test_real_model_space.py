@@ -14,7 +14,7 @@ import pytest
 from modules.lives.space.policy import elect_action_owner as _owner
 from tests.living import World
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
-from tests.modules.lives.space.space_house import Agent, Room, open_room
+from tests.modules.lives.space.soul_in_room import Agent, Room, open_room
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 

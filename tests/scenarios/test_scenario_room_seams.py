@@ -112,7 +112,7 @@ async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(wo
         )
         before = len(_identities(society, "marvin"))
         _write_by_hand(marvin.home, f"{text}\n## Current Interests\n- {PASSWORD}\n")
-        await marvin.app.space.presenter.introduce()
+        await marvin.app.space.identity_publisher.introduce()
         assert len(_identities(society, "marvin")) == before
         assert any(line.startswith("Not introduced") for line in marvin.lines())
 

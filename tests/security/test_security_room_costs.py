@@ -15,12 +15,12 @@ import pytest
 from adapters.space.types import Said
 from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
-from modules.lives.space.classifiers import HostIntents
+from modules.lives.space.classifiers import ModelIntentClassifier
 from modules.lives.space.host_request import advance_host_request, is_claimed
-from modules.lives.space.journal_reporter import SpaceLines, Teller
+from modules.lives.space.journal_reporter import JournalReporter, SpaceLines
 from modules.lives.space.policy import agent_messages
-from modules.lives.space.snapshot import Scene
-from modules.lives.space.types import Counts, Deed, HistoryEntry, HostRequest, OwnWork, ValidationContext
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent, ValidationContext
 from modules.lives.space.validator import validate_space_message
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
@@ -90,11 +90,11 @@ async def test_huge_messages_are_shown_and_told_in_short(tmp_path: Path) -> None
     batch = [said(number, HEAVY["words"]) for number in range(10)]
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     try:
-        teller = Teller(Journal(database, console, FakeClock(), Redactor()))
+        reporter = JournalReporter(Journal(database, console, FakeClock(), Redactor()))
         began = time.process_time()
         for one in batch:
             SpaceLines(console).show(Said(one.name, "eve-1", one.content, iso(one.at)))
-            await teller.decided("Declined", "enough", Scene(now=NOW, me="marvin", batch=tuple(batch)))
+            await reporter.decided("Declined", "enough", RoomSnapshot(now=NOW, me="marvin", batch=tuple(batch)))
         assert time.process_time() - began < MOST_CPU_S
     finally:
         await database.close()
@@ -115,7 +115,7 @@ class Babbler:
 
 
 @asynccontextmanager
-async def babbling(folder: Path) -> AsyncIterator[tuple[HostIntents, Babbler]]:
+async def babbling(folder: Path) -> AsyncIterator[tuple[ModelIntentClassifier, Babbler]]:
     mind, clock = Babbler(), SystemClock()
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
     database = await Database.open(folder / "soul.db", MIGRATIONS)
@@ -132,7 +132,7 @@ async def babbling(folder: Path) -> AsyncIterator[tuple[HostIntents, Babbler]]:
                 transport=to_loopback,
             )
             journal = Journal(database, SilentConsole(), clock, Redactor())
-            yield HostIntents(Verdicts(gateway, skills, clock), journal), mind
+            yield ModelIntentClassifier(Verdicts(gateway, skills, clock), journal), mind
             await gateway.aclose()
     finally:
         await database.close()
@@ -152,7 +152,7 @@ def test_a_peer_who_claims_for_ever_keeps_the_others_from_acting_for_ten_minutes
     state, rested = HostRequest(), 0
     for minute in range(60):
         now = NOW + timedelta(minutes=minute, seconds=30)
-        squatting = [Deed("claim", "eve", now - timedelta(seconds=1), "create_issue", f"x/y#{minute}")]
+        squatting = [PeerEvent("claim", "eve", now - timedelta(seconds=1), "create_issue", f"x/y#{minute}")]
         state = advance_host_request(state, wish, wish, now, OwnWork(), squatting, owner="marvin")
         rested += is_claimed(state, now)
     assert rested <= 10

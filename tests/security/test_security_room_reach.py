@@ -1,4 +1,4 @@
-"""How far the wish of a room reaches: to the owner's yes where nobody vouched for it, never into what is private."""
+"""How far the wish of a room reaches: to the owner's yes where nobody vouches for it, never into what is private."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
 from soul.composition.space import is_on_this_machine
 from tests.living import World
-from tests.modules.lives.space.space_house import (
+from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     TIN,
     WISH,
@@ -51,8 +51,10 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 def unvouched(agent: Agent) -> None:
     """As in a room that was found by chance."""
     life = agent.space.participation
-    life.speaker = replace(life.speaker, promiser=replace(life.speaker.promiser, vouched=lambda: False))
-    life.decider = replace(life.decider, vouched=lambda: False)
+    life.speaker = replace(
+        life.speaker, commitment_maker=replace(life.speaker.commitment_maker, is_trusted_room=lambda: False)
+    )
+    life.decider = replace(life.decider, is_trusted_room=lambda: False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def unvouched(agent: Agent) -> None:
     ],
     ids=["issue", "comment", "post"],
 )
-@pytest.mark.parametrize("found", [True, False], ids=["found", "vouched-for"])
+@pytest.mark.parametrize("found", [True, False], ids=["found", "is_trusted_room-for"])
 async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_owner(
     house: House, promise: dict[str, Any], *, found: bool
 ) -> None:
@@ -141,7 +143,7 @@ async def test_a_room_that_the_owner_named_asks_as_the_owners_guest(room: Room) 
 
 
 @pytest.mark.parametrize(
-    ("url", "vouched"),
+    ("url", "is_trusted_room"),
     [
         ("ws://127.0.0.1:7777", True),
         ("ws://[::1]:7777", True),
@@ -152,30 +154,34 @@ async def test_a_room_that_the_owner_named_asks_as_the_owners_guest(room: Room) 
         ("", False),
     ],
 )
-def test_only_a_room_on_this_very_machine_vouches_for_itself(url: str, *, vouched: bool) -> None:
-    assert is_on_this_machine(url) is vouched
+def test_only_a_room_on_this_very_machine_vouches_for_itself(url: str, *, is_trusted_room: bool) -> None:
+    assert is_on_this_machine(url) is is_trusted_room
 
 
-@pytest.mark.parametrize(("url", "vouched"), [("ws://192.0.2.7:7777", True), ("", False)], ids=["named", "found"])
-async def test_the_owner_vouches_for_a_room_by_its_address(world: World, url: str, *, vouched: bool) -> None:
+@pytest.mark.parametrize(
+    ("url", "is_trusted_room"), [("ws://192.0.2.7:7777", True), ("", False)], ids=["named", "found"]
+)
+async def test_the_owner_vouches_for_a_room_by_its_address(world: World, url: str, *, is_trusted_room: bool) -> None:
     home = world.make_home("marvin", SPACE_URL=url)
     async with asleep(home, social_only=False) as life:
         participation = life.app.space.participation
-        assert participation.speaker.promiser.vouched() is vouched
-        assert participation.decider.vouched() is vouched
+        assert participation.speaker.commitment_maker.is_trusted_room() is is_trusted_room
+        assert participation.decider.is_trusted_room() is is_trusted_room
 
 
 async def test_while_it_may_not_speak_nobody_is_told_who_it_is(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        marvin.silence.append("paused by the owner")
-        await marvin.space.presenter.introduce()
-        await marvin.space.presenter.reflected("I learned that tin roofs sing in the rain. It was loud and lovely.")
+        marvin.mute_reason.append("paused by the owner")
+        await marvin.space.identity_publisher.introduce()
+        await marvin.space.identity_publisher.reflected(
+            "I learned that tin roofs sing in the rain. It was loud and lovely."
+        )
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert [type(event).__name__ for event in room.host.seen if getattr(event, "name", "") == "marvin"] == [
             "Joined"
         ]
-        marvin.silence.clear()
+        marvin.mute_reason.clear()
         await marvin.check()
         await until(lambda: any(isinstance(event, Identified) for event in room.host.seen))
 

@@ -1,4 +1,4 @@
-"""One check of the room, in its order: hear, understand, think, weigh, rescue what can be rescued, speak.
+"""One check of the room, in its order: hear, understand, think, validate, rescue what can be rescued, speak.
 
 Whatever goes wrong with the mind costs nothing but time: what was not answered is looked at again, later each time.
 """
@@ -20,15 +20,15 @@ from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
 from modules.lives.space.decide import Decided, Decider
 from modules.lives.space.host_request import count_attempt, is_open, reopen
-from modules.lives.space.identity import Presenter
-from modules.lives.space.journal_reporter import Teller
+from modules.lives.space.identity import IdentityPublisher
+from modules.lives.space.journal_reporter import JournalReporter
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.policy import should_open
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.respond import Resolved, Resolver
-from modules.lives.space.snapshot import Scene
-from modules.lives.space.snapshot_builder import Surveyor
-from modules.lives.space.speak import Speaker, Spoken, Utterance
+from modules.lives.space.respond import Resolved, Responder
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.snapshot_builder import SnapshotBuilder
+from modules.lives.space.speak import ProposedMessage, Speaker, Spoken
 from modules.lives.space.state import Conversation
 from modules.lives.space.types import CheckResult, HistoryEntry
 from modules.lives.space.verdicts import FirstLook
@@ -55,15 +55,15 @@ class Participation:
         config: our pace.
         talk: what we keep in mind of the room.
         perceiver: hears.
-        surveyor: says how things stand.
+        snapshots: says how things stand.
         decider: asks the model.
-        resolver: makes of its decision what may be said.
+        responder: makes of its decision what may be said.
         speaker: says it.
-        teller: tells the owner.
+        reporter: tells the owner.
         clock: tells when.
-        silence: why nothing may be said just now, "" if something may. Listening goes on.
-        hurry: lets promises be kept at once.
-        presenter: tells who we are, as soon as something may be said.
+        mute_reason: why nothing may be said just now, "" if something may. Listening goes on.
+        wake_commitments: lets promises be kept at once.
+        identity_publisher: tells who we are, as soon as something may be said.
         first_look: decides cheaply where there is nothing to say; None: the whole prompt always decides.
 
     """
@@ -72,15 +72,15 @@ class Participation:
     config: SpaceConfigFile
     talk: Conversation
     perceiver: Perceiver
-    surveyor: Surveyor
+    snapshots: SnapshotBuilder
     decider: Decider
-    resolver: Resolver
+    responder: Responder
     speaker: Speaker
-    teller: Teller
+    reporter: JournalReporter
     clock: Clock
-    silence: Callable[[], str]
-    hurry: Callable[[], None]
-    presenter: Presenter
+    mute_reason: Callable[[], str]
+    wake_commitments: Callable[[], None]
+    identity_publisher: IdentityPublisher
     first_look: FirstLook | None = None
     _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
     _tries: int = field(default=0, init=False)
@@ -97,11 +97,11 @@ class Participation:
         await self._note(self.config.notice)
         if not self.client.is_active:
             return CheckResult("absent", "not in a room")
-        if muted := self.silence():
+        if muted := self.mute_reason():
             self.perceiver.look()
             self._waiting.clear()
             return CheckResult("muted", muted)
-        await self.presenter.catch_up()
+        await self.identity_publisher.catch_up()
         now = self.clock.now()
         if resting := self._rests(now):
             return resting
@@ -151,9 +151,9 @@ class Participation:
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
-    def _hears_out(self, scene: Scene, config: SpaceConfig) -> None:
+    def _hears_out(self, snapshot: RoomSnapshot, config: SpaceConfig) -> None:
         """We had nothing to say: we hear peers out before we think again, each time longer, until the host speaks."""
-        self._silences = 1 if scene.from_host else self._silences + 1
+        self._silences = 1 if snapshot.from_host else self._silences + 1
         pause_ms = min(config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
         self._listens_until = self.clock.now() + timedelta(milliseconds=pause_ms)
 
@@ -189,69 +189,69 @@ class Participation:
 
     async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> CheckResult:
         before = self.talk.request.entry_id
-        await self.surveyor.understand()
-        self.surveyor.advance()
+        await self.snapshots.understand()
+        self.snapshots.advance()
         batch = self._with_request(batch, before)
-        scene = self.surveyor.scene(batch, opens=opens)
-        if scene.follow_up == "hurry":
-            self.surveyor.queue.retry_now(scene.thread_uri)
-            self.hurry()
-        if not (batch or opens or scene.is_open):
+        snapshot = self.snapshots.build(batch, opens=opens)
+        if snapshot.follow_up == "hurry":
+            self.snapshots.queue.retry_now(snapshot.thread_uri)
+            self.wake_commitments()
+        if not (batch or opens or snapshot.is_open):
             return CheckResult("quiet", "nothing is open")
-        if self.first_look and (nothing := await self.first_look.reason_for_silence(scene)):
-            await self.decider.keep(scene)
+        if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):
+            await self.decider.keep(snapshot)
             self._answered(batch)
-            self._hears_out(scene, config)
-            return await self._silent(Resolved("silent", nothing), scene, asked=True)
+            self._hears_out(snapshot, config)
+            return await self._silent(Resolved("silent", nothing), snapshot, asked=True)
         if opens:
-            self.talk.opened_at = scene.now
-        decided = await self._decided(scene, config) if batch or opens else None
+            self.talk.opened_at = snapshot.now
+        decided = await self._decided(snapshot, config) if batch or opens else None
         if decided is not None and decided.decision is None:
             self._answered(batch)
             return CheckResult("undecided", "no decision")
-        return await self._carry_out(decided, scene, config)
+        return await self._carry_out(decided, snapshot, config)
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
         """A wish that was open when we came in, or that our mind never came to, is thought about all the same."""
         request = self.talk.request
-        untried = not request.attempts and self.surveyor.owns(request)
+        untried = not request.attempts and self.snapshots.owns(request)
         if not is_open(request) or not (untried or request.entry_id != before):
             return batch
         if any(one.id == request.entry_id for one in batch):
             return batch
         return [*(entry for entry in self.talk.history if entry.id == request.entry_id), *batch]
 
-    async def _decided(self, scene: Scene, config: SpaceConfig) -> Decided:
+    async def _decided(self, snapshot: RoomSnapshot, config: SpaceConfig) -> Decided:
         """Ask the model; what it wishes for its own pace counts at once, whatever becomes of its words."""
-        decided = await self.decider.decide(scene, config)
-        if scene.is_owner:
+        decided = await self.decider.decide(snapshot, config)
+        if snapshot.is_owner:
             self.talk.request = count_attempt(self.talk.request)
             self.talk.last_activity_at = self.clock.now()
         if decided.decision is None:
-            await self.teller.decided("Decision", decided.error, scene, line="warn", data={"act": "undecided"})
+            await self.reporter.decided("Decision", decided.error, snapshot, line="warn", data={"act": "undecided"})
         elif decided.decision.adjust_behavior:
             after = self.config.update_space_config(decided.decision.adjust_behavior, decided.decision.reason)
             if after != config:
-                await self.teller.decided("Adjusted behavior", decided.decision.reason, scene, line="refl")
+                await self.reporter.decided("Adjusted behavior", decided.decision.reason, snapshot, line="refl")
         return decided
 
-    async def _carry_out(self, decided: Decided | None, scene: Scene, config: SpaceConfig) -> CheckResult:
-        self._answered(scene.batch)
+    async def _carry_out(self, decided: Decided | None, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
+        self._answered(snapshot.batch)
         if decided is not None:
             await self._hear_meanwhile()
-            scene = self.surveyor.scene(scene.batch, opens=scene.opens, needs_repo=scene.needs_repo)
-        resolved = await self.resolver.resolve(decided, scene)
-        if resolved.code == "needs_repo" and not scene.needs_repo:
-            return await self._ask_for_repo(scene, config)
+            snapshot = self.snapshots.build(snapshot.batch, opens=snapshot.opens, needs_repo=snapshot.needs_repo)
+        resolved = await self.responder.resolve(decided, snapshot)
+        if resolved.code == "needs_repo" and not snapshot.needs_repo:
+            return await self._ask_for_repo(snapshot, config)
         if resolved.wish is None:
-            if decided is not None and not scene.is_open:
-                self._hears_out(scene, config)
-            return await self._silent(resolved, scene, asked=decided is not None)
-        spoken = await self.speaker.say(resolved.wish, scene, config)
+            if decided is not None and not snapshot.is_open:
+                self._hears_out(snapshot, config)
+            return await self._silent(resolved, snapshot, asked=decided is not None)
+        spoken = await self.speaker.say(resolved.wish, snapshot, config)
         self._hear(spoken.heard)
         if spoken.code == "spoke":
             return CheckResult("spoke", "spoke")
-        await self._unsaid(resolved.wish, spoken, scene)
+        await self._unsaid(resolved.wish, spoken, snapshot)
         return CheckResult("overtaken" if spoken.code == "overtaken" else "unsaid", spoken.reason)
 
     async def _hear_meanwhile(self) -> None:
@@ -259,30 +259,30 @@ class Participation:
         new = self.perceiver.look()
         self._hear(new)
         if any(entry.is_host for entry in new):
-            await self.surveyor.understand()
-        self.surveyor.advance()
+            await self.snapshots.understand()
+        self.snapshots.advance()
 
-    async def _ask_for_repo(self, scene: Scene, config: SpaceConfig) -> CheckResult:
+    async def _ask_for_repo(self, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
         """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
         wish = self.talk.request.entry_id
-        asking = self.surveyor.scene(scene.batch, needs_repo=True)
+        asking = self.snapshots.build(snapshot.batch, needs_repo=True)
         outcome = await self._carry_out(await self.decider.decide(asking, config), asking, config)
         self._questions[wish] += 1
         if outcome.code == "spoke" or self._questions[wish] >= _MOST_TRIES:
             self.talk.asked_for_repo = wish
         return outcome
 
-    async def _silent(self, resolved: Resolved, scene: Scene, *, asked: bool) -> CheckResult:
+    async def _silent(self, resolved: Resolved, snapshot: RoomSnapshot, *, asked: bool) -> CheckResult:
         overtaken = resolved.code == "overtaken"
         if asked:
             summary = "Overtaken" if overtaken else "Declined"
-            await self.teller.decided(summary, resolved.reason, scene, line="info", data={"act": summary.lower()})
+            await self.reporter.decided(summary, resolved.reason, snapshot, line="info", data={"act": summary.lower()})
         return CheckResult("overtaken" if overtaken else "declined", resolved.reason)
 
-    async def _unsaid(self, wish: Utterance, spoken: Spoken, scene: Scene) -> None:
+    async def _unsaid(self, wish: ProposedMessage, spoken: Spoken, snapshot: RoomSnapshot) -> None:
         summary = "Overtaken" if spoken.code == "overtaken" else "Not said"
         data = {"act": summary.lower(), "message": wish.message}
-        await self.teller.decided(summary, spoken.reason, scene, line="info", data=data)
+        await self.reporter.decided(summary, spoken.reason, snapshot, line="info", data=data)
 
     def _answered(self, batch: Sequence[HistoryEntry]) -> None:
         done = {entry.id for entry in batch}
@@ -301,9 +301,9 @@ class Participation:
         told = str(error) if known else f"{type(error).__name__}: {error}"
         if told != self._told:
             self._told = told
-            await self.teller.trouble("Check failed", told, trace=trace)
+            await self.reporter.trouble("Check failed", told, trace=trace)
 
     async def _note(self, notice: str) -> None:
         if notice and notice != self._told:
             self._told = notice
-            await self.teller.trouble("Config", notice)
+            await self.reporter.trouble("Config", notice)

@@ -31,7 +31,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 
 
-class Understanding(Protocol):
+class IntentClassifier(Protocol):
     """Says what the host's messages mean."""
 
     async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[Intent]:
@@ -47,7 +47,7 @@ class Understanding(Protocol):
         ...
 
 
-class Judging(Protocol):
+class EchoJudge(Protocol):
     """Says whether words repeat others."""
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
@@ -67,7 +67,7 @@ _ASKED_CHARS = 4_000
 _MOST_TRIES = 3
 
 
-class HostIntents:
+class ModelIntentClassifier:
     """Understands by form, then by the skill `space-judgement`.
 
     Args:
@@ -143,7 +143,7 @@ MOST_PEERS = 10
 MOST_AT_ONCE = 5
 
 
-class EchoJudge:
+class ModelEchoJudge:
     """Judges by the skill `space-judgement`.
 
     Args:

@@ -15,9 +15,9 @@ from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from modules.lives.space.host_request import is_open
 from modules.lives.space.request_parser import claim_target, requested_type, rival_claim, same_target
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
-from modules.lives.space.types import Deed, HostRequest
+from modules.lives.space.types import HostRequest, PeerEvent
 
 NON_OWNER = "[VALIDATION REJECTED] Non-owner action"
 SOCIAL_ONLY = "[VALIDATION REJECTED] Social-only"
@@ -61,11 +61,16 @@ def owned_only(commitments: Iterable[Commitment], request: HostRequest, *, is_ow
     return _sorted_out(commitments, why)
 
 
-def not_twice(
-    commitments: Iterable[Commitment], default_repo: str | None, deeds: Iterable[Deed], *, wish: str = "", met: bool
+def drop_already_made(
+    commitments: Iterable[Commitment],
+    default_repo: str | None,
+    peer_events: Iterable[PeerEvent],
+    *,
+    wish: str = "",
+    met: bool,
 ) -> Filtered:
     """One artefact for one `wish`: nothing new is made for one that is `met`, nor what a peer has made lately."""
-    made, kinds = tuple(deed for deed in deeds if deed.kind == "success"), made_once(wish)
+    made, kinds = tuple(event for event in peer_events if event.kind == "success"), made_once(wish)
 
     def why(commitment: Commitment) -> tuple[str, str] | None:
         if commitment.type not in kinds:
@@ -140,31 +145,31 @@ _LINK = r"(?<![\w./@:-])(?:https?://|ssh://git@|git@)?(?:www\.)?github\.com[/:]"
 _IN = r"\b(?:in|into|on|to|for|against|under|repo|repository|repo is|repository is)[ \t]{1,3}[`(\[*_]{0,3}"
 
 
-def placed(commitments: Iterable[Commitment], scene: Scene) -> Filtered:
+def assign_repo(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> Filtered:
     """The commitments, in the repository of the talk where nobody named theirs; left out where there is none."""
     kept: list[Commitment] = []
     left_out: list[LeftOut] = []
     for one in commitments:
-        if not one.is_github or (one.repo and is_named(one.repo, scene)):
+        if not one.is_github or (one.repo and is_named(one.repo, snapshot)):
             kept.append(one)
-        elif scene.repo:
-            kept.append(one.model_copy(update={"repo": scene.repo}))
+        elif snapshot.repo:
+            kept.append(one.model_copy(update={"repo": snapshot.repo}))
         else:
             reason = f"nobody named {one.repo}" if one.repo else "no repository is known"
             left_out.append(LeftOut(one, UNNAMED, f"{one.type}: {reason}"))
     return Filtered(tuple(kept), tuple(left_out))
 
 
-def named_by_host(scene: Scene, repo: str = "") -> bool:
+def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
     """Whether a repository, else that of the talk, is where the host wants the work; a guest may have named its own.
 
     Without the host's word the talk itself is not carried there: who speaks in a room does not speak to everybody.
     The newest message of the host that speaks of it decides. In doubt it is not named, and its owner is asked.
     """
-    wanted = repo or scene.repo
+    wanted = repo or snapshot.repo
     if not wanted:
         return False
-    verdicts = (_wants(entry.content, wanted) for entry in reversed(scene.history) if entry.is_host)
+    verdicts = (_wants(entry.content, wanted) for entry in reversed(snapshot.history) if entry.is_host)
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
@@ -206,11 +211,11 @@ def _is_place(sentence: str, repo: str) -> bool:
     return any(regex.search(form, sentence, regex.IGNORECASE) for form in forms)
 
 
-def is_named(repo: str, scene: Scene) -> bool:
+def is_named(repo: str, snapshot: RoomSnapshot) -> bool:
     """Whether others have named `owner/name`, or it is what the talk is about."""
-    if scene.repo and scene.repo.casefold() == repo.casefold():
+    if snapshot.repo and snapshot.repo.casefold() == repo.casefold():
         return True
-    return any(_names(entry.content, repo) for entry in scene.history if not entry.is_me)
+    return any(_names(entry.content, repo) for entry in snapshot.history if not entry.is_me)
 
 
 def _names(text: str, repo: str) -> bool:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import allowed, named_by_host, not_twice, placed, unclaimed
+from modules.lives.space.commitment_filter import allowed, assign_repo, drop_already_made, named_by_host, unclaimed
 from modules.lives.space.host_request import promised
-from modules.lives.space.journal_reporter import Teller
+from modules.lives.space.journal_reporter import JournalReporter
 from modules.lives.space.request_parser import answers, claim_target, named, wanted
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
@@ -35,7 +35,7 @@ _TOLD_FOR_A_BODY = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Promiser:
+class CommitmentMaker:
     """Promises for one SOUL in one room.
 
     Attributes:
@@ -44,9 +44,9 @@ class Promiser:
         queue: takes promises in.
         writer: writes the body of a thin promise, and finds promises in words that were said without any.
         relationships: hears of work on a peer's issue.
-        teller: tells the owner.
+        reporter: tells the owner.
         clock: tells when.
-        vouched: whether the owner named the room that we are in.
+        is_trusted_room: whether the owner named the room that we are in.
 
     """
 
@@ -55,51 +55,55 @@ class Promiser:
     queue: CommitmentQueue
     writer: CommitmentWriter
     relationships: PeerRelationships
-    teller: Teller
+    reporter: JournalReporter
     clock: Clock
-    vouched: Callable[[], bool]
+    is_trusted_room: Callable[[], bool]
 
-    def already_made(self, commitments: Sequence[Commitment], scene: Scene) -> tuple[tuple[Commitment, ...], str]:
+    def already_made(
+        self, commitments: Sequence[Commitment], snapshot: RoomSnapshot
+    ) -> tuple[tuple[Commitment, ...], str]:
         """What is left to promise; where all of it was made within a day, the line that tells where it is."""
-        kept = {one: self.queue.kept_already(self._wanted(one, "", scene)) for one in commitments}
+        kept = {one: self.queue.kept_already(self._wanted(one, "", snapshot)) for one in commitments}
         left = tuple(one for one, done in kept.items() if done is None)
         made = next((done for done in kept.values() if done), None)
         if left or made is None:
             return left, ""
         return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
 
-    async def claim(self, commitments: Sequence[Commitment], scene: Scene) -> tuple[Commitment, ...]:
+    async def claim(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
         """Those whose claims hold: the room answers at once when somebody was first."""
-        free = unclaimed(commitments, scene.repo, self.client.claims()).kept
+        free = unclaimed(commitments, snapshot.repo, self.client.claims()).kept
         if not free:
             return ()
         for one in free:
-            await self.client.send_claim(one.type, claim_target(one, scene.repo))
+            await self.client.send_claim(one.type, claim_target(one, snapshot.repo))
         await self.clock.sleep(CLAIM_ANSWER_S)
-        return self._not_lost(free, scene.repo)
+        return self._not_lost(free, snapshot.repo)
 
-    async def write_out(self, commitments: Sequence[Commitment], scene: Scene) -> tuple[Commitment, ...]:
+    async def write_out(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
         """With whole bodies, and a name that stays; a model writes those that say too little, if it is quick enough."""
-        talk, bodies = conversation_of(scene), {one: one.description for one in commitments}
+        talk, bodies = conversation_of(snapshot), {one: one.description for one in commitments}
         try:
             async with asyncio.timeout(BODY_WAIT_S):
                 for one in commitments:
                     bodies[one] = await self.writer.enrich(one, talk)
         except TimeoutError:
-            await self.teller.trouble("Body not written", f"the model took longer than {BODY_WAIT_S:g} s")
+            await self.reporter.trouble("Body not written", f"the model took longer than {BODY_WAIT_S:g} s")
         return tuple(
             one if body == one.description else one.model_copy(update={"title": named(one), "description": body})
             for one, body in bodies.items()
         )
 
-    def still_ours(self, commitments: Sequence[Commitment], repo: str | None, now: Scene) -> tuple[Commitment, ...]:
+    def still_ours(
+        self, commitments: Sequence[Commitment], repo: str | None, now: RoomSnapshot
+    ) -> tuple[Commitment, ...]:
         """Those that nobody has claimed before us or made meanwhile; `repo` is where they were claimed."""
         held = self._not_lost(commitments, repo)
         left = allowed(held, now.request, is_owner=now.is_owner, social_only=now.social_only).kept
-        return not_twice(left, repo, now.deeds, wish=now.request.content, met=now.is_met).kept
+        return drop_already_made(left, repo, now.peer_events, wish=now.request.content, met=now.is_met).kept
 
     async def promise(
-        self, commitments: Sequence[Commitment], spoken: str, scene: Scene, *, heard: bool
+        self, commitments: Sequence[Commitment], spoken: str, snapshot: RoomSnapshot, *, heard: bool
     ) -> tuple[QueuedCommitment, ...]:
         """What the queue took, or holds already, of what is promised in the words `spoken`.
 
@@ -107,15 +111,15 @@ class Promiser:
         """
         taken: list[QueuedCommitment] = []
         for one in commitments:
-            asked = self._wanted(one, spoken, scene)
+            asked = self._wanted(one, spoken, snapshot)
             asked = asked if heard else replace(asked, params={**asked.params, UNHEARD: True})
             answer = self.queue.enqueue_commitment(asked)
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
-                self._note_shared_work(one, scene)
+                self._note_shared_work(one, snapshot)
             else:
-                await self.teller.trouble("Commitment refused", f"{one.type}: {answer.reason}")
-        if taken and scene.is_open:
+                await self.reporter.trouble("Commitment refused", f"{one.type}: {answer.reason}")
+        if taken and snapshot.is_open:
             self.talk.request = promised(self.talk.request)
         return tuple(taken)
 
@@ -130,50 +134,54 @@ class Promiser:
             else:
                 self.queue.withdraw(one.id, NEVER_HEARD)
 
-    async def find(self, spoken: str, scene: Scene) -> tuple[QueuedCommitment, ...]:
+    async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[QueuedCommitment, ...]:
         """Promises in words that were said without any; they pass the same filters as those of a decision."""
-        heard = await self.writer.extract_commitments([spoken], context=conversation_of(scene), repo=scene.repo or "")
-        read = as_commitments(heard, repo=scene.repo or "", social_only=scene.social_only)
+        heard = await self.writer.extract_commitments(
+            [spoken], context=conversation_of(snapshot), repo=snapshot.repo or ""
+        )
+        read = as_commitments(heard, repo=snapshot.repo or "", social_only=snapshot.social_only)
         for dropped in read.dropped:
-            await self.teller.decided("Commitment dropped", dropped.reason, scene, line="warn")
-        ours = allowed(read.valid, self.talk.request, is_owner=scene.is_owner, social_only=scene.social_only).kept
-        there = placed(ours, scene).kept
-        new = not_twice(there, scene.repo, scene.deeds, wish=scene.request.content, met=scene.is_met).kept
-        found = unclaimed(new, scene.repo, self.client.claims()).kept
+            await self.reporter.decided("Commitment dropped", dropped.reason, snapshot, line="warn")
+        ours = allowed(read.valid, self.talk.request, is_owner=snapshot.is_owner, social_only=snapshot.social_only).kept
+        there = assign_repo(ours, snapshot).kept
+        new = drop_already_made(
+            there, snapshot.repo, snapshot.peer_events, wish=snapshot.request.content, met=snapshot.is_met
+        ).kept
+        found = unclaimed(new, snapshot.repo, self.client.claims()).kept
         if not found:
             return ()
-        promises = await self.promise(found, spoken, scene, heard=True)
+        promises = await self.promise(found, spoken, snapshot, heard=True)
         kinds = ", ".join(one.type for one in promises)
-        await self.teller.decided("Commitments extracted", kinds, scene, line="queue")
+        await self.reporter.decided("Commitments extracted", kinds, snapshot, line="queue")
         return promises
 
     def _not_lost(self, commitments: Sequence[Commitment], repo: str | None) -> tuple[Commitment, ...]:
         lost = self.client.lost_claims()
         return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
 
-    def _wanted(self, one: Commitment, spoken: str, scene: Scene) -> CommitmentRequest:
+    def _wanted(self, one: Commitment, spoken: str, snapshot: RoomSnapshot) -> CommitmentRequest:
         """The promise as the queue takes it, marked where the host named its repository or wished for it."""
-        asked = wanted(one, scene.repo, thread_uri=scene.thread_uri, spoken=spoken)
+        asked = wanted(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken=spoken)
         if room_id := self.client.room_id:
             asked = replace(asked, params={**asked.params, ROOM_ID: room_id})
-        named = one.is_github and named_by_host(scene, one.repo or "")
+        named = one.is_github and named_by_host(snapshot, one.repo or "")
         if named:
             asked = replace(asked, params={**asked.params, HOST_NAMED: True})
-        by_host = scene.is_open and scene.is_owner and answers(one.type, scene.request.content, by_owner=True)
+        by_host = snapshot.is_open and snapshot.is_owner and answers(one.type, snapshot.request.content, by_owner=True)
         if by_host and (named or not one.is_github):
             asked = replace(asked, params={**asked.params, HOST_REQUEST: True})
-        return asked if self.vouched() else replace(asked, params={**asked.params, FOUND_ROOM: True})
+        return asked if self.is_trusted_room() else replace(asked, params={**asked.params, FOUND_ROOM: True})
 
-    def _note_shared_work(self, commitment: Commitment, scene: Scene) -> None:
+    def _note_shared_work(self, commitment: Commitment, snapshot: RoomSnapshot) -> None:
         """A comment on a peer's issue is work together."""
         if commitment.type != "comment_issue":
             return
-        end = f"/{commitment.repo or scene.repo or ''}/issues/{commitment.number}".casefold()
+        end = f"/{commitment.repo or snapshot.repo or ''}/issues/{commitment.number}".casefold()
         for link, name in self.talk.issues.items():
             if link.casefold().endswith(end):
                 self.relationships.issue_co_created(name)
 
 
-def conversation_of(scene: Scene) -> str:
+def conversation_of(snapshot: RoomSnapshot) -> str:
     """The latest of the talk, as whoever writes a body should know it."""
-    return "\n".join(told(entry) for entry in scene.history[-_TOLD_FOR_A_BODY:])
+    return "\n".join(told(entry) for entry in snapshot.history[-_TOLD_FOR_A_BODY:])

@@ -27,8 +27,8 @@ from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.facts import action_facts, room_facts
-from modules.lives.space.prompting import SKILL, Prompting
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.prompting import SKILL, PromptWriter
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import told
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
@@ -54,7 +54,7 @@ _KEPT_CHARS = 4000
 class SpaceTurn:
     """The moment that a turn is about; its tool exists only there. `told` is the skill, with its examples."""
 
-    scene: Scene
+    snapshot: RoomSnapshot
     told: str = ""
 
     def repeats_skill(self, message: str) -> bool:
@@ -64,10 +64,10 @@ class SpaceTurn:
 
     def asks_back(self, message: str) -> bool:
         """Whether it only asks the host's own question, instead of answering it."""
-        asked = next((entry for entry in reversed(self.scene.batch) if entry.is_host), None)
+        asked = next((entry for entry in reversed(self.snapshot.batch) if entry.is_host), None)
         if asked is None or not message.rstrip().endswith("?"):
             return False
-        names = {*self.scene.room.peers, asked.name}
+        names = {*self.snapshot.room.peers, asked.name}
         stems, theirs = (tokenize_with_stemming(text, names) for text in (message, asked.content))
         return len(stems) >= _LEAST_STEMS and concept_novelty(stems, [theirs]) < _LEAST_NEW
 
@@ -107,59 +107,59 @@ class Decider:
         thinker: the mind.
         clock: tells when.
         social_only: whether this life has no GitHub.
-        vouched: whether the owner named the room; else those in it are strangers, and nobody there goes before others.
+        is_trusted_room: whether the owner named the room; else those in it are strangers of no precedence.
 
     """
 
     prompter: Prompter
-    prompting: Prompting
+    prompting: PromptWriter
     skills: Skills
     thinker: Thinker
     clock: Clock
     social_only: bool
-    vouched: Callable[[], bool] = lambda: True
+    is_trusted_room: Callable[[], bool] = lambda: True
 
-    async def decide(self, scene: Scene, config: SpaceConfig) -> Decided:
+    async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig) -> Decided:
         """What to do now. Raises what `Thinker.think` raises."""
-        turn = self._turn(SKILL, scene, _importance(scene))
-        system = await self._system(SKILL, scene, turn)
+        turn = self._turn(SKILL, snapshot, _importance(snapshot))
+        system = await self._system(SKILL, snapshot, turn)
         room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
-        text = self.prompting.user_message(scene, config, room_tokens=room)
-        session_id = await self._kept(scene, turn)
-        return self._read(await self._think(turn, system, text, SKILL, room_facts(scene), session_id=session_id))
+        text = self.prompting.user_message(snapshot, config, room_tokens=room)
+        session_id = await self._kept(snapshot, turn)
+        return self._read(await self._think(turn, system, text, SKILL, room_facts(snapshot), session_id=session_id))
 
-    async def keep(self, scene: Scene) -> None:
+    async def keep(self, snapshot: RoomSnapshot) -> None:
         """Keep what was said for memory, where nothing is decided about it."""
-        await self._kept(scene, self._turn(SKILL, scene, _importance(scene)))
+        await self._kept(snapshot, self._turn(SKILL, snapshot, _importance(snapshot)))
 
-    async def act(self, scene: Scene, problem: str) -> Decided:
+    async def act(self, snapshot: RoomSnapshot, problem: str) -> Decided:
         """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
-        turn = self._turn(ACTION_SKILL, scene, "commitment")
-        system = await self._system(ACTION_SKILL, scene, turn, bare=True)
+        turn = self._turn(ACTION_SKILL, snapshot, "commitment")
+        system = await self._system(ACTION_SKILL, snapshot, turn, bare=True)
         text = self.skills.render(
             ACTION_SKILL,
             "User Message Template",
-            request=self.prompting.framed_post(scene, scene.request.content[:_REQUEST_CHARS]),
-            repo=scene.repo or "-",
+            request=self.prompting.framed_post(snapshot, snapshot.request.content[:_REQUEST_CHARS]),
+            repo=snapshot.repo or "-",
             problem=one_line(problem, _QUERY_CHARS),
         )
-        return self._read(await self._think(turn, system, text, ACTION_SKILL, action_facts(scene)))
+        return self._read(await self._think(turn, system, text, ACTION_SKILL, action_facts(snapshot)))
 
-    def _turn(self, skill: str, scene: Scene, importance: Importance) -> Turn:
-        vouched = self.vouched()
+    def _turn(self, skill: str, snapshot: RoomSnapshot, importance: Importance) -> Turn:
+        is_trusted_room = self.is_trusted_room()
         return Turn(
             loop=LOOP,
-            provenance=Provenance.PEER if vouched else Provenance.STRANGER,
-            cause_id=scene.thread_uri,
-            subject=SpaceTurn(scene, self.skills.section(skill, SYSTEM_SECTION)),
-            importance=importance if vouched else "own",
+            provenance=Provenance.PEER if is_trusted_room else Provenance.STRANGER,
+            cause_id=snapshot.thread_uri,
+            subject=SpaceTurn(snapshot, self.skills.section(skill, SYSTEM_SECTION)),
+            importance=importance if is_trusted_room else "own",
         )
 
-    async def _system(self, skill: str, scene: Scene, turn: Turn, *, bare: bool = False) -> TurnPrompt:
-        about = scene.batch[-1].content if scene.batch else scene.request.content
+    async def _system(self, skill: str, snapshot: RoomSnapshot, turn: Turn, *, bare: bool = False) -> TurnPrompt:
+        about = snapshot.batch[-1].content if snapshot.batch else snapshot.request.content
         return await self.prompter.prompt(
             skill=skill,
-            variables={"agent_name": scene.me},
+            variables={"agent_name": snapshot.me},
             audience="space",
             session_key=SESSION,
             query=about[:_QUERY_CHARS],
@@ -168,9 +168,9 @@ class Decider:
             bare=bare,
         )
 
-    async def _kept(self, scene: Scene, turn: Turn) -> str:
+    async def _kept(self, snapshot: RoomSnapshot, turn: Turn) -> str:
         """Keep what was said, so that the SOUL can remember the talk when it is over; the id of its session."""
-        said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in scene.batch)
+        said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in snapshot.batch)
         if not said:
             return ""
         return await self.thinker.sessions.add_once(SESSION, Message("user", said), turn.provenance)
@@ -201,11 +201,11 @@ class Decider:
         return Decided(parsed.data, checked.valid, checked.dropped)
 
 
-def _importance(scene: Scene) -> Importance:
+def _importance(snapshot: RoomSnapshot) -> Importance:
     """A wish that is ours to meet or to tell of comes before all talk, and words of the host before those of peers."""
-    if (scene.is_open and scene.is_owner) or scene.is_settled:
+    if (snapshot.is_open and snapshot.is_owner) or snapshot.is_settled:
         return "commitment"
-    return "mention" if scene.from_host or scene.is_open else "own"
+    return "mention" if snapshot.from_host or snapshot.is_open else "own"
 
 
 def _raw(thought: Thought) -> tuple[Any, str]:

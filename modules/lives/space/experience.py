@@ -1,6 +1,6 @@
 """What of a talk is kept in memory: every few messages, its latest words, so that a later thought can return to them.
 
-They are words of others in part, so they rest on others' trust and weigh little. Memory that cannot be reached costs
+They are words of others in part, so they rest on others' trust and validate little. Memory that cannot be reached costs
 an experience, never the talk.
 """
 
@@ -33,7 +33,7 @@ class Experiences:
         journal: hears what could not be kept.
         clock: tells when.
         timezone: the SOUL's own; "" for the machine's.
-        vouched: whether the owner named the room; else its words are strangers'.
+        is_trusted_room: whether the owner named the room; else its words are strangers'.
 
     """
 
@@ -41,13 +41,13 @@ class Experiences:
     journal: Journal
     clock: Clock
     timezone: str = ""
-    vouched: Callable[[], bool] = lambda: True
+    is_trusted_room: Callable[[], bool] = lambda: True
 
     async def keep(self, kind: str, what: str) -> None:
         """Remember it, or say why not."""
         now = self.clock.now()
         try:
-            whose = Provenance.PEER if self.vouched() else Provenance.STRANGER
+            whose = Provenance.PEER if self.is_trusted_room() else Provenance.STRANGER
             await self.store.save(experience_of(kind, what, now, self.timezone, whose), now)
         except (PolicyBlocked, Transient) as error:
             summary = "[space] An experience could not be remembered"

@@ -5,39 +5,41 @@ from __future__ import annotations
 from dataclasses import replace
 
 from common.facts import RoomFacts, SaidLine
-from modules.lives.space.names import shown
-from modules.lives.space.notes import alone_without_github
-from modules.lives.space.requests import is_claimed
-from modules.lives.space.scene import Scene
+from modules.lives.space.host_request import is_claimed
+from modules.lives.space.prompting import alone_without_github
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.transcript import shown
 
 
-def room_facts(scene: Scene) -> RoomFacts:
-    """What `scene` tells, for a turn that decides whether to speak."""
-    waits = scene.is_open and not alone_without_github(scene) and not is_claimed(scene.request, scene.now)
-    said = (SaidLine("" if one.is_me else shown(one.name, is_host=one.is_host), one.content) for one in scene.history)
+def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
+    """What `snapshot` tells, for a turn that decides whether to speak."""
+    waits = snapshot.is_open and not alone_without_github(snapshot) and not is_claimed(snapshot.request, snapshot.now)
+    said = (
+        SaidLine("" if one.is_me else shown(one.name, is_host=one.is_host), one.content) for one in snapshot.history
+    )
     return RoomFacts(
-        me=scene.me,
-        present=tuple(map(shown, scene.room.peers)),
+        me=snapshot.me,
+        present=tuple(map(shown, snapshot.room.peers)),
         said=tuple(said),
-        new=len(scene.batch),
-        mode=scene.mode,
-        addressed=scene.addressed,
-        request=scene.request.content if waits else "",
-        critical=waits and scene.escalation == "critical",
-        owner=scene.owner or "",
-        is_owner=scene.is_owner,
-        role=scene.role,
-        signal=scene.signal,
-        follow_up=scene.follow_up,
-        links=tuple(scene.promised.work.links),
-        repo=scene.repo or "",
-        needs_repo=scene.needs_repo,
-        without_github=alone_without_github(scene),
-        opens=scene.opens,
+        new=len(snapshot.batch),
+        mode=snapshot.mode,
+        addressed=snapshot.addressed,
+        request=snapshot.request.content if waits else "",
+        critical=waits and snapshot.escalation == "critical",
+        owner=snapshot.owner or "",
+        is_owner=snapshot.is_owner,
+        role=snapshot.role,
+        signal=snapshot.signal,
+        follow_up=snapshot.follow_up,
+        links=tuple(snapshot.promised.work.links),
+        repo=snapshot.repo or "",
+        needs_repo=snapshot.needs_repo,
+        without_github=alone_without_github(snapshot),
+        opens=snapshot.opens,
     )
 
 
-def action_facts(scene: Scene) -> RoomFacts:
-    """What `scene` tells, for a turn that makes the commitment which the host asked for, and nothing else."""
-    asked = RoomFacts(me=scene.me, repo=scene.repo or "", request=scene.request.content)
-    return replace(asked, mode="action", owner=scene.me, is_owner=True)
+def action_facts(snapshot: RoomSnapshot) -> RoomFacts:
+    """What `snapshot` tells, for a turn that makes the commitment which the host asked for, and nothing else."""
+    asked = RoomFacts(me=snapshot.me, repo=snapshot.repo or "", request=snapshot.request.content)
+    return replace(asked, mode="action", owner=snapshot.me, is_owner=True)

@@ -21,7 +21,7 @@ from common.constants import (
     SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
 )
 from modules.lives.space.request_parser import answers
-from modules.lives.space.types import Deed, Escalation, HistoryEntry, HostRequest, OwnWork
+from modules.lives.space.types import Escalation, HistoryEntry, HostRequest, OwnWork, PeerEvent
 
 FollowUp = Literal["none", "urge", "link", "hurry"]
 """How a host is answered who asks what became of a request: act now; tell what was made; run what was promised."""
@@ -77,7 +77,7 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
     latest_host: HistoryEntry | None,
     now: datetime,
     own_commitments: OwnWork,
-    peer_events: Sequence[Deed] = (),
+    peer_events: Sequence[PeerEvent] = (),
     *,
     owner: str | None = None,
     frozen: bool = False,
@@ -90,8 +90,8 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
         latest_host: the host's newest message.
         now: aware UTC, of the same clock as the messages' times.
         own_commitments: what we promised for this request's conversation.
-        peer_events: what peers did, at least since the last look. For a request that was replayed, all deeds of the
-            record, our own of a former life among them.
+        peer_events: what peers did, at least since the last look. For a request that was replayed, all of the record,
+            our own of a former life among them.
         owner: who is elected to act on it.
         frozen: time does not count now; see `is_frozen`.
 
@@ -104,7 +104,7 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
         return state
     if own_commitments.live or own_commitments.completed:
         return promised(state)
-    state = _with_deeds(state, peer_events, owner)
+    state = _with_peer_events(state, peer_events, owner)
     if state.fulfilled or frozen or is_claimed(state, now):
         return state
     if state.last_cycle_at is not None and now - state.last_cycle_at < CYCLE:
@@ -141,7 +141,9 @@ def count_forced(state: HostRequest) -> HostRequest:
     return replace(state, forced=state.forced + 1)
 
 
-def _asked(state: HostRequest, action: HistoryEntry | None, now: datetime, deeds: Sequence[Deed]) -> HostRequest:
+def _asked(
+    state: HostRequest, action: HistoryEntry | None, now: datetime, peer_events: Sequence[PeerEvent]
+) -> HostRequest:
     """With a new request, or one repeated: that is new if we had given up, and presses if it is still open."""
     if action is None or action.id == state.entry_id:
         return state
@@ -150,31 +152,33 @@ def _asked(state: HostRequest, action: HistoryEntry | None, now: datetime, deeds
     if action.content == state.content and not state.given_up:
         state = replace(state, entry_id=action.id)
         return state if state.fulfilled or action.replayed else _pressed(state, now)
-    done = action.replayed and _settled(action, now, deeds)
+    done = action.replayed and _settled(action, now, peer_events)
     return HostRequest(action.content, action.id, action.at, fulfilled=done)
 
 
-def _settled(action: HistoryEntry, now: datetime, deeds: Sequence[Deed]) -> bool:
+def _settled(action: HistoryEntry, now: datetime, peer_events: Sequence[PeerEvent]) -> bool:
     """Whether a request that was made before we came needs nobody: it is old, or somebody took it."""
-    return now - action.at >= _REPLAYED or any(deed.at > action.at and deed.kind != "failure" for deed in deeds)
+    return now - action.at >= _REPLAYED or any(
+        event.at > action.at and event.kind != "failure" for event in peer_events
+    )
 
 
 def _asked_about(
-    state: HostRequest, latest: HistoryEntry | None, now: datetime, own: OwnWork, deeds: Sequence[Deed]
+    state: HostRequest, latest: HistoryEntry | None, now: datetime, own: OwnWork, peer_events: Sequence[PeerEvent]
 ) -> HostRequest:
     if latest is None or latest.intent != "follow_up" or latest.replayed:
         return state
     if not state.fulfilled:
         return _pressed(state, now)
     ours = own.live or own.completed
-    return state if ours or (not own.failed_last and _taken_care_of(state, now, deeds)) else reopen(state)
+    return state if ours or (not own.failed_last and _taken_care_of(state, now, peer_events)) else reopen(state)
 
 
-def _taken_care_of(state: HostRequest, now: datetime, deeds: Sequence[Deed]) -> bool:
+def _taken_care_of(state: HostRequest, now: datetime, peer_events: Sequence[PeerEvent]) -> bool:
     """Whether a peer has done it, or is at it: a claim that nobody followed up is no answer."""
-    since = [deed for deed in deeds if state.requested_at is None or deed.at > state.requested_at]
+    since = [event for event in peer_events if state.requested_at is None or event.at > state.requested_at]
     return any(
-        deed.kind in {"success", "done_chat"} or (deed.kind == "claim" and now - deed.at < _CLAIM) for deed in since
+        event.kind in {"success", "done_chat"} or (event.kind == "claim" and now - event.at < _CLAIM) for event in since
     )
 
 
@@ -184,19 +188,19 @@ def _pressed(state: HostRequest, now: datetime) -> HostRequest:
     return replace(state, cycles=SPACE_CRITICAL_CYCLES, last_cycle_at=now)
 
 
-def _with_deeds(state: HostRequest, deeds: Sequence[Deed], owner: str | None) -> HostRequest:
+def _with_peer_events(state: HostRequest, peer_events: Sequence[PeerEvent], owner: str | None) -> HostRequest:
     """After what peers did since. That it is done counts from whoever was at it: the elected, or who claimed it."""
     at_it = {owner}
-    for deed in sorted(deeds, key=lambda deed: deed.at):
-        if state.requested_at is None or deed.at <= state.requested_at:
+    for event in sorted(peer_events, key=lambda event: event.at):
+        if state.requested_at is None or event.at <= state.requested_at:
             continue
-        if deed.kind == "done_chat" and deed.name in at_it:
+        if event.kind == "done_chat" and event.name in at_it:
             return promised(state)
-        if deed.kind == "done_chat" or not answers(deed.action, state.content, by_owner=deed.name == owner):
+        if event.kind == "done_chat" or not answers(event.action, state.content, by_owner=event.name == owner):
             continue
-        if deed.kind == "success" and deed.name in at_it:
+        if event.kind == "success" and event.name in at_it:
             return promised(state)
-        at_it |= {deed.name} if deed.kind == "claim" else set()
-        until = min(deed.at + _CLAIM, state.requested_at + _LONGEST_REST) if deed.kind == "claim" else None
+        at_it |= {event.name} if event.kind == "claim" else set()
+        until = min(event.at + _CLAIM, state.requested_at + _LONGEST_REST) if event.kind == "claim" else None
         state = replace(state, claimed_until=until)
     return state

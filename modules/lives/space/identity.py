@@ -127,8 +127,8 @@ def _essence(soul: str) -> str:
 
 
 @dataclass(slots=True)
-class Presenter:
-    """Presents the SOUL of `home`; `silence` says why nothing may be told just now, "" if something may."""
+class IdentityPublisher:
+    """Presents the SOUL of `home`; `mute_reason` says why nothing may be told just now, "" if something may."""
 
     client: SpaceClient
     home: Home
@@ -136,12 +136,12 @@ class Presenter:
     queue: CommitmentQueue
     redactor: Redactor
     journal: Journal
-    silence: Callable[[], str] = lambda: ""
+    mute_reason: Callable[[], str] = lambda: ""
     _owed: bool = field(default=False, init=False)
 
     async def introduce(self) -> None:
         """Tell who we are; where nobody listens, nothing is told, and while we must be silent, later."""
-        self._owed = bool(self.silence())
+        self._owed = bool(self.mute_reason())
         if self._owed:
             return
         done = self.queue.get_recently_completed_commitments(HOUR_MS)
@@ -163,6 +163,6 @@ class Presenter:
         if not self.client.is_active:
             return
         summary = reflection_summary(text)
-        if summary and not self.silence() and not self.redactor.finds_in(summary):
+        if summary and not self.mute_reason() and not self.redactor.finds_in(summary):
             await self.client.send_reflection(summary)
         await self.introduce()

@@ -21,7 +21,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.text.untrusted import clean, one_line
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
 from modules.runtime.console import Console, LineKind
 from modules.runtime.journal.journal import Journal
@@ -33,7 +33,7 @@ _HEARD, _CHARS = 10, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
+class JournalReporter:
     """Tells `journal`."""
 
     journal: Journal
@@ -42,25 +42,25 @@ class Teller:
         self,
         summary: str,
         reason: str,
-        scene: Scene,
+        snapshot: RoomSnapshot,
         *,
         line: LineKind = "social",
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        """Something was decided about `scene`; `data` says with which values."""
+        """Something was decided about `snapshot`; `data` says with which values."""
         heard = [
             f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
-            for entry in scene.batch[-_HEARD:]
+            for entry in snapshot.batch[-_HEARD:]
         ]
         about = {
             "heard": heard,
-            "mode": scene.mode,
-            "owner": scene.owner or "",
-            "role": scene.role,
-            "request": one_line(scene.request.content[: 4 * _CHARS], _CHARS) if scene.is_open else "",
-            "cycles": scene.request.cycles,
+            "mode": snapshot.mode,
+            "owner": snapshot.owner or "",
+            "role": snapshot.role,
+            "request": one_line(snapshot.request.content[: 4 * _CHARS], _CHARS) if snapshot.is_open else "",
+            "cycles": snapshot.request.cycles,
         }
-        author = scene.batch[-1].name if scene.batch else None
+        author = snapshot.batch[-1].name if snapshot.batch else None
         await self.journal.record(
             Entry(
                 "decision",
@@ -68,7 +68,7 @@ class Teller:
                 f"[space] {summary}",
                 line=line,
                 reason=reason,
-                trigger_uri=scene.thread_uri,
+                trigger_uri=snapshot.thread_uri,
                 author=author,
                 data={**about, **(data or {})},
             )

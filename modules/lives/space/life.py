@@ -10,20 +10,20 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
 from modules.lives.space.act import Participation
-from modules.lives.space.classifiers import Judging, Understanding
-from modules.lives.space.commitment_maker import Promiser
+from modules.lives.space.classifiers import EchoJudge, IntentClassifier
+from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
-from modules.lives.space.identity import Presenter
-from modules.lives.space.journal_reporter import Teller
+from modules.lives.space.identity import IdentityPublisher
+from modules.lives.space.journal_reporter import JournalReporter
 from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import Perceiver
-from modules.lives.space.prompting import Prompting
-from modules.lives.space.respond import Resolver
-from modules.lives.space.snapshot_builder import Surveyor
+from modules.lives.space.prompting import PromptWriter
+from modules.lives.space.respond import Responder
+from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import Speaker
 from modules.lives.space.state import Conversation
-from modules.lives.space.validator import OwnLines, Scales
+from modules.lives.space.validator import MessageValidator, OwnLines
 from modules.lives.space.verdicts import FirstLook
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
@@ -45,9 +45,9 @@ async def no_experience(kind: str, what: str) -> None:
 class SpaceServices:
     """What the life is given.
 
-    `silence` says why nothing may be said in the room just now, "" if something may; `hurry` lets promises be kept at
-    once; `experience` hears of a kind of experience and what happened; `vouched` says whether the owner named the room;
-    `first_look` decides cheaply where there is nothing to say.
+    `mute_reason` says why nothing may be said in the room just now, "" if something may. `wake_commitments` lets
+    commitments be kept at once. `experience` hears of a kind of experience and what happened. `is_trusted_room` says
+    whether the owner named the room. `first_look` decides cheaply where there is nothing to say.
     """
 
     home: Home
@@ -55,8 +55,8 @@ class SpaceServices:
     client: SpaceClient
     queue: CommitmentQueue
     writer: CommitmentWriter
-    intents: Understanding
-    judge: Judging
+    intents: IntentClassifier
+    judge: EchoJudge
     prompter: Prompter
     thinker: Thinker
     skills: Skills
@@ -65,11 +65,11 @@ class SpaceServices:
     clock: Clock
     rng: random.Random
     estimate: Callable[[str], int]
-    silence: Callable[[], str]
-    hurry: Callable[[], None] = lambda: None
+    mute_reason: Callable[[], str]
+    wake_commitments: Callable[[], None] = lambda: None
     experience: Callable[[str, str], Awaitable[None]] = no_experience
     timezone: str = ""
-    vouched: Callable[[], bool] = lambda: True
+    is_trusted_room: Callable[[], bool] = lambda: True
     first_look: FirstLook | None = None
 
 
@@ -79,7 +79,7 @@ class SpaceLife:
 
     loop: ParticipationLoop
     participation: Participation
-    presenter: Presenter
+    identity_publisher: IdentityPublisher
     config: SpaceConfigFile
     relationships: PeerRelationships
 
@@ -88,12 +88,12 @@ class SpaceLife:
         return tuple(filter(None, (self.relationships.notice, self.config.notice)))
 
 
-def move_into_space(given: SpaceServices, *, social_only: bool) -> SpaceLife:
+def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
     memory = given.home.memory
     config = SpaceConfigFile(memory / CONFIG, given.clock)
     config.ensure()
-    talk, teller = Conversation(given.client.name), Teller(given.journal)
+    talk, reporter = Conversation(given.client.name), JournalReporter(given.journal)
     relationships = PeerRelationships(memory / RELATIONSHIPS, given.clock)
 
     def forget() -> None:
@@ -101,53 +101,55 @@ def move_into_space(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         given.judge.clear()
 
     perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
-    surveyor = Surveyor(given.client, talk, given.intents, given.queue, given.clock, social_only)
-    prompting = Prompting(given.skills, relationships, given.rng, given.estimate, given.timezone)
-    decider = Decider(given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.vouched)
-    scales = Scales(given.judge, OwnLines(given.journal, given.clock))
-    resolver = Resolver(decider, scales, talk, teller, given.writer, social_only, timezone=given.timezone)
-    promiser = Promiser(
+    snapshots = SnapshotBuilder(given.client, talk, given.intents, given.queue, given.clock, social_only)
+    prompting = PromptWriter(given.skills, relationships, given.rng, given.estimate, given.timezone)
+    decider = Decider(
+        given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.is_trusted_room
+    )
+    validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
+    responder = Responder(decider, validator, talk, reporter, given.writer, social_only, timezone=given.timezone)
+    commitment_maker = CommitmentMaker(
         client=given.client,
         talk=talk,
         queue=given.queue,
         writer=given.writer,
         relationships=relationships,
-        teller=teller,
+        reporter=reporter,
         clock=given.clock,
-        vouched=given.vouched,
+        is_trusted_room=given.is_trusted_room,
     )
     speaker = Speaker(
         client=given.client,
         talk=talk,
         perceiver=perceiver,
-        surveyor=surveyor,
-        promiser=promiser,
+        snapshots=snapshots,
+        commitment_maker=commitment_maker,
         relationships=relationships,
-        teller=teller,
+        reporter=reporter,
         redactor=given.redactor,
         clock=given.clock,
         rng=given.rng,
-        silence=given.silence,
+        mute_reason=given.mute_reason,
         experience=given.experience,
     )
-    presenter = Presenter(
-        given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.silence
+    identity_publisher = IdentityPublisher(
+        given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.mute_reason
     )
     participation = Participation(
         client=given.client,
         config=config,
         talk=talk,
         perceiver=perceiver,
-        surveyor=surveyor,
+        snapshots=snapshots,
         decider=decider,
-        resolver=resolver,
+        responder=responder,
         speaker=speaker,
-        teller=teller,
+        reporter=reporter,
         clock=given.clock,
-        silence=given.silence,
-        hurry=given.hurry,
-        presenter=presenter,
+        mute_reason=given.mute_reason,
+        wake_commitments=given.wake_commitments,
+        identity_publisher=identity_publisher,
         first_look=given.first_look,
     )
     loop = ParticipationLoop(participation, given.client, config, given.clock, given.client.name)
-    return SpaceLife(loop, participation, presenter, config, relationships)
+    return SpaceLife(loop, participation, identity_publisher, config, relationships)

@@ -1,7 +1,7 @@
-"""Takes in what the room said and did since the last look: words into the talk, deeds beside it.
+"""Takes in what the room said and did since the last look: messages into the conversation, peer events beside it.
 
-The room's record comes back at each join; what in it we did in a former life counts as anybody's deeds. Who came in as
-a member is no host, whatever name or id a careless server let it take.
+The room's record comes back at each join; what in it we did in a former life counts as anybody's. Who came in as a
+member is no host, whatever name or id a careless server let it take.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from modules.lives.space.host_request import is_done_chat, is_open
 from modules.lives.space.request_parser import conversation_thread_uri, detect_repo, same_target
 from modules.lives.space.state import Conversation, moment
 from modules.lives.space.transcript import shown
-from modules.lives.space.types import Deed, HistoryEntry
+from modules.lives.space.types import HistoryEntry, PeerEvent
 from modules.services.commitments.policy import claim_target
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE
@@ -69,26 +69,26 @@ class Perceiver:
         heard = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
         said = sorted(heard, key=lambda one: one.timestamp)
         new = self.talk.take_in(said, now)
-        deeds = list(deeds_in(events, self.talk.me, self.client.agent_id, now))
-        self.talk.deeds.extend(deeds)
+        peer_events = list(peer_events_in(events, self.talk.me, self.client.agent_id, now))
+        self.talk.peer_events.extend(peer_events)
         self.talk.issues = dict([*self.talk.issues.items(), *_issues(events, self.talk.me)][-_ISSUES_KEPT:])
         self.talk.repo = detect_repo(self.talk.history) or self.talk.repo or _pinned(self.talk.pinned)
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.talked_with(names)
         for action, target in self.client.lost_claims():
             self.queue.withdraw_claimed(action, target, _LOST)
-        for deed in deeds:
-            if deed.kind == "success":
-                self._leave_to(deed)
+        for peer_event in peer_events:
+            if peer_event.kind == "success":
+                self._leave_to(peer_event)
         return self._still_new(new, now)
 
-    def _leave_to(self, deed: Deed) -> None:
+    def _leave_to(self, peer_event: PeerEvent) -> None:
         """What a peer has made we do not make again, though we had promised it: nobody knew, or our try failed."""
         for one in self.queue.live():
             made = parse_iso_or_none(one.created_at)
-            is_that = one.type == deed.action and same_target(claim_target(one), deed.target)
-            if one.source == "space" and is_that and (made is None or made - _SKEW <= deed.at):
-                self.queue.withdraw(one.id, f"{deed.name} has made it")
+            is_that = one.type == peer_event.action and same_target(claim_target(one), peer_event.target)
+            if one.source == "space" and is_that and (made is None or made - _SKEW <= peer_event.at):
+                self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:
         """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""
@@ -141,7 +141,7 @@ class Perceiver:
         ]
 
 
-def deeds_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Iterator[Deed]:
+def peer_events_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Iterator[PeerEvent]:
     """What was done that counts for a request; ours only where the record tells of a former life."""
     for event in events:
         if isinstance(event, History):
@@ -152,27 +152,27 @@ def deeds_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Ite
             yield from _done(event, moment(event.timestamp, now))
 
 
-def _done(event: Claimed | ActionDone | Said, at: datetime) -> Iterator[Deed]:
+def _done(event: Claimed | ActionDone | Said, at: datetime) -> Iterator[PeerEvent]:
     match event:
         case Claimed():
-            yield Deed("claim", event.name, at, event.action, event.target)
+            yield PeerEvent("claim", event.name, at, event.action, event.target)
         case ActionDone():
-            yield Deed("success" if event.success else "failure", event.name, at, event.action, event.target)
+            yield PeerEvent("success" if event.success else "failure", event.name, at, event.action, event.target)
         case Said() if not event.by_host and is_done_chat(event.content):
-            yield Deed("done_chat", event.name, at)
+            yield PeerEvent("done_chat", event.name, at)
 
 
-def _recorded(entry: LogEntry, now: datetime) -> Iterator[Deed]:
+def _recorded(entry: LogEntry, now: datetime) -> Iterator[PeerEvent]:
     at = moment(entry.timestamp, now)
     if entry.type == "chat" and is_done_chat(entry.content):
-        yield Deed("done_chat", entry.agent_name, at)
+        yield PeerEvent("done_chat", entry.agent_name, at)
     elif entry.type == "claim":
         action, _, target = entry.content.partition(":")
-        yield Deed("claim", entry.agent_name, at, action, target)
+        yield PeerEvent("claim", entry.agent_name, at, action, target)
     elif entry.type == "action_result":
         result = _object(entry.content)
         action, target = str(result.get("action", "")), str(result.get("target", ""))
-        yield Deed("success" if result.get("success") is True else "failure", entry.agent_name, at, action, target)
+        yield PeerEvent("success" if result.get("success") is True else "failure", entry.agent_name, at, action, target)
 
 
 def _issues(events: Iterable[Event], me: str) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from modules.lives.space.checks import check_echo_opener
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
 from modules.lives.space.host_request import is_claimed
 from modules.lives.space.identity import sanitized
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import listed as listed_names
 from modules.lives.space.transcript import shown, transcript
 from modules.services.agent.framing import Framer
@@ -33,24 +33,26 @@ _CUT_BEFORE_CLEANING = 8
 _SIGNALS = {"saturated": "Saturated", "spoken": "Own", "only_new": "Warning"}
 
 
-def notes(scene: Scene, skills: Skills) -> Iterator[str]:
+def notes(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
     """The notes, in the order in which they are told."""
-    if scene.repo:
-        yield note(skills, "Repository", "Known", repo=one_line(scene.repo))
-    yield note(skills, "Notes", "Action" if scene.mode == "action" else "Discussion")
-    if scene.social_only:
+    if snapshot.repo:
+        yield note(skills, "Repository", "Known", repo=one_line(snapshot.repo))
+    yield note(skills, "Notes", "Action" if snapshot.mode == "action" else "Discussion")
+    if snapshot.social_only:
         yield note(skills, "Notes", "Limited")
-    if scene.room.typing:
+    if snapshot.room.typing:
         yield note(skills, "Notes", "Typing")
-    yield from _addressed(scene, skills)
-    if scene.from_host and scene.mode == "discussion" and scene.signal == "none" and not _for_others(scene):
+    yield from _addressed(snapshot, skills)
+    if snapshot.from_host and snapshot.mode == "discussion" and snapshot.signal == "none" and not _for_others(snapshot):
         yield note(skills, "Notes", "Host Waits")
-    if scene.signal in _SIGNALS:
-        yield note(skills, "Saturation", _SIGNALS[scene.signal], agents=scene.counts.agents, own=scene.counts.own)
-    yield from _request(scene, skills)
-    if scene.needs_repo:
+    if snapshot.signal in _SIGNALS:
+        yield note(
+            skills, "Saturation", _SIGNALS[snapshot.signal], agents=snapshot.counts.agents, own=snapshot.counts.own
+        )
+    yield from _request(snapshot, skills)
+    if snapshot.needs_repo:
         yield note(skills, "Notes", "Needs Repository")
-    if scene.opens:
+    if snapshot.opens:
         yield note(skills, "Notes", "Opener")
 
 
@@ -59,41 +61,41 @@ def note(skills: Skills, section: str, name: str, **values: object) -> str:
     return interpolate(skills.subsection(SKILL, section, name), values)
 
 
-def alone_without_github(scene: Scene) -> bool:
+def alone_without_github(snapshot: RoomSnapshot) -> bool:
     """Whether an open wish can be met by nobody, because we are alone and have no GitHub."""
-    return scene.is_open and scene.social_only and not scene.room.peers and not scene.is_owner
+    return snapshot.is_open and snapshot.social_only and not snapshot.room.peers and not snapshot.is_owner
 
 
-def _for_others(scene: Scene) -> bool:
-    return bool(scene.addressed) and scene.me not in scene.addressed
+def _for_others(snapshot: RoomSnapshot) -> bool:
+    return bool(snapshot.addressed) and snapshot.me not in snapshot.addressed
 
 
-def _addressed(scene: Scene, skills: Skills) -> Iterator[str]:
-    if scene.me in scene.addressed:
+def _addressed(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
+    if snapshot.me in snapshot.addressed:
         yield note(skills, "Notes", "Addressed To You")
-    elif _for_others(scene):
-        yield note(skills, "Notes", "Addressed To Others", names=listed_names(scene.addressed))
+    elif _for_others(snapshot):
+        yield note(skills, "Notes", "Addressed To Others", names=listed_names(snapshot.addressed))
 
 
-def _request(scene: Scene, skills: Skills) -> Iterator[str]:
-    if scene.follow_up == "link":
-        links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in scene.promised.work.links)
+def _request(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
+    if snapshot.follow_up == "link":
+        links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in snapshot.promised.work.links)
         yield note(skills, "Notes", "Follow Up Done", links=links or "-")
-    elif scene.follow_up == "hurry":
+    elif snapshot.follow_up == "hurry":
         yield note(skills, "Notes", "Follow Up Queued")
-    if not scene.is_open:
+    if not snapshot.is_open:
         return
-    if alone_without_github(scene):
+    if alone_without_github(snapshot):
         yield note(skills, "Notes", "Alone Without GitHub")
-    elif not is_claimed(scene.request, scene.now):
-        yield from _urgency(scene, skills)
+    elif not is_claimed(snapshot.request, snapshot.now):
+        yield from _urgency(snapshot, skills)
 
 
-def _urgency(scene: Scene, skills: Skills) -> Iterator[str]:
-    request, critical = scene.request, scene.escalation == "critical"
-    waited = (scene.now - request.requested_at).total_seconds() if request.requested_at else 0
-    if scene.role != "actor" and scene.owner:
-        yield note(skills, "Role", scene.role.capitalize(), owner=shown(scene.owner))
+def _urgency(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
+    request, critical = snapshot.request, snapshot.escalation == "critical"
+    waited = (snapshot.now - request.requested_at).total_seconds() if request.requested_at else 0
+    if snapshot.role != "actor" and snapshot.owner:
+        yield note(skills, "Role", snapshot.role.capitalize(), owner=shown(snapshot.owner))
     yield note(
         skills,
         "Request",
@@ -102,10 +104,10 @@ def _urgency(scene: Scene, skills: Skills) -> Iterator[str]:
         seconds=max(0, int(waited)),
         cycles=request.cycles,
     )
-    if scene.is_owner:
+    if snapshot.is_owner:
         yield note(skills, "Ownership", "Owner")
-    elif scene.owner:
-        yield note(skills, "Ownership", "Other", owner=shown(scene.owner))
+    elif snapshot.owner:
+        yield note(skills, "Ownership", "Other", owner=shown(snapshot.owner))
     else:
         yield note(skills, "Ownership", "Nobody")
 
@@ -125,28 +127,28 @@ _PROMISES = regex.compile(
 )
 
 
-def own_context(scene: Scene, skills: Skills) -> str:
+def own_context(snapshot: RoomSnapshot, skills: Skills) -> str:
     """What we said and promised, and what is pinned; "" if there is nothing."""
-    said = [entry.content for entry in scene.history if entry.is_me][-_OWN_SHOWN:]
+    said = [entry.content for entry in snapshot.history if entry.is_me][-_OWN_SHOWN:]
     parts = [
         listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),
-        listed(skills, "Pending", map(_promise, scene.promised.pending)),
-        listed(skills, "Fulfilled", map(_promise, scene.promised.fulfilled)),
+        listed(skills, "Pending", map(_promise, snapshot.promised.pending)),
+        listed(skills, "Fulfilled", map(_promise, snapshot.promised.fulfilled)),
     ]
-    if scene.pinned:
-        parts.append(note(skills, "Context", "Pinned", items=one_line("; ".join(scene.pinned), _LINE)))
+    if snapshot.pinned:
+        parts.append(note(skills, "Context", "Pinned", items=one_line("; ".join(snapshot.pinned), _LINE)))
     return "\n\n".join(filter(None, parts))
 
 
-def foreign_context(scene: Scene, skills: Skills, relationships: PeerRelationships) -> str:
+def foreign_context(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationships) -> str:
     """What the others told of themselves and their work, not yet framed; "" if there is nothing."""
     parts = (
-        listed(skills, "Peers", _peers(scene, skills, relationships)),
-        listed(skills, "Workspaces", _workspaces(scene, skills)),
-        listed(skills, "Peer Results", _results(scene)),
-        listed(skills, "Peer Claims", (*_claims(scene), *_promises(scene))),
-        listed(skills, "Points", (one_line(point, _LINE) for point in scene.points)),
-        listed(skills, "Echoes", _echoes(scene)),
+        listed(skills, "Peers", _peers(snapshot, skills, relationships)),
+        listed(skills, "Workspaces", _workspaces(snapshot, skills)),
+        listed(skills, "Peer Results", _results(snapshot)),
+        listed(skills, "Peer Claims", (*_claims(snapshot), *_promises(snapshot))),
+        listed(skills, "Points", (one_line(point, _LINE) for point in snapshot.points)),
+        listed(skills, "Echoes", _echoes(snapshot)),
     )
     return "\n\n".join(filter(None, parts))
 
@@ -161,10 +163,10 @@ def _promise(commitment: QueuedCommitment) -> str:
     return f"[{commitment.type}] {one_line(commitment.description, _LINE)} ({commitment.status})"
 
 
-def _peers(scene: Scene, skills: Skills, relationships: PeerRelationships) -> Iterator[str]:
-    for name, presence in scene.room.peers.items():
-        identity = scene.room.identities.get(name) or presence.identity
-        reflected = scene.room.reflections.get(name)
+def _peers(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationships) -> Iterator[str]:
+    for name, presence in snapshot.room.peers.items():
+        identity = snapshot.room.identities.get(name) or presence.identity
+        reflected = snapshot.room.reflections.get(name)
         relationship = relationships.context(name, skills)
         if identity is None and reflected is None and relationship is None:
             continue
@@ -182,8 +184,8 @@ def _peers(scene: Scene, skills: Skills, relationships: PeerRelationships) -> It
         )
 
 
-def _workspaces(scene: Scene, skills: Skills) -> Iterator[str]:
-    for one in scene.room.workspaces.values():
+def _workspaces(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
+    for one in snapshot.room.workspaces.values():
         yield skills.render(
             SKILL,
             "Progress",
@@ -196,26 +198,27 @@ def _workspaces(scene: Scene, skills: Skills) -> Iterator[str]:
         )
 
 
-def _results(scene: Scene) -> Iterator[str]:
-    for deed in [deed for deed in scene.deeds if deed.kind in {"success", "failure"}][-_OTHERS_SHOWN:]:
-        yield f"{shown(deed.name)}: {one_line(deed.action)} {one_line(deed.target, _LINE)} ({deed.kind})"
+def _results(snapshot: RoomSnapshot) -> Iterator[str]:
+    ended = [event for event in snapshot.peer_events if event.kind in {"success", "failure"}]
+    for event in ended[-_OTHERS_SHOWN:]:
+        yield f"{shown(event.name)}: {one_line(event.action)} {one_line(event.target, _LINE)} ({event.kind})"
 
 
-def _claims(scene: Scene) -> Iterator[str]:
-    for claim in scene.room.claims[-_OTHERS_SHOWN:]:
+def _claims(snapshot: RoomSnapshot) -> Iterator[str]:
+    for claim in snapshot.room.claims[-_OTHERS_SHOWN:]:
         yield f"{shown(claim.name)}: {one_line(claim.action)} {one_line(claim.target, _LINE)}"
 
 
-def _promises(scene: Scene) -> Iterator[str]:
+def _promises(snapshot: RoomSnapshot) -> Iterator[str]:
     """By their words alone, of those who claimed nothing."""
-    claiming = {claim.name for claim in scene.room.claims}
-    peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
+    claiming = {claim.name for claim in snapshot.room.claims}
+    peers = [entry for entry in snapshot.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
     for entry in [entry for entry in peers if _PROMISES.search(entry.content)][-_OTHERS_SHOWN:]:
         yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
 
 
-def _echoes(scene: Scene) -> Iterator[str]:
-    peers = [entry for entry in scene.history if not (entry.is_host or entry.is_me)]
+def _echoes(snapshot: RoomSnapshot) -> Iterator[str]:
+    peers = [entry for entry in snapshot.history if not (entry.is_host or entry.is_me)]
     for entry in [entry for entry in peers if check_echo_opener(entry.content)][-_OTHERS_SHOWN:]:
         yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _SHORT], _SHORT)}"'
 
@@ -225,8 +228,8 @@ _HOST = "host"
 
 
 @dataclass(frozen=True, slots=True)
-class Prompting:
-    """Puts a scene into words.
+class PromptWriter:
+    """Puts a snapshot into words.
 
     Attributes:
         skills: have the words.
@@ -243,38 +246,40 @@ class Prompting:
     estimate: Callable[[str], int]
     timezone: str = ""
 
-    def user_message(self, scene: Scene, config: SpaceConfig, *, room_tokens: int) -> str:
+    def user_message(self, snapshot: RoomSnapshot, config: SpaceConfig, *, room_tokens: int) -> str:
         """The message that the turn answers; `room_tokens` is all the space that there is for it."""
         framer = Framer(self.skills, self.rng)
-        pressing = [format_space_config_for_prompt(config, self.skills), *notes(scene, self.skills)]
+        pressing = [format_space_config_for_prompt(config, self.skills), *notes(snapshot, self.skills)]
         told = "\n".join(filter(None, pressing))
-        theirs = foreign_context(scene, self.skills, self.relationships)
-        context = [own_context(scene, self.skills), self._framed(framer, scene, theirs)]
-        beside = self.estimate(self._rendered(scene, context, "", told))
+        theirs = foreign_context(snapshot, self.skills, self.relationships)
+        context = [own_context(snapshot, self.skills), self._framed(framer, snapshot, theirs)]
+        beside = self.estimate(self._rendered(snapshot, context, "", told))
         left = max(_LEAST_TOKENS, min(SPACE_DIGEST_ABOVE_TOKENS, room_tokens - beside))
-        talk = transcript(scene.history, estimate=self.estimate, tokens=left, timezone=self.timezone)
-        context.append(self._framed(framer, scene, listed(self.skills, "Digest", talk.digest)))
+        talk = transcript(snapshot.history, estimate=self.estimate, tokens=left, timezone=self.timezone)
+        context.append(self._framed(framer, snapshot, listed(self.skills, "Digest", talk.digest)))
         said = "\n".join(talk.lines)
-        conversation = framer.frame("conversation", author="several", uri=scene.thread_uri, text=said) if said else "-"
-        return self._rendered(scene, context, conversation, told)
+        conversation = (
+            framer.frame("conversation", author="several", uri=snapshot.thread_uri, text=said) if said else "-"
+        )
+        return self._rendered(snapshot, context, conversation, told)
 
-    def framed_post(self, scene: Scene, text: str) -> str:
+    def framed_post(self, snapshot: RoomSnapshot, text: str) -> str:
         """One message of the host, framed."""
-        return Framer(self.skills, self.rng).frame("post", author=_HOST, uri=scene.thread_uri, text=text)
+        return Framer(self.skills, self.rng).frame("post", author=_HOST, uri=snapshot.thread_uri, text=text)
 
-    def _rendered(self, scene: Scene, context: list[str], conversation: str, told: str) -> str:
+    def _rendered(self, snapshot: RoomSnapshot, context: list[str], conversation: str, told: str) -> str:
         return self.skills.render(
             SKILL,
             "User Message Template",
-            today=spoken(local(scene.now, self.timezone)),
-            agent_name=scene.me,
-            present=", ".join(filter(None, (listed_names(scene.room.peers), _HOST))),
-            typing=listed_names(scene.room.typing) or "-",
+            today=spoken(local(snapshot.now, self.timezone)),
+            agent_name=snapshot.me,
+            present=", ".join(filter(None, (listed_names(snapshot.room.peers), _HOST))),
+            typing=listed_names(snapshot.room.typing) or "-",
             context="\n\n".join(filter(None, context)),
             conversation=conversation,
             notes=told,
         )
 
     @staticmethod
-    def _framed(framer: Framer, scene: Scene, text: str) -> str:
-        return framer.frame("reading", author="several", uri=scene.thread_uri, text=text) if text else ""
+    def _framed(framer: Framer, snapshot: RoomSnapshot, text: str) -> str:
+        return framer.frame("reading", author="several", uri=snapshot.thread_uri, text=text) if text else ""

@@ -9,7 +9,7 @@ from datetime import datetime
 from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
 from modules.lives.space.host_request import FollowUp
 from modules.lives.space.policy import Signal
-from modules.lives.space.types import Counts, Deed, Escalation, HistoryEntry, HostRequest, Mode, OwnWork, Role
+from modules.lives.space.types import Counts, Escalation, HistoryEntry, HostRequest, Mode, OwnWork, PeerEvent, Role
 from modules.services.commitments.types import QueuedCommitment
 
 
@@ -35,7 +35,7 @@ class Promised:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RoomSnapshot:
     """One moment. `owner` is who acts on the open request, None when nobody can or nothing is asked.
 
     Attributes:
@@ -60,7 +60,7 @@ class Scene:
         repo: the repository that the talk is about.
         pinned: kept from the talk before.
         points: what was said, in few words.
-        deeds: what peers did.
+        peer_events: what peers did.
         opens: whether we open a conversation now.
         needs_repo: whether the host is to be asked for a repository.
         social_only: whether this life has no GitHub.
@@ -89,7 +89,7 @@ class Scene:
     repo: str | None = None
     pinned: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
-    deeds: tuple[Deed, ...] = ()
+    peer_events: tuple[PeerEvent, ...] = ()
     opens: bool = False
     needs_repo: bool = False
     social_only: bool = False

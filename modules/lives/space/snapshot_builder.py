@@ -13,7 +13,7 @@ from common.clock import Clock, parse_iso_or_none
 from common.constants import DAY_MS, MINUTE_MS, SPACE_REPLAYED_REQUEST_MAX_AGE_MS
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
-from modules.lives.space.classifiers import Understanding
+from modules.lives.space.classifiers import IntentClassifier
 from modules.lives.space.host_request import advance_host_request, escalation_level, follow_up, is_frozen, is_open
 from modules.lives.space.policy import (
     action_owner,
@@ -25,7 +25,7 @@ from modules.lives.space.policy import (
     saturation_threshold,
 )
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.snapshot import Promised, Room, Scene
+from modules.lives.space.snapshot import Promised, Room, RoomSnapshot
 from modules.lives.space.state import Conversation
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 from modules.services.commitments.naming import extract_fulfillment_url
@@ -39,7 +39,7 @@ _REMEMBERED = timedelta(milliseconds=DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyor:
+class SnapshotBuilder:
     """Surveys one room.
 
     Attributes:
@@ -54,7 +54,7 @@ class Surveyor:
 
     client: SpaceClient
     talk: Conversation
-    intents: Understanding
+    intents: IntentClassifier
     queue: CommitmentQueue
     clock: Clock
     social_only: bool
@@ -108,12 +108,12 @@ class Surveyor:
             latest,
             now,
             self._work(content, action.at if action else talk.request.requested_at),
-            list(talk.deeds),
+            list(talk.peer_events),
             owner=owner,
             frozen=is_frozen(own_call=False, typing=self.client.typing(), owner=owner),
         )
 
-    def scene(self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False) -> Scene:
+    def build(self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False) -> RoomSnapshot:
         """How it stands now; nothing moves on."""
         now, talk, room = self.clock.now(), self.talk, self.room()
         latest, request = talk.latest_host(), talk.request
@@ -128,7 +128,7 @@ class Surveyor:
         is_owner = owner == talk.me
         threshold = saturation_threshold(len(room.peers) + 1, mode)
         counts = count_since_host(tuple(talk.history), talk.me)
-        return Scene(
+        return RoomSnapshot(
             now=now,
             me=talk.me,
             batch=tuple(entry for entry in talk.history if entry.id in new),
@@ -150,7 +150,7 @@ class Surveyor:
             repo=talk.repo,
             pinned=talk.pinned,
             points=tuple(talk.points),
-            deeds=tuple(talk.deeds),
+            peer_events=tuple(talk.peer_events),
             opens=opens,
             needs_repo=needs_repo,
             social_only=self.social_only,

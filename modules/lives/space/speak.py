@@ -20,14 +20,14 @@ from common.result import Err
 from common.schemas import Commitment
 from common.tasks import first_failure
 from common.text.untrusted import clean, one_line
-from modules.lives.space.commitment_maker import Promiser
+from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.host_request import promised
-from modules.lives.space.journal_reporter import Teller
+from modules.lives.space.journal_reporter import JournalReporter
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import alone_without_github
-from modules.lives.space.snapshot import Scene
-from modules.lives.space.snapshot_builder import Surveyor
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
@@ -46,7 +46,7 @@ Experience = Callable[[str, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class ProposedMessage:
     """What is to be said, with what promises, and why. `acts`: it stands whatever others said meanwhile."""
 
     message: str
@@ -76,14 +76,14 @@ class Speaker:
         client: our place in the room.
         talk: what we keep in mind of it.
         perceiver: hears what is said meanwhile.
-        surveyor: says how things then stand.
-        promiser: makes the promises.
+        snapshots: says how things then stand.
+        commitment_maker: makes the promises.
         relationships: hears of exchanges worth keeping.
-        teller: tells the owner.
+        reporter: tells the owner.
         redactor: knows what must not be said.
         clock: tells when.
         rng: draws delays.
-        silence: why nothing may be said just now, "" if something may.
+        mute_reason: why nothing may be said just now, "" if something may.
         experience: hears of every N-th message with its talk.
 
     """
@@ -91,74 +91,76 @@ class Speaker:
     client: SpaceClient
     talk: Conversation
     perceiver: Perceiver
-    surveyor: Surveyor
-    promiser: Promiser
+    snapshots: SnapshotBuilder
+    commitment_maker: CommitmentMaker
     relationships: PeerRelationships
-    teller: Teller
+    reporter: JournalReporter
     redactor: Redactor
     clock: Clock
     rng: random.Random
-    silence: Callable[[], str]
+    mute_reason: Callable[[], str]
     experience: Experience
 
-    async def say(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Spoken:
+    async def say(self, wish: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig) -> Spoken:
         """Say it, unless something speaks against it until the last moment."""
         if barred := self._barred(wish):
             return barred
-        left, made = self.promiser.already_made(wish.commitments, scene)
-        wish = Utterance(made, reason=_MADE, acts=True) if made else replace(wish, commitments=left)
-        ours = await self.promiser.claim(wish.commitments, scene)
+        left, made = self.commitment_maker.already_made(wish.commitments, snapshot)
+        wish = ProposedMessage(made, reason=_MADE, acts=True) if made else replace(wish, commitments=left)
+        ours = await self.commitment_maker.claim(wish.commitments, snapshot)
         if wish.commitments and not ours:
             return _TAKEN
-        wish = await self._written(replace(wish, commitments=ours), scene, config)
+        wish = await self._written(replace(wish, commitments=ours), snapshot, config)
         heard = tuple(self.perceiver.look())
-        self.surveyor.advance()
-        now = self.surveyor.scene(scene.batch, opens=scene.opens)
-        kept = self.promiser.still_ours(wish.commitments, scene.repo, now)
+        self.snapshots.advance()
+        now = self.snapshots.build(snapshot.batch, opens=snapshot.opens)
+        kept = self.commitment_maker.still_ours(wish.commitments, snapshot.repo, now)
         if stopped := self._barred(wish) or self._overtaken(wish, kept, heard, now):
             return replace(stopped, heard=heard)
         spoken = await self._spoken(
-            replace(wish, commitments=kept), scene, config, settles=bool(made) and scene.is_open
+            replace(wish, commitments=kept), snapshot, config, settles=bool(made) and snapshot.is_open
         )
         return replace(spoken, heard=heard)
 
-    async def _written(self, wish: Utterance, scene: Scene, config: SpaceConfig) -> Utterance:
+    async def _written(self, wish: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig) -> ProposedMessage:
         """As it will be said, after the time that typing takes; what is promised is written out meanwhile."""
         await self.client.send_typing()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._take_a_breath(config))
-                writing = group.create_task(self.promiser.write_out(wish.commitments, scene))
+                writing = group.create_task(self.commitment_maker.write_out(wish.commitments, snapshot))
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
         return replace(wish, message=clean(wish.message), commitments=writing.result())
 
-    async def _spoken(self, wish: Utterance, scene: Scene, config: SpaceConfig, *, settles: bool) -> Spoken:
+    async def _spoken(
+        self, wish: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig, *, settles: bool
+    ) -> Spoken:
         """Said and promised; `settles`: the words alone answer the host's wish."""
         sent = await self.client.send_chat(wish.message)
         if isinstance(sent, Err):
             return Spoken("failed", sent.error)
         entry = self.talk.spoke(wish.message, self.clock.now())
         request = self.talk.request
-        promises = await self.promiser.promise(wish.commitments, wish.message, scene, heard=False)
+        promises = await self.commitment_maker.promise(wish.commitments, wish.message, snapshot, heard=False)
         if settles:
             self.talk.request = promised(self.talk.request)
-        await self._told(wish, promises, scene)
-        if unheard := await self._settle(sent.data, entry, promises, scene):
+        await self._told(wish, promises, snapshot)
+        if unheard := await self._settle(sent.data, entry, promises, snapshot):
             self.talk.request = request
             return unheard
-        if not (wish.commitments or wish.acts or scene.is_settled):
-            promises = await self.promiser.find(wish.message, scene)
-        await self._afterwards(entry, scene, config)
+        if not (wish.commitments or wish.acts or snapshot.is_settled):
+            promises = await self.commitment_maker.find(wish.message, snapshot)
+        await self._afterwards(entry, snapshot, config)
         return Spoken("spoke", promises=promises)
 
     async def _take_a_breath(self, config: SpaceConfig) -> None:
         delay_ms = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms)
         await self.clock.sleep(delay_ms / SECOND_MS)
 
-    def _barred(self, wish: Utterance) -> Spoken | None:
+    def _barred(self, wish: ProposedMessage) -> Spoken | None:
         """Why nothing of ours may be said now; None if it may."""
-        if muted := self.silence():
+        if muted := self.mute_reason():
             return Spoken("muted", muted)
         if not self.client.is_active:
             return Spoken("absent", "the room is gone")
@@ -166,7 +168,7 @@ class Speaker:
         return Spoken("muted", LEAK) if self.redactor.finds_in(parts) else None
 
     def _overtaken(
-        self, wish: Utterance, kept: Sequence[Commitment], heard: Sequence[HistoryEntry], now: Scene
+        self, wish: ProposedMessage, kept: Sequence[Commitment], heard: Sequence[HistoryEntry], now: RoomSnapshot
     ) -> Spoken | None:
         """Why what we wanted to say is out of date; None if it is not."""
         if wish.commitments:
@@ -178,16 +180,18 @@ class Speaker:
         outcome = validate_space_message(context_of(wish.message, (), now))
         return None if outcome.ok else Spoken("overtaken", f"others have spoken meanwhile: {outcome.tag}")
 
-    async def _told(self, wish: Utterance, promises: Sequence[QueuedCommitment], scene: Scene) -> None:
+    async def _told(self, wish: ProposedMessage, promises: Sequence[QueuedCommitment], snapshot: RoomSnapshot) -> None:
         ids = [one.id for one in promises]
         said = {"act": SPOKE, "message": wish.message, "commitments": ids}
-        await self.teller.decided("Spoke", wish.reason, scene, data=said)
+        await self.reporter.decided("Spoke", wish.reason, snapshot, data=said)
         if promises:
             kinds = ", ".join(one.type for one in promises)
-            await self.teller.decided("Structured commitments", kinds, scene, line="queue", data={"commitments": ids})
+            await self.reporter.decided(
+                "Structured commitments", kinds, snapshot, line="queue", data={"commitments": ids}
+            )
 
     async def _settle(
-        self, chat_id: str, entry: HistoryEntry, promises: Sequence[QueuedCommitment], scene: Scene
+        self, chat_id: str, entry: HistoryEntry, promises: Sequence[QueuedCommitment], snapshot: RoomSnapshot
     ) -> Spoken | None:
         """Wait until the room has heard it; what it never heard was neither said nor promised. None if it was heard.
 
@@ -200,16 +204,16 @@ class Speaker:
             delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         if isinstance(delivery, Err):
             self.talk.take_back(entry)
-            self.promiser.settle(promises, heard=False)
-            await self.teller.trouble("Not heard", delivery.error)
+            self.commitment_maker.settle(promises, heard=False)
+            await self.reporter.trouble("Not heard", delivery.error)
             return Spoken("failed", f"not heard: {delivery.error}", tuple(promises))
         if delivery.data:
-            self.promiser.settle(promises, heard=True)
-        if alone_without_github(scene):
+            self.commitment_maker.settle(promises, heard=True)
+        if alone_without_github(snapshot):
             self.talk.request = replace(self.talk.request, given_up=True)
         return None
 
-    async def _afterwards(self, entry: HistoryEntry, scene: Scene, config: SpaceConfig) -> None:
+    async def _afterwards(self, entry: HistoryEntry, snapshot: RoomSnapshot, config: SpaceConfig) -> None:
         pause_ms = self.rng.uniform(config.cooldown_min_ms, config.cooldown_max_ms)
         self.talk.cooldown_until = self.clock.now() + timedelta(milliseconds=pause_ms)
         self.talk.spoken += 1
@@ -223,4 +227,4 @@ class Speaker:
         if peer:
             self.relationships.remember_exchange(peer.name, peer.content)
         await self.experience("connection_formed", told)
-        await self.teller.happened("space_participation", f"{self.talk.spoken} messages spoken")
+        await self.reporter.happened("space_participation", f"{self.talk.spoken} messages spoken")

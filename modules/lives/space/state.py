@@ -23,10 +23,10 @@ from common.constants import (
 from common.text.closings import ends_talk
 from common.text.host_intent import classify_host_intent_structural
 from modules.lives.space.request_parser import point_summary
-from modules.lives.space.types import Deed, HistoryEntry, HostRequest, Intent
+from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
 
 POINTS_KEPT = 15
-DEEDS_KEPT = 200
+PEER_EVENTS_KEPT = 200
 
 _SAME_OWN_WORDS_S = 120
 _LONG_SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
@@ -63,7 +63,7 @@ class Conversation:
         heard_at: when anybody last spoke, the replayed record included; a pause does not end it.
         ended_at: when the host ended the talk; None once it has spoken again.
         opened_at: when an agent last broke a long silence, or we tried to.
-        deeds: what peers did, as far as requests are concerned.
+        peer_events: what peers did, as far as requests are concerned.
         issues: links to issues that peers made, and who made each.
         asked_for_repo: the request for which the host was asked for a repository.
 
@@ -83,7 +83,7 @@ class Conversation:
     heard_at: datetime | None = None
     opened_at: datetime | None = None
     ended_at: datetime | None = None
-    deeds: deque[Deed] = field(default_factory=lambda: deque(maxlen=DEEDS_KEPT))
+    peer_events: deque[PeerEvent] = field(default_factory=lambda: deque(maxlen=PEER_EVENTS_KEPT))
     issues: dict[str, str] = field(default_factory=dict)
     asked_for_repo: str = ""
     _count: int = 0
@@ -145,7 +145,7 @@ class Conversation:
         self.settled = self.request if self.request.content else self.settled
         self.history.clear()
         self.points.clear()
-        self.deeds.clear()
+        self.peer_events.clear()
         self.issues.clear()
         self.repo = None
         self.request = HostRequest()

@@ -114,7 +114,7 @@ class HostRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class PeerEvent:
     """What a peer did, as far as a request is concerned."""
 
     kind: Literal["claim", "success", "failure", "done_chat"]

@@ -28,11 +28,11 @@ from common.text.stems import tokenize_with_stemming
 from common.text.strings import dedup_key
 from common.text.utf16 import u16_len
 from modules.lives.space.checks import CHEAP, ECHO, JUDGED, REPEATED, Stop
-from modules.lives.space.classifiers import Judging
+from modules.lives.space.classifiers import EchoJudge
 from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.phrases import count_sentences
 from modules.lives.space.policy import COMPARED_CHARS, agent_messages, role_budget
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import ValidationContext, ValidationOutcome
 from modules.runtime.journal.journal import Journal
 
@@ -233,15 +233,17 @@ def _figures(context: ValidationContext, message: str) -> dict[str, float | str]
 
 
 @dataclass(frozen=True, slots=True)
-class Scales:
+class MessageValidator:
     """Weighs for a SOUL whose lines of the last days are `own_lines`."""
 
-    judge: Judging
+    judge: EchoJudge
     own_lines: OwnLines
 
-    async def weigh(self, message: str, commitments: tuple[Commitment, ...], scene: Scene) -> ValidationOutcome:
+    async def validate(
+        self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot
+    ) -> ValidationOutcome:
         """What becomes of `message`, said with `commitments`."""
-        context = context_of(message, commitments, scene)
+        context = context_of(message, commitments, snapshot)
         outcome = validate_space_message(context)
         if outcome.ok and not commitments and await self.own_lines.hold(outcome.message):
             return repeated(outcome)
@@ -251,25 +253,25 @@ class Scales:
         return judged_echo(outcome) if await self.judge.is_echo_by_llm_judge(outcome.message, partners) else outcome
 
 
-def context_of(message: str, commitments: tuple[Commitment, ...], scene: Scene) -> ValidationContext:
+def context_of(message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot) -> ValidationContext:
     """All that the checks look at."""
-    me, peers = scene.me, frozenset(scene.room.peers)
+    me, peers = snapshot.me, frozenset(snapshot.room.peers)
     return ValidationContext(
         message=message,
         commitments=commitments,
-        mode=scene.mode,
-        role=scene.role,
-        is_owner=scene.is_owner,
+        mode=snapshot.mode,
+        role=snapshot.role,
+        is_owner=snapshot.is_owner,
         me=me,
         peers=peers,
-        request=scene.request,
-        repo=scene.repo,
-        counts=scene.counts,
-        saturation=scene.saturation,
-        now=scene.now,
-        owner_connected=scene.owner is not None and scene.owner in peers,
-        addressed_to_me=me in scene.addressed,
-        agent_messages=agent_messages(scene.history),
+        request=snapshot.request,
+        repo=snapshot.repo,
+        counts=snapshot.counts,
+        saturation=snapshot.saturation,
+        now=snapshot.now,
+        owner_connected=snapshot.owner is not None and snapshot.owner in peers,
+        addressed_to_me=me in snapshot.addressed,
+        agent_messages=agent_messages(snapshot.history),
         names=peers | {me},
-        social_only=scene.social_only,
+        social_only=snapshot.social_only,
     )

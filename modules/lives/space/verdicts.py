@@ -22,7 +22,7 @@ from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import QuestionFacts, TurnFacts
 from common.text.closings import is_low_value_closing
 from common.text.untrusted import one_line
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown as name_shown
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.llm.gateway import LLMGateway
@@ -134,7 +134,7 @@ class FirstLook:
 
     verdicts: Verdicts
 
-    async def reason_for_silence(self, scene: Scene) -> str:
+    async def reason_for_silence(self, snapshot: RoomSnapshot) -> str:
         """Why nothing is to be said, "" if the whole prompt has to decide.
 
         Raises:
@@ -142,12 +142,12 @@ class FirstLook:
             Fatal: as the gateway.
 
         """
-        if not is_idle_talk(scene):
+        if not is_idle_talk(snapshot):
             return ""
-        if all(is_low_value_closing(entry.content) for entry in scene.batch):
+        if all(is_low_value_closing(entry.content) for entry in snapshot.batch):
             return _CLOSINGS
         try:
-            answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(scene.history))
+            answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
         except (BudgetExceeded, Fatal):
             raise
         except SoulError:
@@ -156,11 +156,11 @@ class FirstLook:
         return _NOTHING if answer.startswith(_SILENT) else ""
 
 
-def is_idle_talk(scene: Scene) -> bool:
+def is_idle_talk(snapshot: RoomSnapshot) -> bool:
     """Whether all that is new are peers' words that call for nothing from us."""
-    if not scene.batch or scene.opens or scene.needs_repo or scene.is_open or scene.follow_up != "none":
+    if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.is_open or snapshot.follow_up != "none":
         return False
-    return not any(entry.is_host or _means(entry.content, scene.me) for entry in scene.batch)
+    return not any(entry.is_host or _means(entry.content, snapshot.me) for entry in snapshot.batch)
 
 
 def _means(content: str, me: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.living import World
-from tests.modules.lives.space.space_house import Room, open_room
+from tests.modules.lives.space.soul_in_room import Room, open_room
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.hasty_clock import HastyClock
 from tests.living import World
-from tests.modules.lives.space.space_house import (
+from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     TIN,
     WISH,

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from common.clock import FakeClock
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.lives.space.verdicts import FirstLook, Verdicts, is_idle_talk
-from tests.modules.lives.space.space_house import QUESTION, TIN, WISH, Agent, Decide, Room, speaks
+from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Agent, Decide, Room, speaks
 from town.mind.types import ChatRequest, Thought
 
 NOW: datetime = FakeClock().now()
@@ -22,28 +22,28 @@ def said(name: str, content: str, *, host: bool = False) -> HistoryEntry:
     return HistoryEntry(f"m-{content}", name, content, NOW, is_host=host)
 
 
-def scene(*batch: HistoryEntry) -> Scene:
-    return Scene(NOW + timedelta(seconds=1), "marvin", batch=batch, history=batch)
+def snapshot(*batch: HistoryEntry) -> RoomSnapshot:
+    return RoomSnapshot(NOW + timedelta(seconds=1), "marvin", batch=batch, history=batch)
 
 
-PEERS = scene(said("rebecca", "Tin is loud."))
+PEERS = snapshot(said("rebecca", "Tin is loud."))
 
 
 @pytest.mark.parametrize(
     ("moment", "idle"),
     [
         (PEERS, True),
-        (scene(said("rebecca", "Tin is loud."), said("host", QUESTION, host=True)), False),
-        (scene(said("rebecca", "@marvin what do you say?")), False),
-        (scene(said("rebecca", "I think Marvin knows.")), False),
+        (snapshot(said("rebecca", "Tin is loud."), said("host", QUESTION, host=True)), False),
+        (snapshot(said("rebecca", "@marvin what do you say?")), False),
+        (snapshot(said("rebecca", "I think Marvin knows.")), False),
         (replace(PEERS, is_open=True), False),
         (replace(PEERS, follow_up="link"), False),
         (replace(PEERS, needs_repo=True), False),
-        (replace(scene(), opens=True), False),
-        (scene(), False),
+        (replace(snapshot(), opens=True), False),
+        (snapshot(), False),
     ],
 )
-def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: Scene, idle: bool) -> None:  # noqa: FBT001
+def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: RoomSnapshot, idle: bool) -> None:  # noqa: FBT001
     assert is_idle_talk(moment) is idle
 
 

@@ -1,4 +1,4 @@
-"""What is heard besides words: whose deeds count, what the owner sees of the room, and when the loop looks."""
+"""What is heard besides words: whose peer_events count, what the owner sees of the room, and when the loop looks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from adapters.space.types import (
 )
 from common.clock import FakeClock
 from modules.lives.space.journal_reporter import SpaceLines
-from modules.lives.space.perceive import deeds_in
-from modules.lives.space.types import Deed
+from modules.lives.space.perceive import peer_events_in
+from modules.lives.space.types import PeerEvent
 from modules.runtime.console import SilentConsole
 
 NOW = FakeClock().now()
@@ -40,33 +40,39 @@ def recorded(kind: EntryType, content: str, name: str = "rebecca", agent_id: str
 
 
 @pytest.mark.parametrize(
-    ("event", "deed"),
+    ("event", "peer_event"),
     [
-        (Claimed("rebecca", "r", "create_issue", "t", AT), Deed("claim", "rebecca", NOW, "create_issue", "t")),
-        (ActionDone("rebecca", "r", "a", "t", success=True, timestamp=AT), Deed("success", "rebecca", NOW, "a", "t")),
-        (ActionDone("rebecca", "r", "a", "t", success=False, timestamp=AT), Deed("failure", "rebecca", NOW, "a", "t")),
-        (Said("rebecca", "r", "Done \u2014 the clock: https://x", AT), Deed("done_chat", "rebecca", NOW)),
+        (Claimed("rebecca", "r", "create_issue", "t", AT), PeerEvent("claim", "rebecca", NOW, "create_issue", "t")),
+        (
+            ActionDone("rebecca", "r", "a", "t", success=True, timestamp=AT),
+            PeerEvent("success", "rebecca", NOW, "a", "t"),
+        ),
+        (
+            ActionDone("rebecca", "r", "a", "t", success=False, timestamp=AT),
+            PeerEvent("failure", "rebecca", NOW, "a", "t"),
+        ),
+        (Said("rebecca", "r", "Done \u2014 the clock: https://x", AT), PeerEvent("done_chat", "rebecca", NOW)),
         (Said("rebecca", "r", "Done with that talk", AT), None),
         (Said("host", "host-1", "Done \u2014 I did it myself", AT), None),
         (Claimed("marvin", "marvin-2", "create_issue", "t", AT), None),
         (Joined("rebecca", "r", "1"), None),
         (
             recorded("claim", "create_issue:acme/site#Clock"),
-            Deed("claim", "rebecca", NOW, "create_issue", "acme/site#Clock"),
+            PeerEvent("claim", "rebecca", NOW, "create_issue", "acme/site#Clock"),
         ),
-        (recorded("action_result", RESULT), Deed("success", "rebecca", NOW, "create_issue", "acme/site#Clock")),
-        (recorded("action_result", "{broken"), Deed("failure", "rebecca", NOW)),
-        (recorded("action_result", "[1]"), Deed("failure", "rebecca", NOW)),
-        (recorded("chat", "Done \u2014 the clock"), Deed("done_chat", "rebecca", NOW)),
+        (recorded("action_result", RESULT), PeerEvent("success", "rebecca", NOW, "create_issue", "acme/site#Clock")),
+        (recorded("action_result", "{broken"), PeerEvent("failure", "rebecca", NOW)),
+        (recorded("action_result", "[1]"), PeerEvent("failure", "rebecca", NOW)),
+        (recorded("chat", "Done \u2014 the clock"), PeerEvent("done_chat", "rebecca", NOW)),
         (recorded("chat", "hello"), None),
         (recorded("chat", "Done \u2014 hm", "host", "host-1"), None),
         (recorded("claim", "a:b", "marvin", "marvin-2"), None),
-        (recorded("claim", "a:b", "marvin", "marvin-1"), Deed("claim", "marvin", NOW, "a", "b")),
+        (recorded("claim", "a:b", "marvin", "marvin-1"), PeerEvent("claim", "marvin", NOW, "a", "b")),
     ],
     ids=str,
 )
-def test_deeds_are_those_of_peers_and_of_our_former_lives(event: Event, deed: Deed | None) -> None:
-    assert list(deeds_in([event], "marvin", "marvin-2", NOW)) == ([deed] if deed else [])
+def test_deeds_are_those_of_peers_and_of_our_former_lives(event: Event, peer_event: PeerEvent | None) -> None:
+    assert list(peer_events_in([event], "marvin", "marvin-2", NOW)) == ([peer_event] if peer_event else [])
 
 
 @pytest.mark.parametrize(

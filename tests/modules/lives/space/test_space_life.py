@@ -12,7 +12,7 @@ from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
 from tests.hasty_clock import HastyClock
 from tests.living import call
-from tests.modules.lives.space.space_house import (
+from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     TIN,
     WISH,
@@ -157,14 +157,14 @@ async def test_the_pace_changes_at_the_models_wish_and_under_the_owners_hand(roo
 
 async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        marvin.silence.append("paused by the owner")
+        marvin.mute_reason.append("paused by the owner")
         await room.says(WISH, marvin)
         for _ in range(4):
             assert (await marvin.check()).reason == "paused by the owner"
             marvin.later(10)
         assert room.world.mind.asked == []
         assert [entry.content for entry in marvin.space.participation.talk.history] == [WISH]
-        marvin.silence.clear()
+        marvin.mute_reason.clear()
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert room.host.said("marvin") != []
@@ -209,7 +209,7 @@ async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_ch
 
 async def test_a_meaning_that_nobody_could_settle_is_asked_for_again(room: Room) -> None:
     async with room.soul("marvin", lambda _: declines()) as marvin:
-        intents = marvin.space.participation.surveyor.intents
+        intents = marvin.space.participation.snapshots.intents
         assert isinstance(intents, ByForm)
         intents.unsettled.add("Something with the gutter, perhaps")
         await room.says("Something with the gutter, perhaps", marvin)
@@ -279,10 +279,12 @@ async def test_every_fifth_message_is_an_experience(room: Room) -> None:
 
 async def test_the_room_is_told_who_we_are_and_what_we_learned(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin") as marvin:
-        await marvin.space.presenter.introduce()
+        await marvin.space.identity_publisher.introduce()
         await until(lambda: "marvin" in rebecca.identities())
         assert rebecca.identities()["marvin"].voice.startswith("Plain, warm, specific.")
-        await marvin.space.presenter.reflected("I learned that quiet rooms are full. I shall ask more questions.")
+        await marvin.space.identity_publisher.reflected(
+            "I learned that quiet rooms are full. I shall ask more questions."
+        )
         await until(lambda: "marvin" in rebecca.reflections())
         assert rebecca.reflections()["marvin"].summary.startswith("I learned that quiet rooms are full.")
 
@@ -300,7 +302,7 @@ async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_paus
         marvin.space.participation.talk.reset()
         await room.says("And which roof would you take for a barn?", marvin)
         assert (await marvin.check()).reason == "says again word for word what we said before"
-        lines = marvin.space.participation.resolver.scales.own_lines
+        lines = marvin.space.participation.responder.validator.own_lines
         fresh = replace(lines)
         assert await fresh.hold(LINE.upper())
         assert not await fresh.hold("Slate it is.")

@@ -9,12 +9,19 @@ import pytest
 
 from adapters.space.types import ActionDone, Claimed
 from common.schemas import SPACE_DECISION_TOOL, Commitment
-from modules.lives.space.commitment_filter import MADE, NON_OWNER, is_named, named_by_host, not_twice, owned_only
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.commitment_filter import (
+    MADE,
+    NON_OWNER,
+    drop_already_made,
+    is_named,
+    named_by_host,
+    owned_only,
+)
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.commitments.policy import HOST_REQUEST
 from tests.hasty_clock import SetAhead
-from tests.modules.lives.space.space_house import Agent, Room, an_issue, declines, speaks, until
+from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, declines, speaks, until
 from town.mind.types import ChatRequest, Thought
 
 WISH = "Please open an issue for the clock in github.com/acme/site."
@@ -38,7 +45,7 @@ def test_a_post_that_the_host_wished_for_is_its_owners_to_make() -> None:
 
 
 def test_a_post_that_the_host_wished_for_is_made_by_nobody_else_afterwards() -> None:
-    found = not_twice([POST, COMMENT], None, (), wish=POST_WISH, met=True)
+    found = drop_already_made([POST, COMMENT], None, (), wish=POST_WISH, met=True)
     assert found.kept == (COMMENT,)
     assert [one.signature for one in found.left_out] == [MADE]
 
@@ -59,15 +66,15 @@ def test_a_post_that_the_host_wished_for_is_made_by_nobody_else_afterwards() -> 
 )
 def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> None:
     words = HistoryEntry("m1", "host", said, datetime(2026, 1, 5, tzinfo=UTC), is_host=True)
-    scene = Scene(now=words.at, me="marvin", history=(words,))
-    assert is_named("acme/site", scene) is named
-    assert named_by_host(scene, "acme/site") is named
+    snapshot = RoomSnapshot(now=words.at, me="marvin", history=(words,))
+    assert is_named("acme/site", snapshot) is named
+    assert named_by_host(snapshot, "acme/site") is named
 
 
-def _said_by_host(*said: str, is_host: bool = True) -> Scene:
+def _said_by_host(*said: str, is_host: bool = True) -> RoomSnapshot:
     at = datetime(2026, 1, 5, tzinfo=UTC)
     history = tuple(HistoryEntry(f"m{n}", "host", text, at, is_host=is_host) for n, text in enumerate(said))
-    return Scene(now=at, me="marvin", history=history)
+    return RoomSnapshot(now=at, me="marvin", history=history)
 
 
 @pytest.mark.parametrize(

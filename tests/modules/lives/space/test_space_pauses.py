@@ -6,7 +6,7 @@ import pytest
 
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.runtime.llm.types import Usage
-from tests.modules.lives.space.space_house import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
+from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest
 

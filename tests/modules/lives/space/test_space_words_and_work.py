@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from common.schemas import SPACE_DECISION_TOOL
-from tests.modules.lives.space.space_house import Room, an_issue, speaks, summaries, until
+from tests.modules.lives.space.soul_in_room import Room, an_issue, speaks, summaries, until
 from town.mind.types import ChatRequest, Thought
 
 TALK = "The clock in github.com/acme/site seems to stop at midnight."

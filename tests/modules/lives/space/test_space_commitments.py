@@ -7,14 +7,14 @@ from contextlib import AsyncExitStack
 import pytest
 
 from common.schemas import SPACE_DECISION_TOOL, Commitment
-from modules.lives.space.commitment_filter import placed
+from modules.lives.space.commitment_filter import assign_repo
 from modules.lives.space.policy import elect_action_owner
-from modules.lives.space.snapshot import Scene
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.services.commitments.policy import UNHEARD
 from tests.hasty_clock import HastyClock
 from tests.living import World
-from tests.modules.lives.space.space_house import (
+from tests.modules.lives.space.soul_in_room import (
     WISH,
     Room,
     an_issue,
@@ -81,14 +81,14 @@ async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
         life = marvin.space.participation
         await room.says(WISH, marvin)
         await marvin.check()
-        scene, promiser = life.surveyor.scene(()), life.speaker.promiser
+        snapshot, commitment_maker = life.snapshots.build(()), life.speaker.commitment_maker
         issue = Commitment.model_validate(an_issue())
-        lost = await promiser.promise((issue,), "The clock issue is mine.", scene, heard=False)
+        lost = await commitment_maker.promise((issue,), "The clock issue is mine.", snapshot, heard=False)
         assert [one.params[UNHEARD] for one in lost] == [True]
-        promiser.settle(lost, heard=False)
+        commitment_maker.settle(lost, heard=False)
         assert marvin.queue.live() == []
-        again = await promiser.promise((issue,), "The clock issue is mine now.", scene, heard=False)
-        promiser.settle(again, heard=True)
+        again = await commitment_maker.promise((issue,), "The clock issue is mine now.", snapshot, heard=False)
+        commitment_maker.settle(again, heard=True)
         assert [UNHEARD in one.params for one in marvin.queue.live()] == [False]
 
 
@@ -260,20 +260,22 @@ def test_a_promise_lies_where_somebody_said(
     repo: str, talk: tuple[str, ...], known: str | None, kept: str | None
 ) -> None:
     now = HastyClock().now()
-    scene = Scene(
+    snapshot = RoomSnapshot(
         now, "marvin", repo=known, history=tuple(HistoryEntry("m", "host", text, now, is_host=True) for text in talk)
     )
-    found = placed([Commitment(type="create_issue", repo=repo, title="x")], scene)
+    found = assign_repo([Commitment(type="create_issue", repo=repo, title="x")], snapshot)
     assert [one.repo for one in found.kept] == ([kept] if kept else [])
     assert len(found.left_out) == (0 if kept else 1)
 
 
 def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
     now = HastyClock().now()
-    scene = Scene(now, "marvin", history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),))
-    assert placed([Commitment(type="create_issue", repo="made/up", title="x")], scene).kept == ()
+    snapshot = RoomSnapshot(
+        now, "marvin", history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),)
+    )
+    assert assign_repo([Commitment(type="create_issue", repo="made/up", title="x")], snapshot).kept == ()
     post = Commitment(type="post_bluesky", content="moss")
-    assert placed([post], scene).kept == (post,)
+    assert assign_repo([post], snapshot).kept == (post,)
 
 
 async def test_a_promise_that_was_given_up_opens_the_wish_again_and_the_room_hears_nothing(room: Room) -> None:

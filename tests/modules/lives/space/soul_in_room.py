@@ -21,7 +21,7 @@ from common.schemas import SPACE_DECISION_TOOL
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from local_tools.space_tool import space_tools
-from modules.lives.space.life import SpaceLife, SpaceServices, move_into_space
+from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life
 from modules.lives.space.types import Intent
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
@@ -132,7 +132,7 @@ class Agent:
     client: SpaceClient
     queue: CommitmentQueue
     clock: HastyClock
-    silence: list[str]
+    mute_reason: list[str]
     experiences: list[tuple[str, str]]
 
     async def check(self) -> Outcome:
@@ -278,7 +278,7 @@ def asked_of(world: World, purpose: str) -> list[str]:
 
 def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
-    silence: list[str] = []
+    mute_reason: list[str] = []
     experiences: list[tuple[str, str]] = []
     registry = Registry(space_tools(), social_only=social_only)
     keeping = services.knowledge.stores
@@ -308,7 +308,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     async def experience(kind: str, what: str) -> None:
         experiences.append((kind, what))
 
-    space = move_into_space(
+    space = build_space_life(
         SpaceServices(
             home=services.home,
             soul=services.soul,
@@ -325,14 +325,14 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
             clock=clock,
             rng=random.Random(3),
             estimate=keeping.estimator.estimate,
-            silence=lambda: "; ".join(silence),
+            mute_reason=lambda: "; ".join(mute_reason),
             experience=experience,
             timezone="UTC",
         ),
         social_only=social_only,
     )
     queue.on_abandoned = space.participation.given_up
-    return Agent(life, space, client, queue, clock, silence, experiences)
+    return Agent(life, space, client, queue, clock, mute_reason, experiences)
 
 
 def in_turn(*thoughts: Thought) -> Callable[[ChatRequest], Thought]:

@@ -17,8 +17,8 @@ from modules.lives.space.classifiers import (
     MOST_INTENTS,
     MOST_PEERS,
     MOST_VERDICTS,
-    EchoJudge,
-    HostIntents,
+    ModelEchoJudge,
+    ModelIntentClassifier,
 )
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
@@ -74,8 +74,8 @@ class Bench:
 
     mind: OneWord
     faults: Faults
-    judge: EchoJudge
-    intents: HostIntents
+    judge: ModelEchoJudge
+    intents: ModelIntentClassifier
     journal: Journal
     console: SilentConsole
     verdicts: Verdicts
@@ -118,7 +118,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             )
             verdicts = Verdicts(gateway, SKILLS, clock)
             journal = Journal(database, console, clock, Redactor())
-            judge, intents = EchoJudge(verdicts, journal, clock), HostIntents(verdicts, journal)
+            judge, intents = ModelEchoJudge(verdicts, journal, clock), ModelIntentClassifier(verdicts, journal)
             yield Bench(mind, faults, judge, intents, journal, console, verdicts, clock)
             for event in mind.held.values():
                 event.set()
@@ -194,7 +194,7 @@ async def test_where_nothing_confirms_each_of_many_was_asked_about_once(bench: B
 async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
     bench.mind.answer = lambda text: suspicious(text, "NO")
     first_look, _ = bench.hold("Messages so far"), bench.hold("Ann says")
-    judge = EchoJudge(replace(bench.verdicts, timeout_s=3), bench.journal, bench.clock, timeout_s=4)
+    judge = ModelEchoJudge(replace(bench.verdicts, timeout_s=3), bench.journal, bench.clock, timeout_s=4)
     judged = asyncio.create_task(judge.is_echo_by_llm_judge("Aerate the pile.", MANY))
     await bench.asked(1)
     await bench.clock.advance(2.5)

@@ -24,7 +24,7 @@ from modules.lives.space.host_request import (
     promised,
     reopen,
 )
-from modules.lives.space.types import Deed, HistoryEntry, HostRequest, Intent, OwnWork
+from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork, PeerEvent
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 NOTHING = OwnWork()
@@ -42,8 +42,8 @@ def replayed(*, s: float) -> HistoryEntry:
     return replace(host(s=s), replayed=True)
 
 
-def deed(kind: DeedKind, s: float, action: str = "create_issue", name: str = "rebecca") -> Deed:
-    return Deed(kind, name, NOW + s * S, action)
+def peer_event(kind: DeedKind, s: float, action: str = "create_issue", name: str = "rebecca") -> PeerEvent:
+    return PeerEvent(kind, name, NOW + s * S, action)
 
 
 ASKED = advance_host_request(HostRequest(), host(), host(), NOW, NOTHING)
@@ -52,13 +52,15 @@ ASKED = advance_host_request(HostRequest(), host(), host(), NOW, NOTHING)
 def look(
     state: HostRequest,
     s: float,
-    *deeds: Deed,
+    *peer_events: PeerEvent,
     latest: HistoryEntry | None = None,
     own: OwnWork = NOTHING,
     frozen: bool = False,
     owner: str = "marvin",
 ) -> HostRequest:
-    return advance_host_request(state, host(), latest or host(), NOW + s * S, own, deeds, owner=owner, frozen=frozen)
+    return advance_host_request(
+        state, host(), latest or host(), NOW + s * S, own, peer_events, owner=owner, frozen=frozen
+    )
 
 
 def test_a_new_request_is_open_and_noted_at_once() -> None:
@@ -123,25 +125,25 @@ def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deeds", "fulfilled", "paused"),
+    ("peer_events", "fulfilled", "paused"),
     [
-        ((deed("claim", 10),), False, True),
-        ((deed("claim", 10, "create_plan"),), False, True),
-        ((deed("claim", -1),), False, False),
-        ((deed("claim", 10), deed("failure", 12)), False, False),
-        ((deed("failure", 9), deed("claim", 10)), False, True),
-        ((deed("claim", 10), deed("success", 15)), True, False),
-        ((deed("success", 15),), False, False),
-        ((deed("success", -1),), False, False),
-        ((deed("done_chat", 15, "", "marvin"),), True, False),
-        ((deed("done_chat", -1, "", "marvin"),), False, False),
-        ((deed("claim", 10), deed("done_chat", 15, "")), True, False),
-        ((deed("done_chat", 15, ""),), False, False),
-        ((deed("claim", 10, "comment_issue"), deed("done_chat", 15, "")), False, False),
-        ((deed("claim", 10, "comment_issue"),), False, False),
-        ((deed("success", 10, "comment_issue"),), False, False),
-        ((deed("success", 10, "comment_issue", "marvin"),), True, False),
-        ((deed("claim", 10, "run_task"),), False, False),
+        ((peer_event("claim", 10),), False, True),
+        ((peer_event("claim", 10, "create_plan"),), False, True),
+        ((peer_event("claim", -1),), False, False),
+        ((peer_event("claim", 10), peer_event("failure", 12)), False, False),
+        ((peer_event("failure", 9), peer_event("claim", 10)), False, True),
+        ((peer_event("claim", 10), peer_event("success", 15)), True, False),
+        ((peer_event("success", 15),), False, False),
+        ((peer_event("success", -1),), False, False),
+        ((peer_event("done_chat", 15, "", "marvin"),), True, False),
+        ((peer_event("done_chat", -1, "", "marvin"),), False, False),
+        ((peer_event("claim", 10), peer_event("done_chat", 15, "")), True, False),
+        ((peer_event("done_chat", 15, ""),), False, False),
+        ((peer_event("claim", 10, "comment_issue"), peer_event("done_chat", 15, "")), False, False),
+        ((peer_event("claim", 10, "comment_issue"),), False, False),
+        ((peer_event("success", 10, "comment_issue"),), False, False),
+        ((peer_event("success", 10, "comment_issue", "marvin"),), True, False),
+        ((peer_event("claim", 10, "run_task"),), False, False),
     ],
     ids=[
         "claimed", "claimed a plan", "claimed before", "failed after", "failed before", "claimed and delivered",
@@ -151,22 +153,22 @@ def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
     ],
 )  # fmt: skip
 def test_what_peers_do_counts_from_the_moment_it_was_asked(
-    deeds: tuple[Deed, ...], *, fulfilled: bool, paused: bool
+    peer_events: tuple[PeerEvent, ...], *, fulfilled: bool, paused: bool
 ) -> None:
-    state = look(ASKED, 20, *deeds)
+    state = look(ASKED, 20, *peer_events)
     assert state.fulfilled is fulfilled
     assert is_claimed(state, NOW + 20 * S) is paused
     assert state.cycles == (1 if fulfilled or paused else 2)
-    assert look(state, 20, *reversed(deeds)) == state
+    assert look(state, 20, *reversed(peer_events)) == state
 
 
 def test_a_claim_rests_the_request_for_a_minute_and_a_renewal_for_another() -> None:
-    state = look(ASKED, 10, deed("claim", 10))
+    state = look(ASKED, 10, peer_event("claim", 10))
     assert escalation_level(state, NOW + 69 * S) == "none"
     assert escalation_level(state, NOW + 70 * S) == "info"
     assert look(state, 69).cycles == 1
     assert look(state, 70).cycles == 2
-    renewed = look(state, 40, deed("claim", 40))
+    renewed = look(state, 40, peer_event("claim", 40))
     assert look(renewed, 99).cycles == 1
     assert look(renewed, 100).cycles == 2
 
@@ -251,25 +253,25 @@ def test_nothing_is_opened_that_was_never_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "deeds", "opened"),
+    ("age_s", "peer_events", "opened"),
     [
         (599, (), True),
         (600, (), False),
-        (60, (deed("success", -30, "", "marvin"),), False),
-        (60, (deed("claim", -30),), False),
-        (60, (deed("done_chat", -30),), False),
-        (60, (deed("failure", -30),), True),
-        (60, (deed("success", -90),), True),
+        (60, (peer_event("success", -30, "", "marvin"),), False),
+        (60, (peer_event("claim", -30),), False),
+        (60, (peer_event("done_chat", -30),), False),
+        (60, (peer_event("failure", -30),), True),
+        (60, (peer_event("success", -90),), True),
     ],
     ids=["young", "old", "delivered", "claimed", "announced", "failed", "delivered something before"],
 )
 def test_a_replayed_request_is_open_only_if_it_is_young_and_nobody_took_it(
-    age_s: int, deeds: tuple[Deed, ...], *, opened: bool
+    age_s: int, peer_events: tuple[PeerEvent, ...], *, opened: bool
 ) -> None:
     entry = replayed(s=-age_s)
-    state = advance_host_request(HostRequest(), entry, entry, NOW, NOTHING, deeds)
+    state = advance_host_request(HostRequest(), entry, entry, NOW, NOTHING, peer_events)
     assert is_open(state) is opened
-    again = advance_host_request(state, entry, entry, NOW + 30 * S, NOTHING, deeds)
+    again = advance_host_request(state, entry, entry, NOW + 30 * S, NOTHING, peer_events)
     assert is_open(again) is opened
 
 
@@ -298,7 +300,7 @@ def test_an_announcement_is_known_by_its_first_words(content: str, *, done: bool
 
 DEEDS = st.lists(
     st.builds(
-        Deed,
+        PeerEvent,
         st.sampled_from(["claim", "success", "failure", "done_chat"]),
         st.sampled_from(["rebecca", "peterben"]),
         st.integers(-30, 300).map(lambda s: NOW + s * S),
@@ -310,27 +312,27 @@ OWN = st.builds(OwnWork, st.integers(0, 2), st.integers(0, 2), st.booleans())
 INTENTS: st.SearchStrategy[Intent] = st.sampled_from(["action_request", "discussion", "follow_up"])
 
 
-@given(s=st.integers(0, 300), deeds=DEEDS, own=OWN, intent=INTENTS, frozen=st.booleans())
+@given(s=st.integers(0, 300), peer_events=DEEDS, own=OWN, intent=INTENTS, frozen=st.booleans())
 def test_a_look_opens_what_is_fulfilled_only_for_a_question_that_nobody_can_answer(
-    s: int, deeds: list[Deed], own: OwnWork, intent: Intent, *, frozen: bool
+    s: int, peer_events: list[PeerEvent], own: OwnWork, intent: Intent, *, frozen: bool
 ) -> None:
     latest = host("what became of it?", s=5, intent=intent)
-    after = look(promised(ASKED), s, *deeds, latest=latest, own=own, frozen=frozen)
+    after = look(promised(ASKED), s, *peer_events, latest=latest, own=own, frozen=frozen)
     nothing = intent == "follow_up" and not own.live and not own.completed
-    by_peers = any(deed.kind in {"success", "done_chat"} and deed.at > NOW for deed in deeds)
+    by_peers = any(peer_event.kind in {"success", "done_chat"} and peer_event.at > NOW for peer_event in peer_events)
     assert after.fulfilled or (nothing and (own.failed_last or not by_peers))
 
 
 @given(st.lists(st.tuples(st.integers(0, 120), DEEDS, OWN, INTENTS, st.booleans()), max_size=12))
 def test_a_second_look_at_the_same_moment_changes_nothing(
-    looks: list[tuple[int, list[Deed], OwnWork, Intent, bool]],
+    looks: list[tuple[int, list[PeerEvent], OwnWork, Intent, bool]],
 ) -> None:
     state, at = ASKED, 0
-    for wait, deeds, own, intent, gives_up in looks:
+    for wait, peer_events, own, intent, gives_up in looks:
         at += wait
         latest = host("what became of it?", s=at, intent=intent)
         before = reopen(state) if gives_up else state
-        state = look(before, at, *deeds, latest=latest, own=own)
+        state = look(before, at, *peer_events, latest=latest, own=own)
         assert state.reopened <= 2
         if state.reopened == before.reopened and (state.fulfilled or not own.failed_last):
-            assert look(state, at, *deeds, latest=latest, own=replace(own, failed_last=False)) == state
+            assert look(state, at, *peer_events, latest=latest, own=replace(own, failed_last=False)) == state

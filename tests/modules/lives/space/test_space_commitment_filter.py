@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import MADE, not_twice
+from modules.lives.space.commitment_filter import MADE, drop_already_made
 from modules.lives.space.experience import experience_of
-from modules.lives.space.snapshot import Scene
-from modules.lives.space.types import Deed, HistoryEntry, HostRequest, Intent
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Clock stops at midnight", description="It stops.")
 OTHER = Commitment(type="create_issue", repo="acme/site", title="Gutter leaks", description="It drips.")
 COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, description="Seen here too.")
-MADE_BY_PEER = Deed("success", "rebecca", NOON, "create_issue", "acme/site#Clock stops at midnight")
+MADE_BY_PEER = PeerEvent("success", "rebecca", NOON, "create_issue", "acme/site#Clock stops at midnight")
 
 ASKED = HistoryEntry("m1", "host", "Please open an issue for the clock.", NOON, is_host=True, intent="action_request")
 WISH = HostRequest(ASKED.content, ASKED.id, NOON, fulfilled=True)
@@ -28,18 +28,18 @@ def after(intent: Intent) -> HistoryEntry:
 
 
 def test_for_a_wish_that_is_met_nothing_more_is_made_but_comments_are_free() -> None:
-    found = not_twice([ISSUE, OTHER, COMMENT], None, (), met=True)
+    found = drop_already_made([ISSUE, OTHER, COMMENT], None, (), met=True)
     assert found.kept == (COMMENT,)
     assert [one.signature for one in found.left_out] == [MADE, MADE]
 
 
 def test_what_a_peer_has_made_is_not_made_again_by_another_name_of_the_same() -> None:
     again = ISSUE.model_copy(update={"title": "The clock stops at midnight", "repo": ""})
-    found = not_twice([again, OTHER, COMMENT], "acme/site", [MADE_BY_PEER], met=False)
+    found = drop_already_made([again, OTHER, COMMENT], "acme/site", [MADE_BY_PEER], met=False)
     assert found.kept == (OTHER, COMMENT)
     assert "rebecca has made" in found.left_out[0].reason
     failed = replace(MADE_BY_PEER, kind="failure")
-    assert not_twice([again], "acme/site", [failed], met=False).kept == (again,)
+    assert drop_already_made([again], "acme/site", [failed], met=False).kept == (again,)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_wish_is_met_until_the_host_speaks_of_something_else(
     request_now: HostRequest, history: tuple[HistoryEntry, ...], *, met: bool
 ) -> None:
     is_open = bool(request_now.content) and not request_now.fulfilled and not request_now.given_up
-    assert Scene(now=NOON, me="marvin", history=history, request=request_now, is_open=is_open).is_met is met
+    assert RoomSnapshot(now=NOON, me="marvin", history=history, request=request_now, is_open=is_open).is_met is met
 
 
 def test_an_experience_is_an_episode_of_its_own_that_rests_on_the_words_of_peers() -> None:
