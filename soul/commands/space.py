@@ -7,7 +7,7 @@ from pathlib import Path
 from common.env_keys import refuse_unknown_keys
 from common.settings import load_room_settings
 from soul.room_host.host import host_room
-from soul.room_host.plan import plan_room
+from soul.room_host.room_options import resolve_room_options
 
 
 def run_space(
@@ -23,4 +23,6 @@ def run_space(
     """Open the room and host it. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
     refuse_unknown_keys(home, of="SPACE_")
     settings = load_room_settings(home)
-    host_room(plan_room(settings, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof))
+    host_room(
+        resolve_room_options(settings, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof)
+    )

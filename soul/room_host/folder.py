@@ -31,7 +31,7 @@ def default_folder(name: str) -> Path:
 
 
 @contextmanager
-def kept_alone(folder: Path, name: str) -> Iterator[Path]:
+def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
     """Make `folder` if need be and keep other rooms out of it, also those that are closed.
 
     Raises:

@@ -10,7 +10,7 @@ import sys
 from io import TextIOWrapper
 
 from soul.room_host.rows import Row, plain_lines
-from soul.room_host.screen import Heard
+from soul.room_host.screen import OnLine
 from soul.terminal.outlet import Outlet
 from soul.terminal.plain import typed_lines
 from soul.terminal.text import strip_control
@@ -39,9 +39,9 @@ class LineScreen:
     def refresh(self) -> None:
         """Nothing stands below the lines."""
 
-    async def run(self, heard: Heard) -> None:
+    async def run(self, submit: OnLine) -> None:
         async for line in typed_lines():
-            heard(line)
+            submit(line)
         if not self._until_eof:
             await asyncio.Event().wait()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soul.room_host.company import Guest
+from soul.room_host.avatars import colour, symbol
 from soul.room_host.editor import Editor
-from soul.room_host.looks import colour, symbol
 from soul.room_host.markup import Piece
+from soul.room_host.roster import RosterEntry
 from soul.terminal.text import TAB, fit, one_line, width
 
 MOST_SHOWN = 10
@@ -34,42 +34,44 @@ def room_for_input(columns: int) -> int:
     return max(columns, LEAST_COLUMNS) - 2 * _SIDE - 1
 
 
-def panel(guests: Sequence[Guest], editor: Editor, columns: int, *, version: str, now: float, rows: int = 100) -> Panel:
+def panel(
+    entries: Sequence[RosterEntry], editor: Editor, columns: int, *, version: str, now: float, rows: int = 100
+) -> Panel:
     """The panel at this width, on a terminal with so many rows; `now` in monotonic seconds."""
     columns = max(columns, LEAST_COLUMNS)
     most = max(min(MOST_SHOWN, rows - INPUT_LINES - _OTHER_LINES), 1)
-    above = [*_guest_lines(guests, most, columns, now), ((_DIM, "─" * columns),), _top(columns)]
+    above = [*_entry_lines(entries, most, columns, now), ((_DIM, "─" * columns),), _top(columns)]
     inside, (row, column) = _input_lines(editor, columns)
     bottom = ((_DIM, _ruled("", f" v{version} ", columns, "╰╯")),)
     return Panel((*above, *inside, bottom), (len(above) + row, _SIDE + column))
 
 
-def _guest_lines(guests: Sequence[Guest], most: int, columns: int, now: float) -> list[tuple[Piece, ...]]:
-    if not guests:
+def _entry_lines(entries: Sequence[RosterEntry], most: int, columns: int, now: float) -> list[tuple[Piece, ...]]:
+    if not entries:
         return [((_DIM, "  Waiting for agents..."),)]
-    lines = [_guest_line(guest, columns, now) for guest in guests[:most]]
-    more = len(guests) - most
+    lines = [_entry_line(entry, columns, now) for entry in entries[:most]]
+    more = len(entries) - most
     return [*lines, ((_DIM, f"  +{more} more"),)] if more > 0 else lines
 
 
-def _guest_line(guest: Guest, columns: int, now: float) -> tuple[Piece, ...]:
-    doing = f" {_doing(guest, now)}".rstrip()
-    version = fit(f"v{one_line(guest.version)}", columns // 3)
+def _entry_line(entry: RosterEntry, columns: int, now: float) -> tuple[Piece, ...]:
+    doing = f" {_doing(entry, now)}".rstrip()
+    version = fit(f"v{one_line(entry.version)}", columns // 3)
     room = columns - 5 - width(version)
-    name = fit(one_line(guest.name), max(room - width(doing), 1))
+    name = fit(one_line(entry.name), max(room - width(doing), 1))
     doing = fit(doing, room - width(name))
     gap = " " * (room - width(name) - width(doing))
-    style = f"fg:{colour(guest.name)}"
-    return ("", "  "), (style, f"{symbol(guest.name)} "), (f"{style} bold", name), (_DIM, f"{doing}{gap} {version}")
+    style = f"fg:{colour(entry.name)}"
+    return ("", "  "), (style, f"{symbol(entry.name)} "), (f"{style} bold", name), (_DIM, f"{doing}{gap} {version}")
 
 
-def _doing(guest: Guest, now: float) -> str:
-    if guest.is_typing(now) or guest.state == "thinking":
+def _doing(entry: RosterEntry, now: float) -> str:
+    if entry.is_typing(now) or entry.state == "thinking":
         return "(thinking...)"
-    if guest.state == "idle":
+    if entry.state == "idle":
         return ""
-    detail = one_line(guest.detail[:200])
-    return f"({guest.state}: {detail})" if detail else f"({guest.state})"
+    detail = one_line(entry.detail[:200])
+    return f"({entry.state}: {detail})" if detail else f"({entry.state})"
 
 
 def _top(columns: int) -> tuple[Piece, ...]:

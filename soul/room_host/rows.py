@@ -24,7 +24,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.clock import local, parse_iso_or_none
-from soul.room_host.looks import colour, symbol
+from soul.room_host.avatars import colour, symbol
 from soul.room_host.markup import Piece, pieces, plain, wrapped
 from soul.terminal.text import fit, one_line, strip_control, width
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from soul.room_host.rows import Row
 
-Heard = Callable[[str], None]
+OnLine = Callable[[str], None]
 """Gets each line that the host has finished, trimmed and not empty."""
 
 
@@ -31,6 +31,6 @@ class Screen(Protocol):
         """Who is here, or what they do, has changed."""
         ...
 
-    async def run(self, heard: Heard) -> None:
+    async def run(self, submit: OnLine) -> None:
         """Listen to the host until it wants to go; cancelled when the program ends for another reason."""
         ...

@@ -24,13 +24,13 @@ from prompt_toolkit.styles import Style
 
 from common.clock import Clock
 from common.version import __version__
-from soul.room_host.company import Company
 from soul.room_host.editor import Editor
 from soul.room_host.keys import Deed, keys
 from soul.room_host.markup import Piece
 from soul.room_host.panel import Panel, panel, room_for_input
+from soul.room_host.roster import Roster
 from soul.room_host.rows import Row, lines
-from soul.room_host.screen import Heard
+from soul.room_host.screen import OnLine
 from soul.terminal.outlet import Outlet
 from soul.terminal.text import strip_control
 
@@ -42,12 +42,12 @@ _PLAIN = Style([])
 class TerminalScreen:
     """Shows rows above the panel, and listens to the keys."""
 
-    def __init__(self, company: Company, clock: Clock, out: Outlet, *, timezone: str = "") -> None:
-        self._company = company
+    def __init__(self, roster: Roster, clock: Clock, out: Outlet, *, timezone: str = "") -> None:
+        self._roster = roster
         self._clock = clock
         self._timezone = timezone
         self._editor = Editor()
-        self._heard: Heard = _nobody
+        self._on_line: OnLine = _nobody
         self._waiting: list[list[Piece]] = []
         self._out = out
         self._output = _output(out)
@@ -66,8 +66,8 @@ class TerminalScreen:
     def refresh(self) -> None:
         self._app.invalidate()
 
-    async def run(self, heard: Heard) -> None:
-        self._heard = heard
+    async def run(self, submit: OnLine) -> None:
+        self._on_line = submit
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
@@ -106,7 +106,7 @@ class TerminalScreen:
     def _panel(self) -> Panel:
         size = self._output.get_size()
         return panel(
-            self._company.guests,
+            self._roster.entries,
             self._editor,
             size.columns,
             rows=size.rows,
@@ -143,7 +143,7 @@ class TerminalScreen:
             case "enter":
                 self._editor, words = self._editor.said()
                 if words:
-                    self._heard(words)
+                    self._on_line(words)
             case "escape":
                 if not self._editor.text:
                     self._leave()

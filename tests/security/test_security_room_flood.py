@@ -22,9 +22,9 @@ from adapters.space.server_doors import MOST_KNOCKS
 from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
-from soul.room_host.company import Company
-from soul.room_host.desk import Desk
+from soul.room_host.host_console import HostConsole
 from soul.room_host.line_screen import LineScreen
+from soul.room_host.roster import Roster
 from soul.terminal.outlet import Outlet
 from tests.adapters.space.member_house import Member, at, living, sleeps
 from tests.adapters.space.room_house import Guest, House, open_house, until
@@ -269,7 +269,7 @@ async def test_one_chat_freezes_neither_the_room_nor_its_terminal(tmp_path: Path
     clock = FakeClock()
     with shown.open("w", encoding="utf-8") as file:
         out = Outlet(file)
-        desk = Desk(LineScreen(out, until_eof=False, timezone="UTC"), Company(), clock)
+        desk = HostConsole(LineScreen(out, until_eof=False, timezone="UTC"), Roster(), clock)
         server = SpaceServer(None, desk, clock=clock)
         assert isinstance(await server.start(0), Ok)
         try:

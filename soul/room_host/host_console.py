@@ -1,4 +1,4 @@
-"""The host's desk: what the room tells is noted and shown, what the host types is said or obeyed.
+"""The host's console: what the room tells is noted and shown, what the host types is said or obeyed.
 
 What is to be shown waits in a queue that is worked off between the room's turns, a little at a time, so that drawing
 never holds up who is in the room. Nothing is kept here: the server's record has every word, and a new start has an
@@ -17,7 +17,7 @@ from adapters.space.hosting import LogLevel
 from adapters.space.types import Event
 from common.clock import Clock
 from common.errors import SoulError
-from soul.room_host.company import Company
+from soul.room_host.roster import Roster
 from soul.room_host.rows import NoteLevel, Row, note, row_of
 from soul.room_host.screen import Screen
 from soul.terminal.commands import Commands
@@ -27,17 +27,17 @@ _BEHIND_S = 0.1
 _QUIT = {"exit", "quit"}
 
 
-class Desk:
-    """A `RoomHost` for a screen. `heard` queues what the host typed; `serve` works it off, one after the other.
+class HostConsole:
+    """A `RoomHost` for a screen. `submit` queues what the host typed; `serve` works it off, one after the other.
 
     What is shown is drawn in order, one item for each turn of the event loop, and none while the screen is behind;
     `draw_all` draws what still waits. Where more than `MOST_UNDRAWN` items wait, the oldest are not drawn, and a line
     says how many.
     """
 
-    def __init__(self, screen: Screen, company: Company, clock: Clock) -> None:
+    def __init__(self, screen: Screen, roster: Roster, clock: Clock) -> None:
         self._screen = screen
-        self._company = company
+        self._roster = roster
         self._clock = clock
         self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._undrawn: deque[Callable[[], None]] = deque()
@@ -45,7 +45,7 @@ class Desk:
         self._drawing = False
 
     def happened(self, event: Event) -> None:
-        self._company.follow(event, self._clock.monotonic())
+        self._roster.follow(event, self._clock.monotonic())
         self._draw_later(partial(self._show_event, event, self._clock.now()))
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
@@ -103,7 +103,7 @@ class Desk:
         if self._undrawn:
             self._undrawn.popleft()()
 
-    def heard(self, line: str) -> None:
+    def submit(self, line: str) -> None:
         """The host typed a line."""
         self._typed.put_nowait(line)
 

@@ -17,7 +17,7 @@ _MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
-class RoomPlan:
+class RoomOptions:
     """A room to open. `port` 0 takes a free one; `bind` is an address."""
 
     name: str = DEFAULT_NAME
@@ -34,7 +34,7 @@ class RoomPlan:
         return ipaddress.ip_address(self.bind).is_loopback
 
 
-def plan_room(
+def resolve_room_options(
     settings: RoomSettings,
     *,
     name: str | None = None,
@@ -43,14 +43,14 @@ def plan_room(
     token: str | None = None,
     folder: Path | None = None,
     until_eof: bool = False,
-) -> RoomPlan:
+) -> RoomOptions:
     """The room that these options ask for; None and "" leave it to the settings, and these to the usual.
 
     Raises:
         UsageError: `bind` is no address.
 
     """
-    return RoomPlan(
+    return RoomOptions(
         (name or settings.space_name).strip()[:_MAX_NAME] or DEFAULT_NAME,
         settings.space_port if port is None else port,
         _address(bind),

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from common.errors import ConfigError, UsageError
 from common.settings import RoomSettings, load_room_settings
-from soul.room_host.folder import default_folder, kept_alone
-from soul.room_host.plan import EVERYWHERE, RoomPlan, plan_room
+from soul.room_host.folder import default_folder, exclusive_folder
+from soul.room_host.room_options import EVERYWHERE, RoomOptions, resolve_room_options
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_a_port_in_the_environment_is_taken_and_0_is_a_free_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, port: int
 ) -> None:
     monkeypatch.setenv("SPACE_PORT", value)
-    assert plan_room(load_room_settings(tmp_path)).port == port
+    assert resolve_room_options(load_room_settings(tmp_path)).port == port
 
 
 @pytest.mark.parametrize("value", ["abc", "-1", "65536", "99999", "77.5", "٨", "9" * 5000])
@@ -46,13 +46,13 @@ def test_a_port_that_is_none_is_refused_with_a_remedy(
 def test_an_option_wins_over_the_environment_that_over_the_file_and_that_over_the_usual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert plan_room(load_room_settings(tmp_path)) == RoomPlan("agent-space", 7777, "127.0.0.1", "")
+    assert resolve_room_options(load_room_settings(tmp_path)) == RoomOptions("agent-space", 7777, "127.0.0.1", "")
     (tmp_path / ".env").write_text("AGENT_NAME=\nSPACE_NAME='the salon'\nSPACE_PORT=8001\nSPACE_TOKEN=secret\n")
-    assert plan_room(load_room_settings(tmp_path)) == RoomPlan("the salon", 8001, "127.0.0.1", "secret")
+    assert resolve_room_options(load_room_settings(tmp_path)) == RoomOptions("the salon", 8001, "127.0.0.1", "secret")
     monkeypatch.setenv("SPACE_TOKEN", "another")
     settings = load_room_settings(tmp_path)
-    assert plan_room(settings) == RoomPlan("the salon", 8001, "127.0.0.1", "another")
-    assert plan_room(settings, name="attic", port=0, token="") == RoomPlan("attic", 0, "127.0.0.1", "")
+    assert resolve_room_options(settings) == RoomOptions("the salon", 8001, "127.0.0.1", "another")
+    assert resolve_room_options(settings, name="attic", port=0, token="") == RoomOptions("attic", 0, "127.0.0.1", "")
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_an_option_wins_over_the_environment_that_over_the_file_and_that_over_th
     ],
 )
 def test_a_room_is_open_to_this_machine_alone_unless_more_is_asked(bind: str, address: str, *, local: bool) -> None:
-    plan = plan_room(RoomSettings(), bind=bind)
-    assert (plan.bind, plan.is_local) == (address, local)
+    options = resolve_room_options(RoomSettings(), bind=bind)
+    assert (options.bind, options.is_local) == (address, local)
 
 
 def test_a_name_is_no_address() -> None:
     with pytest.raises(UsageError, match="no address"):
-        plan_room(RoomSettings(), bind="example.com")
+        resolve_room_options(RoomSettings(), bind="example.com")
 
 
 def test_the_token_is_not_shown() -> None:
     settings = RoomSettings(space_token=SecretStr("secret"))
-    assert "secret" not in repr(settings) + repr(plan_room(settings))
+    assert "secret" not in repr(settings) + repr(resolve_room_options(settings))
 
 
 def test_the_record_lies_in_the_users_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,36 +102,36 @@ def test_rooms_of_different_names_never_share_a_record() -> None:
 
 def test_one_room_keeps_others_out_of_its_folder_and_leaves_it_free(tmp_path: Path) -> None:
     with (
-        kept_alone(tmp_path / "a" / "b", "salon") as folder,
+        exclusive_folder(tmp_path / "a" / "b", "salon") as folder,
         pytest.raises(ConfigError, match="another room"),
-        kept_alone(folder, "salon"),
+        exclusive_folder(folder, "salon"),
     ):
         raise AssertionError("both came in")
-    with kept_alone(folder, "salon"):
+    with exclusive_folder(folder, "salon"):
         assert folder.is_dir()
 
 
 def test_a_folder_keeps_the_record_of_one_room_and_of_no_other(tmp_path: Path) -> None:
     odd = "salon \udcff\n2"
-    with kept_alone(tmp_path / "one", "salon"), kept_alone(tmp_path / "two", odd):
+    with exclusive_folder(tmp_path / "one", "salon"), exclusive_folder(tmp_path / "two", odd):
         pass
     with (
         pytest.raises(ConfigError, match="another room, « salon »") as refused,
-        kept_alone(tmp_path / "one", "parlour"),
+        exclusive_folder(tmp_path / "one", "parlour"),
     ):
         pass
     assert "--name" in refused.value.remedy
     assert "--data" in refused.value.remedy
-    with kept_alone(tmp_path / "one", "salon"), kept_alone(tmp_path / "two", odd):
+    with exclusive_folder(tmp_path / "one", "salon"), exclusive_folder(tmp_path / "two", odd):
         pass
 
 
 def test_a_record_from_before_folders_had_names_goes_on_under_the_name_it_is_opened_with(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "chat.jsonl").write_text("{}\n")
-    with kept_alone(tmp_path, "salon"):
+    with exclusive_folder(tmp_path, "salon"):
         pass
-    with pytest.raises(ConfigError, match="another room"), kept_alone(tmp_path, "parlour"):
+    with pytest.raises(ConfigError, match="another room"), exclusive_folder(tmp_path, "parlour"):
         pass
 
 
@@ -147,6 +147,9 @@ def test_an_origin_that_no_browser_sends_is_refused(
 
 
 def test_the_origins_of_web_pages_that_may_join_come_from_the_settings(tmp_path: Path) -> None:
-    assert plan_room(load_room_settings(tmp_path)).origins == ()
+    assert resolve_room_options(load_room_settings(tmp_path)).origins == ()
     (tmp_path / ".env").write_text("SPACE_ORIGINS=http://127.0.0.1:8000, https://page.example\n")
-    assert plan_room(load_room_settings(tmp_path)).origins == ("http://127.0.0.1:8000", "https://page.example")
+    assert resolve_room_options(load_room_settings(tmp_path)).origins == (
+        "http://127.0.0.1:8000",
+        "https://page.example",
+    )

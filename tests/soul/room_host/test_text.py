@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soul.room_host.looks import COLOURS, SYMBOLS, colour, name_hash, symbol
+from soul.room_host.avatars import COLOURS, SYMBOLS, colour, name_hash, symbol
 from soul.room_host.markup import pieces, plain, wrapped
 from soul.terminal.text import cells, fit, strip_control, width, wrap_text
 

@@ -9,10 +9,10 @@ import pytest
 
 from adapters.space.types import Said
 from common.clock import FakeClock
-from soul.room_host.company import Company
-from soul.room_host.desk import MOST_UNDRAWN, Desk
+from soul.room_host.host_console import MOST_UNDRAWN, HostConsole
+from soul.room_host.roster import Roster
 from soul.room_host.rows import DRAWN_CHARS, Row, lines, plain_lines, said
-from soul.room_host.screen import Heard
+from soul.room_host.screen import OnLine
 from tests.cpu_time import cpu_s
 from tests.patience import HANG_S
 
@@ -51,7 +51,7 @@ class SlowScreen:
     def refresh(self) -> None:
         """Nothing stands below."""
 
-    async def run(self, heard: Heard) -> None:
+    async def run(self, submit: OnLine) -> None:
         """Nobody types."""
 
 
@@ -85,25 +85,25 @@ def test_of_a_long_chat_the_beginning_is_drawn_and_how_much_more_was_said() -> N
 
 async def test_nothing_is_drawn_in_the_turn_in_which_it_happened_and_then_one_thing_a_turn() -> None:
     screen = SlowScreen()
-    desk = Desk(screen, Company(), FakeClock())
+    console = HostConsole(screen, Roster(), FakeClock())
     for number in range(3):
-        desk.happened(Said("eve", "e", f"word {number}", AT))
-    desk.note("info", "a note")
+        console.happened(Said("eve", "e", f"word {number}", AT))
+    console.note("info", "a note")
     assert screen.shown == []
     await asyncio.sleep(0)
     assert screen.shown == ["word 0"]
     await asyncio.sleep(0)
     assert screen.shown == ["word 0", "word 1"]
-    desk.draw_all()
+    console.draw_all()
     assert screen.shown == ["word 0", "word 1", "word 2", "a note"]
 
 
 async def test_what_comes_faster_than_it_can_be_drawn_is_counted_not_piled_up() -> None:
     screen = SlowScreen()
-    desk = Desk(screen, Company(), FakeClock())
+    console = HostConsole(screen, Roster(), FakeClock())
     for number in range(MOST_UNDRAWN + 7):
-        desk.happened(Said("eve", "e", f"word {number}", AT))
-    desk.draw_all()
+        console.happened(Said("eve", "e", f"word {number}", AT))
+    console.draw_all()
     assert screen.shown[0].startswith("7 lines came too fast to be shown")
     assert len(screen.shown) == MOST_UNDRAWN + 1
     assert screen.shown[-1] == f"word {MOST_UNDRAWN + 6}"
@@ -112,9 +112,9 @@ async def test_what_comes_faster_than_it_can_be_drawn_is_counted_not_piled_up() 
 async def test_nothing_is_drawn_while_the_screen_is_behind_and_what_is_left_out_is_counted_when_it_is_not() -> None:
     screen = SlowScreen()
     screen.is_behind = True
-    desk = Desk(screen, Company(), FakeClock())
+    console = HostConsole(screen, Roster(), FakeClock())
     for number in range(MOST_UNDRAWN + 7):
-        desk.happened(Said("eve", "e", f"word {number}", AT))
+        console.happened(Said("eve", "e", f"word {number}", AT))
         await asyncio.sleep(0)
     assert screen.shown == []
     screen.is_behind = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from adapters.space.types import OWNS_ADDRESSED, LogEntry
 from common.clock import Clock
 from common.errors import SoulError
-from soul.room_host.company import Claim, Company, Guest
+from soul.room_host.roster import Claim, Roster, RosterEntry
 from soul.room_host.rows import Row, as_table, entry_row
 from soul.terminal.commands import Command, Commands
 from soul.terminal.text import fit, one_line
@@ -22,13 +22,13 @@ _TEXT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class HostCommands:
     """The commands, and what they need.
 
     `say` broadcasts as the host, `recent` reads the end of the record, oldest first, `show` shows a row of it.
     """
 
-    company: Company
+    roster: Roster
     clock: Clock
     say: Callable[[str], None]
     recent: Callable[[int], Sequence[LogEntry]]
@@ -47,13 +47,13 @@ class Orders:
 
     async def _who(self, _: str) -> Sequence[str]:
         now = self.clock.monotonic()
-        return as_table([(one_line(guest.name), _about(guest, now)) for guest in self.company.guests]) or [
+        return as_table([(one_line(entry.name), _about(entry, now)) for entry in self.roster.entries]) or [
             "  Nobody is here yet."
         ]
 
     async def _claims(self, _: str) -> Sequence[str]:
         now = self.clock.monotonic()
-        rows = [(one_line(claim.name), _what(claim, now)) for claim in self.company.claims(now)]
+        rows = [(one_line(claim.name), _what(claim, now)) for claim in self.roster.claims(now)]
         return as_table(rows) or ["  Nothing is claimed."]
 
     async def _history(self, rest: str) -> Sequence[str]:
@@ -73,12 +73,12 @@ class Orders:
         if not rest:
             raise SoulError("There is nothing to say", remedy="For example: /say @name good evening")
         if whom.startswith("@"):
-            guest = self.company.find(whom[1:])
-            if guest is None:
+            entry = self.roster.find(whom[1:])
+            if entry is None:
                 raise SoulError(f"{one_line(whom)} is not in the room", remedy="/who lists who is.")
             if not words.strip():
                 raise SoulError("There is nothing to say", remedy=f"For example: /say {one_line(whom)} good evening")
-            rest = f"@{guest.name} {words.strip()}"
+            rest = f"@{entry.name} {words.strip()}"
         self.say(rest)
         return []
 
@@ -92,11 +92,11 @@ def _what(claim: Claim, now: float) -> str:
     return f"{action}  {target}  for {claim.until - now:.0f} s more"
 
 
-def _about(guest: Guest, now: float) -> str:
-    doing = "typing" if guest.is_typing(now) else guest.state
-    detail = f": {one_line(guest.detail)}" if guest.detail else ""
-    parts = [f"{doing}{detail}", f"v{one_line(guest.version)}", f"here {_since(now - guest.since)}"]
-    if (present := guest.presence) is not None:
+def _about(entry: RosterEntry, now: float) -> str:
+    doing = "typing" if entry.is_typing(now) else entry.state
+    detail = f": {one_line(entry.detail)}" if entry.detail else ""
+    parts = [f"{doing}{detail}", f"v{one_line(entry.version)}", f"here {_since(now - entry.since)}"]
+    if (present := entry.presence) is not None:
         if present.capabilities is not None:
             able = [one_line(able) for able in present.capabilities if able != OWNS_ADDRESSED]
             parts.append(f"can {', '.join(able) or 'nothing'}")

@@ -27,7 +27,7 @@ _MOST_CLAIMS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class RosterEntry:
     """An agent in the room. `typing_until` is monotonic seconds."""
 
     name: str
@@ -52,41 +52,41 @@ class Claim:
     until: float
 
 
-class Company:
+class Roster:
     """Follows the events of one room."""
 
     def __init__(self) -> None:
-        self._guests: dict[str, Guest] = {}
+        self._entries: dict[str, RosterEntry] = {}
         self._claims: dict[tuple[str, str], Claim] = {}
 
     @property
-    def guests(self) -> tuple[Guest, ...]:
+    def entries(self) -> tuple[RosterEntry, ...]:
         """Who is here, in the order in which they came."""
-        return tuple(self._guests.values())
+        return tuple(self._entries.values())
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._guests)
+        return tuple(self._entries)
 
     def claims(self, now: float) -> tuple[Claim, ...]:
         """What is being worked at."""
         return tuple(claim for claim in self._claims.values() if now < claim.until)
 
-    def find(self, name: str) -> Guest | None:
-        """The guest of this name, in any case; the exact name first."""
+    def find(self, name: str) -> RosterEntry | None:
+        """The entry of this name, in any case; the exact name first."""
         wanted = name.casefold()
-        return self._guests.get(name) or next((one for one in self.guests if one.name.casefold() == wanted), None)
+        return self._entries.get(name) or next((one for one in self.entries if one.name.casefold() == wanted), None)
 
     def follow(self, event: Event, now: float) -> None:
         """Take note of what happened."""
         match event:
             case Joined():
-                self._guests[event.name] = Guest(event.name, event.version, now)
+                self._entries[event.name] = RosterEntry(event.name, event.version, now)
             case Left():
-                self._guests.pop(event.name, None)
+                self._entries.pop(event.name, None)
                 self._claims = {key: claim for key, claim in self._claims.items() if claim.name != event.name}
             case PresenceList():
-                self._guests = {one.name: self._present(one, now) for one in event.agents}
+                self._entries = {one.name: self._present(one, now) for one in event.agents}
             case Typing():
                 self._change(event.name, typing_until=now + TYPING_S)
             case Said():
@@ -104,18 +104,18 @@ class Company:
             case _:
                 return
 
-    def _present(self, one: Presence, now: float) -> Guest:
-        known = self._guests.get(one.name) or Guest(one.name, one.version, now)
+    def _present(self, one: Presence, now: float) -> RosterEntry:
+        known = self._entries.get(one.name) or RosterEntry(one.name, one.version, now)
         return replace(known, version=one.version, presence=one)
 
     def _change(
         self, name: str, *, typing_until: float | None = None, state: AgentState | None = None, detail: str = ""
     ) -> None:
-        guest = self._guests.get(name)
-        if guest is None:
+        entry = self._entries.get(name)
+        if entry is None:
             return
         if typing_until is not None:
-            guest = replace(guest, typing_until=typing_until)
+            entry = replace(entry, typing_until=typing_until)
         if state is not None:
-            guest = replace(guest, state=state, detail=detail)
-        self._guests[name] = guest
+            entry = replace(entry, state=state, detail=detail)
+        self._entries[name] = entry
