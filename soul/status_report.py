@@ -164,7 +164,7 @@ def _draft(intent: Intent) -> dict[str, Any]:
     return {
         "id": intent.id,
         "kind": intent.kind,
-        "text": str(intent.body.get("text", "")),
+        "text": intent.body.preview,
         "target": intent.target,
         "why": intent.error or "",
         "createdAt": intent.created_at,

@@ -57,6 +57,12 @@ def normalize_post_text(text: str) -> str:
     return _prose(text)[:_NORMALIZED_LENGTH]
 
 
+def normalized_title(title: str) -> str:
+    """A title as it is compared: case, spaces, compatibility forms and the stop at its end do not matter."""
+    plain = " ".join(unicodedata.normalize("NFKC", title).casefold().split())
+    return plain.rstrip(" .!?…") or plain
+
+
 def dedup_key(text: str, media_id: str | None = None) -> str:
     """The key by which two outgoing texts count as the same: prose, links and media, hashed (hex SHA-256).
 

@@ -72,7 +72,7 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
         lines.append(f"  {'post  ' if draft.answers else 'to    '} {intent.target}")
     if intent.cause_id and intent.cause_id != intent.target:
         lines.append(f"  cause  {intent.cause_id}")
-    if text := _text(intent):
+    if text := intent.body.preview:
         lines += ["", *(f"  {line}" for line in text.splitlines())]
     return lines
 
@@ -87,7 +87,7 @@ def as_json(draft: Draft, now: datetime) -> dict[str, Any]:
         "target": intent.target,
         "answers": {"handle": draft.answers.handle, "text": draft.answers.text} if draft.answers else None,
         "cause": intent.cause_id,
-        "text": _text(intent),
+        "text": intent.body.preview,
         "why": intent.error,
         "createdAt": intent.created_at,
         "expiresAt": intent.expires_at,
@@ -99,7 +99,7 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     intent = draft.intent
     whom = f" to @{draft.answers.handle}" if draft.answers else ""
     until = "expired" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
-    what = " ".join(_text(intent).split()) or intent.target
+    what = " ".join(intent.body.preview.split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
     return f"{intent.id[:SHORT_ID_CHARS]}  {until:<22}  {intent.kind}{whom}: {shown}  ({draft.reason})"
 
@@ -115,11 +115,6 @@ def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None
         if row is not None:
             return Answered(str(row[0] or "?"), str(row[1] or ""))
     return None
-
-
-def _text(intent: Intent) -> str:
-    text = intent.body.get("text")
-    return text if isinstance(text, str) else ""
 
 
 def _time(moment: str, timezone: str) -> str:

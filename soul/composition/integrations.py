@@ -24,9 +24,10 @@ from modules.runtime.control import Control
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
-from modules.services.commitments.github_courier import GitHubSender
-from modules.services.commitments.space_courier import EchoLog, SpaceSender
-from modules.services.outbox.types import IntentKind, Sender
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.senders.space import EchoLog, SpaceSender
+from modules.services.outbox.types import Sender
 from soul.way_out import http_transport_factory
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)

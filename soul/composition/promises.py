@@ -66,5 +66,5 @@ async def note_promises(services: Services, promises: Promises, met: Pending, in
     said = f"@{met.notification.author.handle}: {met.notification.text}"
     to_owner = met.notification.author.did == services.me.owner_did
     await promises.on_bluesky.note_reply(
-        str(intent.body["text"]), to_uri=met.notification.uri, conversation=said, to_owner=to_owner
+        intent.body.preview, to_uri=met.notification.uri, conversation=said, to_owner=to_owner
     )

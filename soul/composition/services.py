@@ -32,6 +32,7 @@ from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -39,7 +40,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.bluesky import BlueskySender
-from modules.services.outbox.types import IntentKind, Pacing
+from modules.services.outbox.types import Pacing
 from modules.services.peers.accounts import Relationships
 from soul.composition.integrations import Integrations, build_integrations
 from soul.composition.stores import Knowledge, gather_knowledge, open_stores

@@ -28,14 +28,14 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
-from modules.services.commitments.github_courier import GitHubSender
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.runner import CommitmentRunner
-from modules.services.commitments.space_courier import EchoLog, SpaceSender
 from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from tests.crash.crash_child import MortalDatabase
 from tests.ways import to_loopback

@@ -27,9 +27,10 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.services.outbox.bodies import IntentKind, OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
-from modules.services.outbox.types import IntentKind, Pacing, ProposedAction
+from modules.services.outbox.types import Pacing, ProposedAction
 from tests.ways import to_loopback
 
 T = TypeVar("T")
@@ -92,7 +93,10 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
         await clock.sleep(0.1)
     _say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
-        draft = ProposedAction(**json.loads(line))
+        wanted = json.loads(line)
+        body = read_body(wanted["kind"], wanted["body"])
+        assert not isinstance(body, OpaqueBody)
+        draft = ProposedAction(body, cause_id=wanted["cause_id"], hold=wanted["hold"])
         if not await outbox.by_cause(draft.cause_id or ""):
             await outbox.submit(draft)
     while (report := await outbox.deliver_due()).next_in_s is not None:

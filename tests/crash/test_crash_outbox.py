@@ -15,9 +15,10 @@ import sqlite3
 import sys
 from collections import Counter
 from contextlib import AsyncExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval
+from modules.services.outbox.bodies import DeleteBody, LikeBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.types import Intent, ProposedAction
 from tests.crash.crash_rig import MOMENTS, Figures, Ledger, Mark, Moment, Nursery, Rig, disturb, kill, nursing, rig
 from town.atproto.values import Account
@@ -104,7 +106,7 @@ class Work:
     def refill(self) -> None:
         while len(self.wanted) - self._settled() < ACTS_AT_A_TIME:
             self.wanted.append(self._new_act(len(self.wanted)))
-        lines = "".join(f"{json.dumps(asdict(draft))}\n" for draft in self.wanted)
+        lines = "".join(f"{json.dumps(_as_line(draft))}\n" for draft in self.wanted)
         (self.folder / "wanted.jsonl").write_text(lines)
 
     def _new_act(self, number: int) -> ProposedAction:
@@ -114,16 +116,14 @@ class Work:
         asked = {draft.target for draft in self.wanted}
         if kind == "delete" and (uris := [uri for uri in self.ledger.standing if uri not in {*asked, *self.old[:2]}]):
             uri = self.rng.choice([uris[-1], self.rng.choice(uris)])  # the newest may still be without its answer
-            return ProposedAction("delete", uri, {"uri": uri}, cause_id=cause, hold=hold)
+            return ProposedAction(DeleteBody(uri=uri), cause_id=cause, hold=hold)
         if kind in {"post", "delete"}:
-            return ProposedAction("post", "", {"text": text}, text, cause_id=cause, hold=hold)
+            return ProposedAction(PostBody(text=text), cause_id=cause, hold=hold)
         uri, cid = self.world.network.post_as(self.ada.did, f"Question {number}")
-        ref = {"uri": uri, "cid": cid}
+        ref = RecordRef(uri=uri, cid=cid)
         if kind == "reply":
-            return ProposedAction(
-                "reply", uri, {"text": text, "parent": ref, "root": ref}, text, cause_id=cause, hold=hold
-            )
-        return ProposedAction("like", uri, ref, cause_id=cause, hold=hold)
+            return ProposedAction(ReplyBody(text=text, parent=ref, root=ref), cause_id=cause, hold=hold)
+        return ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=cause, hold=hold)
 
     def _rows(self, what: str) -> list[sqlite3.Row]:
         path = self.folder / "soul.db"
@@ -209,6 +209,10 @@ async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: rando
             word = await nursery.hear()
     world.watch.forget()
     return word == f"ended -{signal.SIGKILL}"
+
+
+def _as_line(draft: ProposedAction) -> dict[str, Any]:
+    return {"kind": draft.kind, "body": draft.body.stored(), "cause_id": draft.cause_id, "hold": draft.hold}
 
 
 def _mark(draft: ProposedAction) -> Mark:

@@ -24,6 +24,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing, ProposedAction
 from tests.living import write_home
@@ -79,8 +80,8 @@ async def hostile_home(root: Path, service: str) -> Home:
         pacing=Pacing(0, 0, 0, 0, 0),
         own_did=lambda: "did:plc:rowan",
     )
-    await outbox.submit(ProposedAction("reply", POST, _reply(), "hello", cause_id=POST, hold="drafts"))
-    await outbox.submit(ProposedAction("post", "", {"text": f"hello {HOSTILE}"}, "hello", cause_id="expression"))
+    await outbox.submit(ProposedAction(_reply(), cause_id=POST, hold="drafts"))
+    await outbox.submit(ProposedAction(PostBody(text=f"hello {HOSTILE}"), cause_id="expression"))
     await journal.record(
         Entry(
             "decision",
@@ -112,9 +113,9 @@ async def hostile_home(root: Path, service: str) -> Home:
     return home
 
 
-def _reply() -> dict[str, Any]:
-    ref = {"uri": POST, "cid": "bafy"}
-    return {"text": f"hello {HOSTILE}", "reply": {"root": ref, "parent": ref}}
+def _reply() -> ReplyBody:
+    ref = RecordRef(uri=POST, cid="bafy")
+    return ReplyBody(text=f"hello {HOSTILE}", root=ref, parent=ref)
 
 
 def _fill(home: Home) -> None:

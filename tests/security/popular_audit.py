@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import Intent
 from tests.security.popular_soul import Heard
 
@@ -53,8 +54,14 @@ def most_strangers(departures: Sequence[Departure]) -> float:
 def most_of_the_same_words(departures: Sequence[Departure]) -> float:
     by_words: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for moment, intent in replies(departures):
-        by_words[bare(intent.body["text"])].append((moment, intent.id))
+        by_words[bare(intent.body.public_text)].append((moment, intent.id))
     return max((worst(events, DAY, len) for events in by_words.values()), default=0.0)
+
+
+def root_of(reply: Intent) -> str:
+    """The uri of the thread in which a reply of ours stands."""
+    assert isinstance(reply.body, ReplyBody)
+    return reply.body.root.uri
 
 
 def bare(text: str) -> str:
@@ -90,7 +97,7 @@ def longest_run_in_a_thread(departures: Sequence[Departure], heard: Sequence[Hea
         threads[one.post.root.uri].append((one.at, 0, one.is_bot))
     for _, intent in replies(departures):
         at, to_person = datetime.fromisoformat(intent.created_at), intent.target in persons
-        threads[intent.body["root"]["uri"]].append((at, 1, not to_person))
+        threads[root_of(intent)].append((at, 1, not to_person))
     longest = 0
     for turns in threads.values():
         run = 0
@@ -142,7 +149,7 @@ def uninvited(departures: Sequence[Departure], heard: Sequence[Heard], followers
     reached, spoke = {one.post.uri for one in heard}, {one.post.author.handle for one in heard}
     found = []
     for _, intent in departures:
-        named = set(re.findall(r"@([\w.-]+\w)", intent.body.get("text", "")))
+        named = set(re.findall(r"@([\w.-]+\w)", intent.body.public_text))
         if intent.kind in {"reply", "like", "repost"}:
             welcome = intent.target in reached or author(intent) in SPECIAL
         else:

@@ -15,8 +15,11 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from adapters.atproto.types import Notification
+from modules.services.outbox.bodies import FollowBody, PostBody, RepostBody
 from modules.services.outbox.types import ProposedAction
+from tests.modules.services.outbox.body_values import reply_body
 from tests.modules.services.outbox.rules.etiquette_house import House, did, like, reply_to, uri
+from tests.security.popular_audit import root_of
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
@@ -128,11 +131,11 @@ class Popular:
         text = f"@{stranger}.example {self._sentence()}"
         for draft in (
             like(unheard),
-            ProposedAction("repost", unheard, {"uri": unheard, "cid": "cid"}),
-            ProposedAction("reply", unheard, {"text": text, "root": {"uri": unheard, "cid": "cid"}}, text),
-            ProposedAction("follow", did(stranger), {"did": did(stranger)}),
-            ProposedAction("follow", did(fan), {"did": did(fan)}),
-            ProposedAction("post", "", {"text": text}, text, cause_id="expression"),
+            ProposedAction(RepostBody(uri=unheard, cid="cid")),
+            ProposedAction(reply_body(text, unheard)),
+            ProposedAction(FollowBody(did=did(stranger))),
+            ProposedAction(FollowBody(did=did(fan))),
+            ProposedAction(PostBody(text=text), cause_id="expression"),
         ):
             await self._try(draft)
 
@@ -158,7 +161,7 @@ class Popular:
                 name,
                 f"Thank you so much! {self._sentence()}",
                 is_bot=is_bot,
-                root=intent.body["root"]["uri"],
+                root=root_of(intent),
                 parent=f"at://did:plc:soul/app.bsky.feed.post/{intent.rkey}",
             )
             self._in(self.rng.uniform(5, MINUTE) if is_bot else self.rng.uniform(MINUTE, 2 * HOUR), thanks)

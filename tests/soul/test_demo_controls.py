@@ -6,6 +6,7 @@ import pytest
 
 from common.errors import SoulError
 from modules.runtime.control import Control
+from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.demo_controls import HomeControls
 from tests.living import Life, World, awake
@@ -14,9 +15,7 @@ QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
 
 async def hold(life: Life, text: str) -> str:
-    submitted = await life.app.services.outbox.submit(
-        ProposedAction("post", "", {"text": text}, text=text, hold="as you wished")
-    )
+    submitted = await life.app.services.outbox.submit(ProposedAction(PostBody(text=text), hold="as you wished"))
     assert submitted.held
     return submitted.intent.id
 

@@ -20,6 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
+from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from soul.commands.owner_commands import OwnerCommands
@@ -48,7 +49,7 @@ async def hold(home: Home, *texts: str) -> list[Intent]:
         pacing=Pacing(0, 0, 0, 0, 0),
         own_did=lambda: "did:plc:rowan",
     )
-    drafts = [ProposedAction("post", "", {"text": text}, text, cause_id="expression", hold="drafts") for text in texts]
+    drafts = [ProposedAction(PostBody(text=text), cause_id="expression", hold="drafts") for text in texts]
     held = [(await outbox.submit(draft)).intent for draft in drafts]
     await database.close()
     return held
@@ -188,7 +189,7 @@ async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened
         outbox, typed = life.app.services.outbox, terminal_of(life)
 
         async def held(text: str) -> Intent:
-            return (await outbox.submit(ProposedAction("post", "", {"text": text}, text, hold="as you wished"))).intent
+            return (await outbox.submit(ProposedAction(PostBody(text=text), hold="as you wished"))).intent
 
         async def states(*intents: Intent) -> list[str]:
             return [found.state for one in intents if (found := await outbox.get(one.id))]
@@ -218,9 +219,7 @@ async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened
 async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(world: World) -> None:
     async with awake(world.make_home("rowan")) as life:
         outbox, typed = life.app.services.outbox, terminal_of(life)
-        held = (
-            await outbox.submit(ProposedAction("post", "", {"text": "Slate hums."}, "Slate hums.", hold="wish"))
-        ).intent
+        held = (await outbox.submit(ProposedAction(PostBody(text="Slate hums."), hold="wish"))).intent
         await typed.answer(f"/approve {held.id[:4]}")
         assert [(one.id, one.state) for one in await outbox.recent(1)] == [(held.id, "pending")]
 

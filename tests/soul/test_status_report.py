@@ -9,6 +9,7 @@ from common.clock import SystemClock, parse_iso
 from modules.runtime.budget.budget import Budget
 from modules.runtime.budget.types import Caps
 from modules.runtime.control import Control
+from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.status_report import StatusReport, status_line
 from tests.living import Life, World, awake
@@ -35,7 +36,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World)
         facts = tended(life, control, usd=2.5)
         before = await facts.gather()
         submitted = await life.app.services.outbox.submit(
-            ProposedAction("post", "", {"text": "Tin sings."}, text="Tin sings.", hold="as you wished")
+            ProposedAction(PostBody(text="Tin sings."), hold="as you wished")
         )
         control.pause("holiday")
         after = await facts.gather()

@@ -18,6 +18,7 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.types import Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RecordRef, ReplyBody, RepostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
@@ -25,7 +26,7 @@ from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.peers.accounts import Relationships
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
-ETIQUETTE_RULES = "A like instead of a reply"
+LIKE_INSTEAD = "A like instead of a reply"
 
 
 class Publisher:
@@ -60,9 +61,7 @@ class Publisher:
         if problem := text_problem(text):
             return Published("blocked", problem)
         return await self._submit(
-            ProposedAction(
-                "post", "", {"text": text}, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
-            )
+            ProposedAction(PostBody(text=text), cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         )
 
     async def reply(
@@ -83,18 +82,14 @@ class Publisher:
         if await self._answered(parent.uri):
             return Published("blocked", "this post already has a reply of yours; never answer a post twice")
         if root is None:
-            refs = await self._atproto.get_reply_refs(parent.uri, parent.cid)
-            if isinstance(refs, Err):
-                return Published("blocked", f"the thread could not be read: {refs.error}")
-            root = refs.data.root
+            found = await self._atproto.get_reply_refs(parent.uri, parent.cid)
+            if isinstance(found, Err):
+                return Published("blocked", f"the thread could not be read: {found.error}")
+            root = found.data.root
         self._conversations.track_conversation(root.uri, cid=root.cid)
-        body = {
-            "text": text,
-            "parent": {"uri": parent.uri, "cid": parent.cid},
-            "root": {"uri": root.uri, "cid": root.cid},
-        }
+        refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         draft = ProposedAction(
-            "reply", parent.uri, body, text, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
+            ReplyBody(text=text, **refs), cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
         )
         if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
             why = "we already spoke in this thread and the draft only closes it"
@@ -109,10 +104,8 @@ class Publisher:
         self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
     ) -> Published:
         """A like."""
-        body = {"uri": subject.uri, "cid": subject.cid}
-        published = await self._submit(
-            ProposedAction("like", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold)
-        )
+        body = LikeBody(uri=subject.uri, cid=subject.cid)
+        published = await self._submit(ProposedAction(body, cause_id=cause_id, by_owner=by_owner, hold=hold))
         if published.status == "accepted":
             self._relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
@@ -121,24 +114,18 @@ class Publisher:
         self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
     ) -> Published:
         """A repost."""
-        body = {"uri": subject.uri, "cid": subject.cid}
-        return await self._submit(
-            ProposedAction("repost", subject.uri, body, cause_id=cause_id, by_owner=by_owner, hold=hold)
-        )
+        body = RepostBody(uri=subject.uri, cid=subject.cid)
+        return await self._submit(ProposedAction(body, cause_id=cause_id, by_owner=by_owner, hold=hold))
 
     async def follow(self, did: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
         """A follow."""
-        return await self._submit(
-            ProposedAction("follow", did, {"did": did}, cause_id=cause_id, by_owner=by_owner, hold=hold)
-        )
+        return await self._submit(ProposedAction(FollowBody(did=did), cause_id=cause_id, by_owner=by_owner, hold=hold))
 
     async def delete(self, uri: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
         """Take back a record of our own (a post, a follow)."""
         if not uri.startswith(f"at://{self._atproto.did}/"):
             return Published("blocked", "only a record of your own can be deleted")
-        return await self._submit(
-            ProposedAction("delete", uri, {"uri": uri}, cause_id=cause_id, by_owner=by_owner, hold=hold)
-        )
+        return await self._submit(ProposedAction(DeleteBody(uri=uri), cause_id=cause_id, by_owner=by_owner, hold=hold))
 
     async def conclude(
         self,
@@ -175,7 +162,7 @@ class Publisher:
         """What a reply becomes that manners forbid: a like, or silence; other words may still be tried."""
         outlook = await self._etiquette.outlook(draft)
         if outlook.act == "like":
-            return await self._like_instead(ETIQUETTE_RULES, draft, parent, root, outlook.reason)
+            return await self._like_instead(LIKE_INSTEAD, draft, parent, root, outlook.reason)
         return replace(blocked, ends=outlook.act == "silence")
 
     async def _like_instead(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from adapters.github.types import Repo
 from common.schemas import GITHUB_COMMITMENT_TYPES
@@ -17,7 +17,8 @@ from modules.services.commitments import texts
 from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, said, title_of
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.types import Intent, IntentKind, ProposedAction
+from modules.services.outbox.bodies import IssueBody, IssueCommentBody, PostBody
+from modules.services.outbox.types import Intent, ProposedAction
 
 MOST_ISSUES = 5
 MEMO = "memo"
@@ -36,7 +37,7 @@ _HELD_REQUEST = "promised to somebody on Bluesky, who is not the owner"
 class Work:
     """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`)."""
 
-    drafts: tuple[ProposedAction, ...] = ()
+    actions: tuple[ProposedAction, ...] = ()
     problem: str = ""
     waits: str = ""
 
@@ -69,8 +70,17 @@ def announcement_target(commitment: QueuedCommitment) -> str:
     return f"{commitment.id}#announced"
 
 
-def promised(commitment: QueuedCommitment) -> dict[str, Any]:
-    """What every act of a promise carries, so that the rules at the door know its reason.
+class Origin(TypedDict):
+    """The fields by which the rules know the reason of an act."""
+
+    commitment_id: str
+    source: str
+    host_request: bool
+    host_named: bool
+
+
+def origin(commitment: QueuedCommitment) -> Origin:
+    """The fields that every act of a commitment carries, so that the rules at admission know its reason.
 
     Whoever is in the same network can open a room and be its host: a promise made there weighs no more than one that a
     stranger talked us into.
@@ -79,7 +89,7 @@ def promised(commitment: QueuedCommitment) -> dict[str, Any]:
     host_request = commitment.params.get(HOST_REQUEST) is True and not found
     host_named = commitment.params.get(HOST_NAMED) is True and not found
     source = _FOUND if found else commitment.source
-    return {"promise": commitment.id, "source": source, "host_wish": host_request, "host_named": host_named}
+    return Origin(commitment_id=commitment.id, source=source, host_request=host_request, host_named=host_named)
 
 
 def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str, Any]:
@@ -89,7 +99,7 @@ def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str,
             issues = [
                 {
                     "number": _number(one.result_cid),
-                    "title": str(one.body.get("title", "")),
+                    "title": one.body.title if isinstance(one.body, IssueBody) else "",
                     "url": one.result_uri or "",
                 }
                 for one in done
@@ -105,15 +115,22 @@ def _issues(commitment: QueuedCommitment, repo: Repo) -> Work:
     params = commitment.params
     count = _count(params)
     body = texts.issue_body(commitment, said(params, "description", "content") or commitment.description)
-    labels = [MEMO] if params.get(MEMO) is True else []
-    drafts = []
+    labels = (MEMO,) if params.get(MEMO) is True else ()
+    actions = []
     for number in range(1, count + 1):
         title = texts.numbered_title(texts.without_mentions(title_of(commitment)), number, count)
         about = f"{repo.full_name}: {title}"
-        shown = {"about": about, "text": f"{about}\n\n{body}"}
-        sent = {"repo": repo.full_name, "title": title, "body": body, "labels": labels}
-        drafts.append(_draft("issue", commitment, number, {**shown, **sent}))
-    return Work(tuple(drafts))
+        issue = IssueBody(
+            **origin(commitment),
+            about=about,
+            text=f"{about}\n\n{body}",
+            repo=repo.full_name,
+            title=title,
+            body=body,
+            labels=labels,
+        )
+        actions.append(_action(commitment, number, issue))
+    return Work(tuple(actions))
 
 
 def _comment(commitment: QueuedCommitment, repo: Repo) -> Work:
@@ -124,10 +141,15 @@ def _comment(commitment: QueuedCommitment, repo: Repo) -> Work:
         return Work(problem="it names no issue to comment on")
     body = texts.comment_body(text)
     place = f"{repo.full_name}#{number}"
-    shown = {"about": f"{place}: {one_line(text, _ABOUT_CHARS)}", "text": f"{place}\n\n{body}"}
-    return Work(
-        (_draft("issue_comment", commitment, 1, {**shown, "repo": repo.full_name, "number": number, "body": body}),)
+    comment = IssueCommentBody(
+        **origin(commitment),
+        about=f"{place}: {one_line(text, _ABOUT_CHARS)}",
+        text=f"{place}\n\n{body}",
+        repo=repo.full_name,
+        number=number,
+        body=body,
     )
+    return Work((_action(commitment, 1, comment),))
 
 
 def _post(commitment: QueuedCommitment) -> Work:
@@ -136,19 +158,15 @@ def _post(commitment: QueuedCommitment) -> Work:
         text = leading_sentences(text, _POST_CHARS) or fit_post_text(text, max_graphemes=_POST_CHARS)
     if not text:
         return Work(problem="there is nothing to post")
-    return Work((_draft("post", commitment, 1, {"text": text}, text=text),))
+    return Work((_action(commitment, 1, PostBody(**origin(commitment), text=text)),))
 
 
-def _draft(
-    kind: IntentKind, commitment: QueuedCommitment, number: int, body: dict[str, Any], text: str = ""
-) -> ProposedAction:
+def _action(commitment: QueuedCommitment, number: int, body: PostBody | IssueBody | IssueCommentBody) -> ProposedAction:
     return ProposedAction(
-        kind=kind,
-        target=f"{commitment.id}#{number}",
-        body={**body, **promised(commitment)},
-        text=text,
+        body,
+        part=f"{commitment.id}#{number}",
         cause_id=commitment.source_thread_uri,
-        hold=_held(commitment) if kind == "post" else "",
+        hold=_held(commitment) if body.kind == "post" else "",
     )
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from common.errors import Fatal, SoulError
 from modules.runtime.scheduler.attention import Attention
-from modules.services.commitments.acts import announcement_target, promised
+from modules.services.commitments.acts import announcement_target, origin
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.policy import ROOM_ID
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 
@@ -76,13 +77,13 @@ class Announcer:
         target = announcement_target(commitment)
         if await self._outbox.by_target("space_chat", target):
             return Announced(told=True)
-        line = done_line(commitment, url)
-        body = {"text": line, **promised(commitment)}
+        body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
         if self._where is not None:
             said = commitment.source_reply_text
-            body |= {"room": self._where(said), "said": said, "room_id": str(commitment.params.get(ROOM_ID, ""))}
+            room_id = str(commitment.params.get(ROOM_ID, ""))
+            body = body.model_copy(update={"room": self._where(said), "said": said, "room_id": room_id})
         cause = commitment.source_thread_uri
-        submitted = await self._outbox.submit(ProposedAction("space_chat", target, body, cause_id=cause, urgent=True))
+        submitted = await self._outbox.submit(ProposedAction(body, target, cause_id=cause, urgent=True))
         return Announced(submitted.accepted, submitted.reason)
 
     async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
@@ -103,10 +104,10 @@ class Announcer:
             return Announced(told=False, reason=str(error), later=True)
         if not text:
             return Announced(told=False, reason="the model found no words for it")
-        parent = {"uri": ours.result_uri, "cid": ours.result_cid}
-        body = {"text": text, "parent": parent, "root": ours.body.get("root") or parent, "promise": commitment.id}
-        draft = ProposedAction("reply", ours.result_uri or "", body, text, cause_id=commitment.source_thread_uri)
-        submitted = await self._outbox.submit(draft)
+        parent = RecordRef(uri=ours.result_uri or "", cid=ours.result_cid or "")
+        root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
+        body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id)
+        submitted = await self._outbox.submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
         return Announced(submitted.accepted, submitted.reason)
 
     async def _promise_post(self, commitment: QueuedCommitment) -> Intent | None:

@@ -72,34 +72,34 @@ class Fulfiller:
 
     async def has_begun(self, commitment: QueuedCommitment) -> bool:
         """Whether an act of it is done or on its way."""
-        for draft in self.work(commitment).drafts:
-            row = await self._newest(draft)
+        for action in self.work(commitment).actions:
+            row = await self._newest(action)
             if row is not None and row.state in ACTIVE_STATES:
                 return True
         return False
 
     async def is_on_the_way(self, commitment: QueuedCommitment) -> bool:
         """Whether an act of it may still leave."""
-        rows = [await self._newest(draft) for draft in self.work(commitment).drafts]
+        rows = [await self._newest(action) for action in self.work(commitment).actions]
         return any(row is not None and row.state in ACTIVE_STATES and row.state != "done" for row in rows)
 
     async def advance(self, commitment: QueuedCommitment) -> Progress:
         """Take the next step, if one can be taken. What was begun is never begun twice."""
         work = self.work(commitment)
-        if not work.drafts:
+        if not work.actions:
             return Progress("failed" if work.problem else "waits", work.problem or work.waits)
         done: list[Intent] = []
-        for draft in work.drafts:
-            row = await self._newest(draft)
+        for action in work.actions:
+            row = await self._newest(action)
             if row is None or row.state != "done":
-                return await self._missing(commitment, draft, row, done)
+                return await self._missing(commitment, action, row, done)
             done.append(row)
         return Progress("done", result=acts.result_of(commitment, done))
 
     async def latest_act(self, commitment: QueuedCommitment) -> str | None:
         """The id of the act that was last taken for it, so that its story can be told."""
-        for draft in reversed(self.work(commitment).drafts):
-            row = await self._newest(draft)
+        for action in reversed(self.work(commitment).actions):
+            row = await self._newest(action)
             if row is not None:
                 return row.id
         return None
@@ -111,26 +111,26 @@ class Fulfiller:
                 del kept[target]
 
     async def _missing(
-        self, commitment: QueuedCommitment, draft: ProposedAction, row: Intent | None, done: list[Intent]
+        self, commitment: QueuedCommitment, action: ProposedAction, row: Intent | None, done: list[Intent]
     ) -> Progress:
         so_far = acts.result_of(commitment, done) if done else dict(commitment.result or {})
         if row is not None and row.state in ACTIVE_STATES:
             return Progress("waits", HELD if row.state == "held" else row.error or "is on its way", so_far)
-        if draft.target in self._refused:
-            return Progress("failed", self._refused[draft.target], so_far)
+        if action.target in self._refused:
+            return Progress("failed", self._refused[action.target], so_far)
         if row is not None and row.state == "blocked" and (row.error or "").startswith(_OWNERS_NO):
             return Progress("refused", row.error or _OWNERS_NO, so_far)
-        if row is not None and self._tries.get(draft.target) == row.id:
+        if row is not None and self._tries.get(action.target) == row.id:
             state: Literal["put_off", "failed"] = "put_off" if row.state == "expired" else "failed"
             return Progress(state, row.error or row.state, so_far)
-        submitted = await self._outbox.submit(draft)
+        submitted = await self._outbox.submit(action)
         if not submitted.accepted:
-            self._refused[draft.target] = submitted.reason
+            self._refused[action.target] = submitted.reason
             return Progress("failed", submitted.reason, so_far)
-        self._tries[draft.target] = submitted.intent.id
+        self._tries[action.target] = submitted.intent.id
         return Progress("waits", HELD if submitted.held else "is on its way", so_far)
 
-    async def _newest(self, draft: ProposedAction) -> Intent | None:
+    async def _newest(self, action: ProposedAction) -> Intent | None:
         """The row that counts: one that lives, else the latest."""
-        rows = await self._outbox.by_target(draft.kind, draft.target)
+        rows = await self._outbox.by_target(action.kind, action.target)
         return next((row for row in rows if row.state in ACTIVE_STATES), rows[0] if rows else None)

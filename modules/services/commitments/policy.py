@@ -6,7 +6,6 @@ Values in, values out: nothing here reads a clock or a file.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,6 +24,7 @@ from common.constants import (
     SECOND_MS,
 )
 from common.schemas import GITHUB_COMMITMENT_TYPES
+from common.text.strings import normalized_title
 from common.text.utf16 import u16_slice
 from modules.services.commitments.naming import repo_key
 from modules.services.commitments.types import LIVE, CommitmentRequest, CommitmentStatus, QueuedCommitment
@@ -66,12 +66,6 @@ def generate_commitment_hash(source_thread_uri: str, description: str) -> str:
 def commitment_id(wanted: CommitmentRequest, now: datetime) -> str:
     """`commitment-<epoch ms>-<hash>`."""
     return f"commitment-{int(now.timestamp() * SECOND_MS)}-{_hash_of(wanted)}"
-
-
-def normalized_title(title: str) -> str:
-    """A title as it is compared: case, spaces, compatibility forms and the stop at its end do not matter."""
-    plain = " ".join(unicodedata.normalize("NFKC", title).casefold().split())
-    return plain.rstrip(" .!?…") or plain
 
 
 def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:

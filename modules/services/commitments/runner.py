@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
+from common.clock import parse_iso_or_none
 from common.errors import Fatal, Transient
 from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
@@ -16,10 +18,11 @@ from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import HELD, Fulfiller, Progress
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
-from modules.services.commitments.policy import NEVER_HEARD, STALE, UNHEARD, title_of
+from modules.services.commitments.policy import NEVER_HEARD, ROOM_ID, STALE, UNHEARD, title_of
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.bodies import IssueBody, IssueCommentBody
 
 _LOOP = "commitments"
 _TITLE_CHARS = 80
@@ -41,7 +44,7 @@ class CommitmentRunner:
     Attributes:
         on_kept: told of each promise that is kept, once it is written down.
         knows_room: whether we know what others in the room made while we were away.
-        was_heard: whether the room has heard the words in which something was promised, as far as we know.
+        was_heard: whether the room with this id (""; any) has heard these words of ours since then, as far as we know.
 
     """
 
@@ -63,7 +66,7 @@ class CommitmentRunner:
         self._announce_tries: dict[str, int] = {}
         self.on_kept: Callable[[QueuedCommitment], Awaitable[None]] | None = None
         self.knows_room: Callable[[], bool] = lambda: True
-        self.was_heard: Callable[[QueuedCommitment], bool] = lambda _: False
+        self.was_heard: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
 
     async def take_steps(self) -> int:
         """One step for each promise whose turn it is; returns how many are under way."""
@@ -116,9 +119,10 @@ class CommitmentRunner:
             return why
         if holder := self._presence.holder(commitment):
             return f"{holder} works at it"
-        if commitment.type == "post_bluesky" or not work.drafts:
+        if not work.actions:
             return ""
-        repo = resolve_repo({"repo": work.drafts[0].body["repo"]})
+        body = work.actions[0].body
+        repo = resolve_repo({"repo": body.repo}) if isinstance(body, IssueBody | IssueCommentBody) else None
         cooldown = self._queue.is_repo_cooled_down(repo.owner, repo.name) if repo else None
         return f"the repository is left alone until {cooldown.until}: {cooldown.reason}" if cooldown else ""
 
@@ -128,7 +132,9 @@ class CommitmentRunner:
             return "others in the room may have made it while we were away"
         if UNHEARD not in commitment.params:
             return ""
-        if self.was_heard(commitment):
+        made_at = parse_iso_or_none(commitment.created_at)
+        room_id = str(commitment.params.get(ROOM_ID, ""))
+        if made_at is not None and self.was_heard(commitment.source_reply_text, made_at, room_id):
             self._queue.mark_heard(commitment.id)
             return ""
         return NEVER_HEARD if self._queue.withdraw_unheard(commitment.id) else "the room has not heard of it yet"

@@ -96,8 +96,7 @@ def _queued(intent: Intent) -> Entry:
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:
-    text = intent.body.get("about") or intent.body.get("text")
-    words = " ".join(text.split()) if isinstance(text, str) else intent.target
+    words = " ".join(intent.body.short_preview.split()) or intent.target
     return f"{intent.kind}: {words[:chars]}"
 
 

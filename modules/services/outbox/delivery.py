@@ -23,13 +23,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rechecks import Rechecks
 from modules.services.outbox.types import (
     DeliveryReport,
     DepartureRule,
     Gate,
     Intent,
-    IntentKind,
     IntentState,
     KeylessSender,
     Pacing,

@@ -21,13 +21,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval, audit, policy, store
+from modules.services.outbox.bodies import IntentKind, OpaqueBody
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
     DeliveryReport,
     DepartureRule,
     Gate,
     Intent,
-    IntentKind,
     IntentState,
     Pacing,
     ProposedAction,
@@ -185,7 +185,7 @@ class Outbox:
             by_owner=draft.by_owner,
         )
         if withheld:
-            intent = replace(intent, body={}, target="", body_hash="", dedup_key="")
+            intent = replace(intent, body=OpaqueBody(), target="", body_hash="", dedup_key="")
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
             store.cancel_unsent(connection, intent.target)

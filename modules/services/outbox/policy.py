@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from common import constants as c
 from common.clock import parse_iso
 from common.result import Err
-from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentKind, IntentState, Pacing, Verdict
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState, Pacing, Verdict
 
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0

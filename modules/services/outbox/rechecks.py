@@ -17,7 +17,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
-from modules.services.outbox.types import Intent, IntentKind, KeylessSender, Sender
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import Intent, KeylessSender, Sender
 
 
 @dataclass(frozen=True, slots=True)

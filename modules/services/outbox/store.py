@@ -8,11 +8,11 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
-from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentKind, IntentState
+from modules.services.outbox.bodies import IntentBody, IntentKind, read_body
+from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentState
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
@@ -170,13 +170,13 @@ def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]
     return added
 
 
-def body_hash(body: dict[str, Any]) -> str:
-    """SHA-256 (hex) of a body."""
+def body_hash(body: IntentBody) -> str:
+    """SHA-256 (hex) of a body as it is stored."""
     return hashlib.sha256(_json(body).encode()).hexdigest()
 
 
-def _json(body: dict[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+def _json(body: IntentBody) -> str:
+    return json.dumps(body.stored(), sort_keys=True, separators=(",", ":"))
 
 
 def _select(connection: sqlite3.Connection, where: str, *values: object, limit: int = -1) -> list[Intent]:
@@ -191,4 +191,4 @@ def _values(intent: Intent) -> list[object]:
 def _intent(row: sqlite3.Row) -> Intent:
     fields = dict(row)
     flags = {name: bool(fields[name]) for name in ("urgent", "by_owner")}
-    return Intent(**{**fields, **flags, "body": json.loads(fields["body"])})
+    return Intent(**{**fields, **flags, "body": read_body(fields["kind"], json.loads(fields["body"]))})

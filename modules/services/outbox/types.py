@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from common.result import ApiResult
+from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 
-IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat"]
 NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
 """What does not go to Bluesky: to GitHub, or into the agent space. Each has a pace of its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
@@ -22,15 +22,11 @@ REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
 
 @dataclass(frozen=True, slots=True)
 class ProposedAction:
-    """A public act that a life wants. It becomes an intent when the outbox accepts it.
+    """A public act that a life proposes. It becomes an intent when the outbox accepts it.
 
     Attributes:
-        kind: what is to be done.
-        target: what it is done to: the uri answered, liked, reposted or deleted; the did followed; for what keeps a
-            promise, which part of it (`commitment-…#1`); "" for any other post.
-        body: everything the sender needs to send it, JSON-like (for example text and reply refs). `text` is what the
-            owner is shown, `about` a shorter line for it where there is one.
-        text: the words that become public, for deduplication; "" when there are none.
+        body: everything that its sender needs; its type tells the kind.
+        part: the part of a commitment that it does (`commitment-…#1`), for a body that has no subject; else "".
         media_id: identifies attached media, for deduplication.
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
@@ -39,15 +35,28 @@ class ProposedAction:
 
     """
 
-    kind: IntentKind
-    target: str
-    body: dict[str, Any]
-    text: str = ""
+    body: KnownBody
+    part: str = ""
     media_id: str | None = None
     cause_id: str | None = None
     urgent: bool = False
     by_owner: bool = False
     hold: str = ""
+
+    @property
+    def kind(self) -> IntentKind:
+        """What is to be done."""
+        return self.body.kind
+
+    @property
+    def target(self) -> str:
+        """The uri answered, liked, reposted or deleted, the did followed, the part of a commitment, or ""."""
+        return self.body.subject or self.part
+
+    @property
+    def text(self) -> str:
+        """The words that become public on Bluesky, for deduplication; "" if there are none."""
+        return self.body.public_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ class Intent:
     id: str
     kind: IntentKind
     target: str
-    body: dict[str, Any]
+    body: IntentBody
     body_hash: str
     dedup_key: str
     rkey: str
@@ -127,7 +136,7 @@ class DeliveryReport:
 
 
 class Sender(Protocol):
-    """Carries one kind of intent to one service, and can look whether it already arrived."""
+    """Sends intents of one kind, or of several, to one service, and can look whether an earlier try arrived."""
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Do it. Repeating with the same intent must not do it twice."""

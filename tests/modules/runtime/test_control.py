@@ -10,12 +10,23 @@ import pytest
 
 from modules.runtime.control import Control, Standing
 from modules.runtime.crash_loop import STARTS, WINDOW_S, forget_starts, note_start
+from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.types import Intent
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 INTENT = Intent(
-    "id", "post", "", {}, "", "", "rkey", None, "2026-01-05T12:00:00.000Z", "2026-01-06T12:00:00.000Z", "pending"
+    "id",
+    "post",
+    "",
+    OpaqueBody(),
+    "",
+    "",
+    "rkey",
+    None,
+    "2026-01-05T12:00:00.000Z",
+    "2026-01-06T12:00:00.000Z",
+    "pending",
 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from common.settings import Approval
+from modules.services.outbox.bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Verdict
@@ -33,33 +34,30 @@ class ApprovalRule:
         """The same for what was admitted already, perhaps under another choice."""
         if self._approval == "off":
             return Verdict(_NAME)
-        text = intent.body.get("text")
-        words = text if isinstance(text, str) else ""
-        draft = ProposedAction(intent.kind, intent.target, intent.body, words, by_owner=intent.by_owner)
-        return judge(self._approval, draft, self._circle())
+        return judge(self._approval, intent, self._circle())
 
 
-def judge(approval: Approval, draft: ProposedAction, circle: TrustCircle) -> Verdict:
-    """What the owner's choice says of one draft."""
+def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle) -> Verdict:
+    """What the owner's choice says of one act, proposed or admitted."""
     if approval == "off":
         return Verdict(_NAME)
-    said_there = draft.kind == "space_chat" and approval != "drafts"
-    if draft.by_owner or said_there:
-        reason = "the owner asked for it" if draft.by_owner else "said in the room where it was promised"
+    said_there = act.kind == "space_chat" and approval != "drafts"
+    if act.by_owner or said_there:
+        reason = "the owner asked for it" if act.by_owner else "said in the room where it was promised"
         return Verdict(_NAME, reason=reason)
     if approval == "drafts":
         return Verdict(_NAME, "hold", "all that becomes public waits for the owner's yes", value=approval)
-    if place := repository(draft):
-        return _on_github(approval, draft, place, circle)
-    strangers = [who for who in (addressee(draft), *named_in(draft.text)) if who and circle.is_stranger(who)]
+    if place := repository(act):
+        return _on_github(approval, act, place, circle)
+    strangers = [who for who in (addressee(act), *named_in(act.body.public_text)) if who and circle.is_stranger(who)]
     if strangers:
         return Verdict(_NAME, "hold", f"addressed to a stranger: {', '.join(dict.fromkeys(strangers))}", value=approval)
     return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)
 
 
-def _on_github(approval: Approval, draft: ProposedAction, place: str, circle: TrustCircle) -> Verdict:
+def _on_github(approval: Approval, act: ProposedAction | Intent, place: str, circle: TrustCircle) -> Verdict:
     if is_ours(place, circle):
         return Verdict(_NAME, reason="the repository is ours or the owner's", value=approval)
-    if draft.body.get("host_wish") is True:
+    if isinstance(act.body, IssueBody | IssueCommentBody) and act.body.host_request:
         return Verdict(_NAME, reason="the host of the room asked for it", value=approval)
     return Verdict(_NAME, "hold", f"in a repository of somebody else: {place}", value=approval)

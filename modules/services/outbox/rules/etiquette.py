@@ -10,9 +10,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from adapters.atproto.types import Actor, Notification, Post
+from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
+from modules.services.outbox.bodies import RecordRef, ReplyBody
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
@@ -56,7 +57,7 @@ class Etiquette:
             run = policy.automated_run(
                 thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
             )
-        draft = ProposedAction("reply", notification.uri, {"root": {"uri": notification.root.uri}})
+        draft = ProposedAction(ReplyBody(text="", parent=_ref(notification.ref), root=_ref(notification.root)))
         exempt = policy.why_exempt(draft, circle)
         return await self.outlook(draft, [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS])
 
@@ -208,3 +209,7 @@ class _Look:
 
     def _window(self, manner: EtiquetteRule) -> timedelta:
         return timedelta(seconds=(manner.window_s or 0.0) / self._speed)
+
+
+def _ref(ref: StrongRef) -> RecordRef:
+    return RecordRef(uri=ref.uri, cid=ref.cid)

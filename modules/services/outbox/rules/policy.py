@@ -15,9 +15,10 @@ from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_p
 from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
+from modules.services.outbox.bodies import IntentKind, IssueBody, IssueCommentBody, ReplyBody, SpaceChatBody
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, TrustCircle, lower
-from modules.services.outbox.types import NON_BLUESKY_KINDS, IntentKind, ProposedAction, Verdict
+from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict
 
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
@@ -34,15 +35,16 @@ def authority(uri: str) -> str:
     return lower(uri.removeprefix("at://").split("/", 1)[0]) if uri.startswith("at://") else ""
 
 
-def addressee(draft: ProposedAction) -> str:
+def addressee(act: ProposedAction | Intent) -> str:
     """Whom an act reaches: a did, or a handle in lower case."""
-    return draft.target if draft.kind == "follow" else authority(draft.target)
+    return act.target if act.kind == "follow" else authority(act.target)
 
 
 def thread_root(draft: ProposedAction, notice: Notice | None) -> str:
     """The uri of the thread that an act belongs to; "" if that is not known."""
-    root = draft.body.get("root") if draft.kind == "reply" else None
-    return str(root["uri"]) if root else notice.root_uri if notice else ""
+    if isinstance(draft.body, ReplyBody):
+        return draft.body.root.uri
+    return notice.root_uri if notice else ""
 
 
 def named_in(text: str) -> list[str]:
@@ -99,10 +101,11 @@ def consent_by_commitment(draft: ProposedAction, circle: TrustCircle) -> Verdict
     name, place = rules.CONSENT_BY_COMMITMENT.name, repository(draft)
     if draft.by_owner:
         return Verdict(name, reason=_BY_OWNER, value=place)
-    if not draft.body.get("promise"):
+    body = draft.body
+    if not isinstance(body, IssueBody | IssueCommentBody | SpaceChatBody) or not body.commitment_id:
         return Verdict(name, _unless_owner(draft), "no recorded promise asks for it", value=place)
-    in_room = draft.body.get("source") == "space"
-    by_host = in_room and (draft.body.get("host_named") is True or draft.body.get("host_wish") is True)
+    in_room = body.source == "space"
+    by_host = in_room and (body.host_named or body.host_request)
     if draft.kind == "space_chat" or by_host:
         return Verdict(name, reason="it was promised in the agent space", value=place)
     if is_ours(place, circle):
@@ -114,9 +117,9 @@ def consent_by_commitment(draft: ProposedAction, circle: TrustCircle) -> Verdict
     return Verdict(name, "hold", reason, value=place)
 
 
-def repository(draft: ProposedAction) -> str:
+def repository(act: ProposedAction | Intent) -> str:
     """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
-    return str(draft.body.get("repo", "")) if draft.kind in NON_BLUESKY_KINDS else ""
+    return act.body.repo if isinstance(act.body, IssueBody | IssueCommentBody) else ""
 
 
 def is_ours(place: str, circle: TrustCircle) -> bool:

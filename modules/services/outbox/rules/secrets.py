@@ -19,5 +19,5 @@ class SecretScan:
         self._redactor = redactor
 
     def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
-        leaks = self._redactor.finds_in([draft.text, draft.body, draft.target])
+        leaks = self._redactor.finds_in([draft.body.stored(), draft.target])
         return [Verdict(self.name, "block", LEAK, withhold=True) if leaks else Verdict(self.name)]

@@ -6,7 +6,8 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import ReplyRefs, StrongRef
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
-from modules.services.outbox.types import Intent, IntentKind, Sent
+from modules.services.outbox.bodies import FollowBody, IntentKind, LikeBody, PostBody, ReplyBody, RepostBody
+from modules.services.outbox.types import Intent, Sent
 
 COLLECTIONS: dict[IntentKind, str] = {
     "post": "app.bsky.feed.post",
@@ -47,19 +48,18 @@ class BlueskySender:
         return Ok(Sent(found.data.uri, found.data.cid) if found.data else None)
 
     async def _write(self, intent: Intent) -> ApiResult[StrongRef]:
-        body = intent.body
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
-        match intent.kind:
-            case "post":
-                return await self._atproto.create_post(body["text"], rkey=intent.rkey, created_at=created_at)
-            case "reply":
-                refs = ReplyRefs(StrongRef(**body["parent"]), StrongRef(**body["root"]))
-                return await self._atproto.create_post(body["text"], refs, rkey=intent.rkey, created_at=created_at)
-            case "like":
-                return await self._atproto.like_post(body["uri"], body["cid"], rkey=intent.rkey, created_at=created_at)
-            case "repost":
-                return await self._atproto.repost(body["uri"], body["cid"], rkey=intent.rkey, created_at=created_at)
-            case "follow":
-                return await self._atproto.follow_user(body["did"], rkey=intent.rkey, created_at=created_at)
+        match intent.body:
+            case PostBody(text=text):
+                return await self._atproto.create_post(text, rkey=intent.rkey, created_at=created_at)
+            case ReplyBody(text=text, parent=parent, root=root):
+                refs = ReplyRefs(StrongRef(parent.uri, parent.cid), StrongRef(root.uri, root.cid))
+                return await self._atproto.create_post(text, refs, rkey=intent.rkey, created_at=created_at)
+            case LikeBody(uri=uri, cid=cid):
+                return await self._atproto.like_post(uri, cid, rkey=intent.rkey, created_at=created_at)
+            case RepostBody(uri=uri, cid=cid):
+                return await self._atproto.repost(uri, cid, rkey=intent.rkey, created_at=created_at)
+            case FollowBody(did=did):
+                return await self._atproto.follow_user(did, rkey=intent.rkey, created_at=created_at)
             case _:
-                return Err(f"an intent of kind {intent.kind} cannot go to Bluesky", "invalid")
+                return Err(f"an intent of kind {intent.kind} with such a body cannot go to Bluesky", "invalid")

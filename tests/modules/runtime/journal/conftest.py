@@ -20,6 +20,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.why import Story, Unknown, story_of
 from modules.services.outbox import store
+from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent
 
 SECRET = "correct-horse-battery"
@@ -54,7 +55,6 @@ async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: s
         "id": name,
         "kind": "reply",
         "target": target,
-        "body": {},
         "body_hash": "",
         "dedup_key": "",
         "rkey": name,
@@ -64,7 +64,8 @@ async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: s
         "state": "done",
         "result_uri": result or None,
     }
-    row = Intent(**{**values, **more})
+    stored = more.pop("body", {})
+    row = Intent(**{**values, **more, "body": OpaqueBody(stored)})
 
     def insert(connection: sqlite3.Connection) -> None:
         born = iso(store.unique_created_at(connection, desk.clock.now()))
@@ -79,7 +80,9 @@ async def a_notification(
     now = iso(desk.clock.now())
     did = uri.split("/")[2]
     told = Notification(uri, "cid", Actor(did, handle, handle), "mention", text, now, now)
-    row = (uri, uri, did, json.dumps(asdict(told)), now, now, 0, state, None)
+    payload = asdict(told)
+    payload["reason"] = payload.pop("kind")
+    row = (uri, uri, did, json.dumps(payload), now, now, 0, state, None)
     await desk.database.run(
         lambda connection: connection.execute("INSERT INTO pending_notifications VALUES (?,?,?,?,?,?,?,?,?)", row)
     )

@@ -24,20 +24,21 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
-from modules.services.commitments.github_courier import GitHubSender
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.runner import CommitmentRunner
-from modules.services.commitments.space_courier import EchoLog, SpaceSender
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.types import Intent, IntentKind, Pacing, Sent
+from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.senders.space import EchoLog, SpaceSender
+from modules.services.outbox.types import Intent, Pacing, Sent
 from tests.hasty_clock import SetAhead
 from tests.patience import HANG_S
 from tests.ways import to_loopback
@@ -125,7 +126,7 @@ class House:
         self.room = (
             member(self.place.server.port, "rowan", echo_log.hear, clock=self.place.clock) if self.with_room else None
         )
-        self.space_courier = SpaceSender(self.room, echo_log, self.journal)
+        self.space_sender = SpaceSender(self.room, echo_log, self.journal)
         if self.room is not None:
             self._living = asyncio.create_task(self.room.run())
             await until(lambda: self.room is not None and self.room.is_active)
@@ -148,11 +149,11 @@ class House:
                 **dict.fromkeys(ON_BLUESKY, self.bluesky),
                 "issue": github,
                 "issue_comment": github,
-                "space_chat": self.space_courier,
+                "space_chat": self.space_sender,
             },
             pacing=PACING,
             rules=(SecretScan(redactor), etiquette, approval),
-            gates=(self.space_courier.gate, etiquette.gate),
+            gates=(self.space_sender.gate, etiquette.gate),
             at_departure=(approval.at_departure,),
             own_did=lambda: DID,
         )
@@ -162,11 +163,11 @@ class House:
         self.runner = CommitmentRunner(
             queue=self.queue,
             fulfiller=fulfiller,
-            announcer=Announcer(self.outbox, writer=self.writer, where=self.space_courier.where),
+            announcer=Announcer(self.outbox, writer=self.writer, where=self.space_sender.where),
             presence=Presence(self.room, self.clock),
             journal=self.journal,
         )
-        self.runner.was_heard = self.space_courier.was_heard
+        self.runner.was_heard = self.space_sender.was_heard
         self.loop = CommitmentLoop(self.runner, self.clock)
         self.queue.on_new = self.loop.wake
 

@@ -11,8 +11,8 @@ import pytest
 from adapters.space.types import ActionDone, StateChanged
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.fulfil import HELD
-from modules.services.commitments.github_courier import mark
 from modules.services.commitments.queue import FILE
+from modules.services.outbox.senders.github import mark
 from tests.modules.services.commitments.commitment_house import LOGIN, SECRET, House, Place, listening, until
 from tests.modules.services.commitments.commitment_values import wanted
 from town.github.faults import Fault, FaultKind
@@ -169,7 +169,7 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
     await house.live(30)
     assert house.status(asked).status == "completed"
     assert [issue.title for issue in place.issues()] == ["One"]
-    assert [intent.body["title"] for intent in await house.outbox.held()] == ["Two", "Three"]
+    assert [intent.body.short_preview for intent in await house.outbox.held()] == ["acme/site: Two", "acme/site: Three"]
     first, second = await house.outbox.held()
     await house.restart()
     await house.outbox.approve(first.id)
@@ -326,7 +326,7 @@ async def test_a_post_is_promised_like_anything_else(house: House) -> None:
         await house.promise(wanted("Tell them", kind="post_bluesky", title="Tell them", content="The weir holds."))
         await house.live(20)
         (post,) = house.bluesky.records.values()
-        assert (post.kind, post.body["text"]) == ("post", "The weir holds.")
+        assert (post.kind, post.body.preview) == ("post", "The weir holds.")
         (line,) = await marvin.hears(1)
         assert line == f"Done — Tell them: https://bsky.app/profile/did:plc:rowan/post/{post.rkey}"
 

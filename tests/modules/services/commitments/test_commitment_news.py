@@ -16,7 +16,8 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Event, History, LogEntry, Said
 from common.clock import SystemClock, iso
 from common.result import ApiResult, Err, Ok
-from modules.services.commitments.space_courier import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
+from modules.services.outbox.bodies import SpaceChatBody
+from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_house import House, Place, listening, until
 from tests.modules.services.commitments.commitment_values import wanted
@@ -25,7 +26,9 @@ from town.github.faults import Fault
 PROMISE = "I'll open it now."
 LINE = "Done \u2014 the clock: https://x/1"
 LEFT_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
-NEWS = Intent("1", "space_chat", "c#announced", {"text": LINE}, "", "", "", None, iso(LEFT_AT), iso(LEFT_AT), "sending")
+NEWS = Intent(
+    "1", "space_chat", "c#announced", SpaceChatBody(text=LINE), "", "", "", None, iso(LEFT_AT), iso(LEFT_AT), "sending"
+)
 NEVER = Err("it could not be said within 60 s", "transient")
 FORGOTTEN = Err("no such message is on its way", "not_found")
 
@@ -146,7 +149,7 @@ async def test_news_are_for_the_room_in_which_it_was_promised(
     words = EchoLog("rowan")
     for event in heard:
         words.hear(event)
-    sender, news = SpaceSender(ToldRoom(), words, house.journal), replace(NEWS, body={"text": LINE, **body})
+    sender, news = SpaceSender(ToldRoom(), words, house.journal), replace(NEWS, body=SpaceChatBody(text=LINE, **body))
     assert _gate(sender, news) == why_not
     found = await sender.find(news)
     assert found == (Err(OTHER_ROOM, "transient") if why_not else Ok(None))
@@ -167,7 +170,7 @@ async def test_the_id_of_a_room_counts_more_than_its_address(
     house: House, here: str, there: str, address: str, why_not: str
 ) -> None:
     sender = SpaceSender(ToldRoom(room_id=here), EchoLog("rowan"), house.journal)
-    news = replace(NEWS, body={"text": LINE, "room": address, "room_id": there, "said": PROMISE})
+    news = replace(NEWS, body=SpaceChatBody(text=LINE, room=address, room_id=there, said=PROMISE))
     assert _gate(sender, news) == why_not
 
 

@@ -9,8 +9,9 @@ import pytest
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.commitments import texts
 from modules.services.commitments.acts import work_of
-from modules.services.commitments.github_courier import marked
 from modules.services.commitments.promising import contains_promise
+from modules.services.outbox.bodies import IssueBody
+from modules.services.outbox.senders.github import marked
 from tests.modules.services.commitments.commitment_values import queued
 
 UNSEEN = "\u200b"
@@ -54,24 +55,25 @@ def test_the_room_hears_the_title_and_never_the_body() -> None:
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
 def test_a_promise_makes_five_issues_at_most_and_several_only_for_host_or_owner(count: object, drafts: int) -> None:
-    assert len(work_of(queued(count=count, hostWish=True)).drafts) == drafts
-    assert len(work_of(queued(count=count)).drafts) == 1
+    assert len(work_of(queued(count=count, hostWish=True)).actions) == drafts
+    assert len(work_of(queued(count=count)).actions) == 1
 
 
 def test_every_act_of_a_promise_has_a_target_of_its_own_and_names_the_promise() -> None:
     one = queued(count=2, memo=True, hostWish=True)
     work = work_of(one)
-    assert [draft.target for draft in work.drafts] == [f"{one.id}#1", f"{one.id}#2"]
-    for draft in work.drafts:
-        assert (draft.body["promise"], draft.body["host_wish"], draft.body["labels"]) == (one.id, True, ["memo"])
-        assert draft.body["title"] in draft.body["text"]
-        assert draft.body["body"] in draft.body["text"]
+    assert [draft.target for draft in work.actions] == [f"{one.id}#1", f"{one.id}#2"]
+    for draft in work.actions:
+        assert isinstance(draft.body, IssueBody)
+        assert (draft.body.commitment_id, draft.body.host_request, draft.body.labels) == (one.id, True, ("memo",))
+        assert draft.body.title in draft.body.text
+        assert draft.body.body in draft.body.text
         assert draft.text == ""
 
 
 def test_a_post_that_is_too_long_keeps_its_first_sentences() -> None:
-    (draft,) = work_of(queued(kind="post_bluesky", content=f"The weir holds. {'x' * 400}")).drafts
-    assert draft.text == draft.body["text"] == "The weir holds."
+    (draft,) = work_of(queued(kind="post_bluesky", content=f"The weir holds. {'x' * 400}")).actions
+    assert draft.text == draft.body.preview == "The weir holds."
 
 
 @pytest.mark.parametrize(

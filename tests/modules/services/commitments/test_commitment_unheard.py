@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from common.clock import parse_iso
 from modules.services.commitments.policy import NEVER_HEARD, UNHEARD
 from tests.modules.services.commitments.commitment_house import House, listening, until
 from tests.modules.services.commitments.commitment_values import wanted
@@ -30,7 +31,7 @@ async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(ho
         await marvin.hears(1)
         if restarted:
             await house.restart()
-        await until(lambda: house.space_courier.was_heard(one))
+        await until(lambda: house.space_sender.was_heard(WORDS, parse_iso(one.created_at)))
         house.place.later()
         await house.live(30)
         assert (house.status(one).status, UNHEARD in house.status(one).params) == ("completed", False)

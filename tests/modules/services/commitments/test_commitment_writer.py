@@ -17,12 +17,14 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
+from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.modules.services.agent.prompt.prompt_house import House as PromptHouse
 from tests.modules.services.commitments.commitment_house import House
 from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.outbox.body_values import reply_body
 from tests.ways import to_loopback
 
 THREAD = "at://did:plc:kit/app.bsky.feed.post/3k"
@@ -237,8 +239,7 @@ async def promised_on_bluesky(house: House, writer: CommitmentWriter) -> str:
     """A reply of ours stands in a thread, and what it promised is in the queue; the reply's uri."""
     house.writer = writer
     await house.restart()
-    refs = {"parent": {"uri": THREAD, "cid": "c"}, "root": {"uri": THREAD, "cid": "c"}}
-    draft = ProposedAction("reply", THREAD, {"text": "I'll file it.", **refs}, "I'll file it.", by_owner=True)
+    draft = ProposedAction(reply_body("I'll file it.", THREAD), by_owner=True)
     await house.outbox.submit(draft)
     await house.outbox.deliver_due()
     account = house.place.network.find("rowan-soul")
@@ -257,8 +258,9 @@ async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
     await house.live(100)
     (row,) = await house.outbox.by_target("reply", ours)
     assert row.state == "done"
-    assert row.body["text"] == f"The checklist has a home now.\n\n{house.place.url}/rowan-soul/notes/issues/1"
-    assert row.body["root"]["uri"] == THREAD
+    assert isinstance(row.body, ReplyBody)
+    assert row.body.text == f"The checklist has a home now.\n\n{house.place.url}/rowan-soul/notes/issues/1"
+    assert row.body.root.uri == THREAD
     assert "I observe before I speak." in asked(model)
 
 

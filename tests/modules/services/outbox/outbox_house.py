@@ -20,18 +20,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.services.outbox.bodies import IntentKind, LikeBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import (
-    DepartureRule,
-    Gate,
-    Intent,
-    IntentKind,
-    Pacing,
-    ProposedAction,
-    Rule,
-    Sender,
-    Sent,
-)
+from modules.services.outbox.types import DepartureRule, Gate, Intent, Pacing, ProposedAction, Rule, Sender, Sent
 from tests.patience import HANG_S
 from tests.ways import NO_TLS
 
@@ -120,7 +111,7 @@ class HttpCourier:
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         try:
-            response = await self.client.put(f"/{intent.rkey}", json={"target": intent.target, **intent.body})
+            response = await self.client.put(f"/{intent.rkey}", json={"target": intent.target, **intent.body.stored()})
         except httpx.ConnectError as error:
             return Err(str(error), "transient")
         except httpx.TransportError as error:
@@ -221,15 +212,19 @@ class House:
 
 
 def reply(target: str, text: str, *, urgent: bool = False) -> ProposedAction:
-    return ProposedAction("reply", target, {"text": text}, text, cause_id=target, urgent=urgent)
+    return ProposedAction(
+        ReplyBody(text=text, parent=RecordRef(uri=target, cid="cid"), root=RecordRef(uri=target, cid="cid")),
+        cause_id=target,
+        urgent=urgent,
+    )
 
 
 def post(text: str, media_id: str | None = None) -> ProposedAction:
-    return ProposedAction("post", "", {"text": text}, text, media_id=media_id, cause_id="expression")
+    return ProposedAction(PostBody(text=text), media_id=media_id, cause_id="expression")
 
 
 def like(target: str) -> ProposedAction:
-    return ProposedAction("like", target, {"uri": target, "cid": "c"}, cause_id=target)
+    return ProposedAction(LikeBody(uri=target, cid="c"), cause_id=target)
 
 
 @contextlib.asynccontextmanager

@@ -14,13 +14,15 @@ import pytest
 from adapters.atproto.types import Actor
 from common.errors import ConfigError
 from modules.services.outbox.account import settle_account
+from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.types import ProposedAction
 from tests.living import World, awake
+from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.outbox_house import House, like, open_house, post, reply
 from tests.program import one_clear_line, soul
 
 ROWAN, KIT = Actor("did:plc:rowan", "rowan.test"), Actor("did:plc:kit", "kit.test")
-FOLLOW = ProposedAction("follow", "did:plc:ada", {"did": "did:plc:ada"})
+FOLLOW = ProposedAction(FollowBody(did="did:plc:ada"))
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ async def test_after_the_no_to_what_waits_or_when_it_has_lost_its_sense_the_othe
 
 async def test_what_goes_elsewhere_belongs_to_no_bluesky_account(house: House) -> None:
     await settle(house, ROWAN)
-    await house.outbox.submit(ProposedAction("issue", "commitment-1#1", {"repo": "a/b", "text": "words"}, "words"))
+    await house.outbox.submit(ProposedAction(body_of("issue", text="words"), "commitment-1#1"))
     await settle(house, KIT)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -12,7 +11,9 @@ import pytest
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
 from common.errors import PolicyBlocked
-from modules.services.outbox.types import IntentKind, ProposedAction, Verdict
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import ProposedAction, Verdict
+from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.outbox_house import DID, House, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
@@ -32,7 +33,7 @@ async def test_an_accepted_draft_is_a_row_before_anything_else(house: House) -> 
 @pytest.mark.parametrize("first", ["pending", "done"])
 @pytest.mark.parametrize("kind", ["reply", "like", "repost", "follow", "delete"])
 async def test_the_same_is_never_done_twice_to_one_target(house: House, kind: IntentKind, first: str) -> None:
-    draft = replace(like(A), kind=kind)
+    draft = ProposedAction(body_of(kind, A))
     accepted = await house.outbox.submit(draft)
     if first == "done":
         await house.deliver(accepted.intent.id)
@@ -40,7 +41,7 @@ async def test_the_same_is_never_done_twice_to_one_target(house: House, kind: In
     refused = await house.outbox.submit(draft)
     assert not refused.accepted
     assert refused.reason == f"Already {'done' if first == 'done' else 'on its way'}: {kind} to {A}"
-    assert (await house.outbox.submit(replace(draft, target=B))).accepted
+    assert (await house.outbox.submit(ProposedAction(body_of(kind, B, text="Tin sings.")))).accepted
 
 
 async def test_a_refusal_is_a_row_and_a_line_with_its_reason(house: House) -> None:

@@ -113,7 +113,7 @@ async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(h
     assert house.service.writes == []
     short = intent.id[:6]
     assert house.messages() == [
-        f"Waits for your yes (/approve {short} or /reject {short}): reply: {intent.body['text']} | a stranger asked"
+        f"Waits for your yes (/approve {short} or /reject {short}): reply: {intent.body.preview} | a stranger asked"
     ]
 
 

@@ -12,7 +12,8 @@ from common.clock import iso
 from common.constants import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTEMPTS
 from common.result import Err, ErrKind
 from modules.services.outbox import policy
-from modules.services.outbox.types import Intent, IntentKind, IntentState, Pacing
+from modules.services.outbox.bodies import IntentKind, OpaqueBody
+from modules.services.outbox.types import Intent, IntentState, Pacing
 from tests.modules.services.outbox.outbox_house import KINDS, PACING
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -37,7 +38,7 @@ def intent(
         id=f"{kind}-{age_s}",
         kind=kind,
         target="at://target",
-        body={},
+        body=OpaqueBody(),
         body_hash="",
         dedup_key="",
         rkey="",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from common.result import ApiResult, Ok
+from modules.services.outbox.bodies import DeleteBody, FollowBody, PostBody
 from modules.services.outbox.types import Intent, ProposedAction, Sent
 from tests.modules.services.outbox.outbox_house import DID, Fault, House, RecordService, like, post, reply
 
@@ -32,7 +33,7 @@ def _key(uri: str) -> str:
 
 def cancel_unsent(intent: Intent) -> ProposedAction:
     uri = f"at://{DID}/app.bsky.feed.post/{intent.rkey}"
-    return ProposedAction("delete", uri, {"uri": uri}, cause_id="owner")
+    return ProposedAction(DeleteBody(uri=uri), cause_id="owner")
 
 
 @pytest.fixture
@@ -59,13 +60,13 @@ async def test_what_has_not_left_yet_and_is_taken_back_never_leaves(house: House
 
 
 async def test_what_waits_for_the_owner_and_is_taken_back_waits_no_more(house: House) -> None:
-    held = (await house.outbox.submit(ProposedAction("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
+    held = (await house.outbox.submit(ProposedAction(PostBody(text="shy"), hold="shy"))).intent
     await house.outbox.submit(cancel_unsent(held))
     assert (await _state(house, held), await house.outbox.held()) == ("blocked", [])
 
 
 async def test_a_deletion_that_needs_the_owners_yes_takes_back_with_that_yes(house: House) -> None:
-    held = (await house.outbox.submit(ProposedAction("post", "", {"text": "shy"}, "shy", hold="shy"))).intent
+    held = (await house.outbox.submit(ProposedAction(PostBody(text="shy"), hold="shy"))).intent
     back = (await house.outbox.submit(replace(cancel_unsent(held), hold="sure?"))).intent
     assert (await _state(house, held), await _state(house, back)) == ("held", "held")
     await house.outbox.approve(back.id)
@@ -100,11 +101,11 @@ async def test_what_is_taken_back_in_the_very_moment_of_leaving_never_leaves(hou
     assert leaving.rkey not in house.service.writes
 
 
-FOLLOW = ProposedAction("follow", "did:plc:ada", {"did": "did:plc:ada"})
+FOLLOW = ProposedAction(FollowBody(did="did:plc:ada"))
 
 
 async def _undo(house: House, done: Intent) -> Intent:
-    back = await house.outbox.submit(ProposedAction("delete", done.result_uri or "", {}, cause_id="owner"))
+    back = await house.outbox.submit(ProposedAction(DeleteBody(uri=done.result_uri or ""), cause_id="owner"))
     await house.drain(60)
     return back.intent
 
@@ -132,7 +133,7 @@ async def test_what_was_undone_can_be_done_again_and_counts_as_done_until_then(
 async def test_only_the_deletion_of_its_own_record_frees_an_act(house: House) -> None:
     first = (await house.outbox.submit(FOLLOW)).intent
     await house.outbox.deliver_due()
-    elsewhere = ProposedAction("delete", f"at://{DID}/app.bsky.feed.post/{first.rkey}", {})
+    elsewhere = ProposedAction(DeleteBody(uri=f"at://{DID}/app.bsky.feed.post/{first.rkey}"))
     await house.outbox.submit(elsewhere)
     await house.drain(60)
     assert not (await house.outbox.submit(FOLLOW)).accepted

@@ -11,9 +11,11 @@ import pytest
 
 from common.redact import LEAK, Redactor
 from modules.runtime.journal.types import StoredEntry
+from modules.services.outbox.bodies import FollowBody, OpaqueBody
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.journals import told_of
+from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.outbox_house import House, reply
 
 # NOTE(self): the journal of the house does not know it, so nothing but the door keeps it out.
@@ -42,7 +44,7 @@ async def refused(house: House, draft: ProposedAction) -> StoredEntry:
     stored = await house.outbox.get(submitted.intent.id)
     assert stored == submitted.intent
     assert (stored.state, stored.error, stored.cause_id) == ("blocked", LEAK, draft.cause_id)
-    assert (stored.body, stored.target, stored.body_hash, stored.dedup_key) == ({}, "", "", "")
+    assert (stored.body, stored.target, stored.body_hash, stored.dedup_key) == (OpaqueBody(), "", "", "")
     (entry,) = await told_of(house.journal, stored.id)
     return entry
 
@@ -50,9 +52,9 @@ async def refused(house: House, draft: ProposedAction) -> StoredEntry:
 @pytest.mark.parametrize(
     "draft",
     [
-        ProposedAction("reply", PLACE, {"text": f"{WORDS} {SECRET}"}, f"{WORDS} {SECRET}", cause_id=PLACE),
-        ProposedAction("post", "", {"text": WORDS, "images": [{"alt": SECRET}]}, WORDS, cause_id="expression"),
-        ProposedAction("follow", f"did:web:{SECRET}.example", {}, cause_id=PLACE, hold="a stranger"),
+        ProposedAction(reply_body(f"{WORDS} {SECRET}", PLACE), cause_id=PLACE),
+        ProposedAction(body_of("post", text=WORDS, images=[{"alt": SECRET}]), cause_id="expression"),
+        ProposedAction(FollowBody(did=f"did:web:{SECRET}.example"), cause_id=PLACE, hold="a stranger"),
     ],
 )
 async def test_no_word_of_a_draft_with_a_secret_reaches_the_disk(house: House, draft: ProposedAction) -> None:

@@ -29,6 +29,7 @@ from modules.services.agent.sessions.archived import Distilled
 from modules.services.agent.wakeup.gathering import BootGathering
 from modules.services.agent.wakeup.keeper import BootContext
 from modules.services.agent.wakeup.state import BootState, Line, OlderSession, Task, Teammate, Work
+from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
 from tests.acquaintance import introduce
@@ -155,8 +156,8 @@ async def test_a_peers_role_is_what_everybody_may_know_of_them(house: House) -> 
 
 
 async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_lives_add(house: House) -> None:
-    await house.outbox.submit(ProposedAction("post", "", {"text": "Tin sings."}, text="Tin sings."))
-    await house.outbox.submit(ProposedAction("post", "", {"text": "Slate."}, text="Slate.", hold="as you wished"))
+    await house.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
+    await house.outbox.submit(ProposedAction(PostBody(text="Slate."), hold="as you wished"))
     Control(house.home.memory).pause("holiday")
     house.waiting = 3
     house.more = [Work(tasks=(Task("mend the roof", "claimed"),), branches=(Line("feat/roof"),))]
@@ -176,7 +177,7 @@ async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it
     await house.clock.advance(DAY_S)
     await house.wake()
     await house.clock.advance(HOUR_S)
-    await house.outbox.submit(ProposedAction("post", "", {"text": "Tin sings."}, text="Tin sings."))
+    await house.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
     await house.outbox.deliver_due()
     await house.remember("decision", "Nails", "Copper ones.")
     await house.remember("fact", "Gutter", "Who pays for it?")
@@ -223,7 +224,7 @@ async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(ho
 
 
 async def test_milestones_and_relationships_are_what_changed_the_course_and_who_matters(house: House) -> None:
-    await house.outbox.submit(ProposedAction("post", "", {"text": "Hello."}, text="Hello."))
+    await house.outbox.submit(ProposedAction(PostBody(text="Hello.")))
     await house.outbox.deliver_due()
     await house.remember("episode", "First roof", "It held.", importance=5)
     await house.remember("episode", "A walk", "It rained.", importance=3)

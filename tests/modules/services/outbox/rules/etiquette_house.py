@@ -18,10 +18,12 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.services.outbox.bodies import IntentKind, LikeBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.types import Intent, IntentKind, Pacing, ProposedAction, Rule, Sent, Verdict
+from modules.services.outbox.types import Intent, Pacing, ProposedAction, Rule, Sent, Verdict
+from tests.modules.services.outbox.body_values import reply_body
 
 OWN, OWNER, PEER = "did:plc:soul", "did:plc:owner", "did:plc:peer"
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -137,16 +139,11 @@ def words(number: int) -> str:
 def reply_to(
     to: Notification, text: str = "Slate, since it remembers the rain.", *, by_owner: bool = False
 ) -> ProposedAction:
-    body = {
-        "text": text,
-        "parent": {"uri": to.uri, "cid": "cid"},
-        "root": {"uri": to.root.uri, "cid": "cid"},
-    }
-    return ProposedAction("reply", to.uri, body, text, cause_id=to.uri, by_owner=by_owner)
+    return ProposedAction(reply_body(text, to.uri, root=to.root.uri), cause_id=to.uri, by_owner=by_owner)
 
 
 def like(target: str, *, by_owner: bool = False) -> ProposedAction:
-    return ProposedAction("like", target, {"uri": target, "cid": "cid"}, cause_id=target, by_owner=by_owner)
+    return ProposedAction(LikeBody(uri=target, cid="cid"), cause_id=target, by_owner=by_owner)
 
 
 @asynccontextmanager

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from common.settings import Approval
+from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RepostBody
 from modules.services.outbox.rules.approval import ApprovalRule, judge
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import ProposedAction
+from tests.modules.services.outbox.body_values import body_of, reply_body
 
 OWNER, PEER, STRANGER, OWN = "did:plc:owner", "did:plc:peer", "did:plc:kit", "did:plc:rowan"
 CIRCLE = TrustCircle(
@@ -24,16 +26,16 @@ def at(did: str) -> str:
 
 
 def reply(did: str, text: str = "yes") -> ProposedAction:
-    return ProposedAction("reply", at(did), {"text": text}, text)
+    return ProposedAction(reply_body(text, at(did)))
 
 
 def post(text: str) -> ProposedAction:
-    return ProposedAction("post", "", {"text": text}, text)
+    return ProposedAction(PostBody(text=text))
 
 
 def issue(repo: str, *, host_request: bool = False) -> ProposedAction:
     return ProposedAction(
-        "issue", "commitment-1-a#1", {"repo": repo, "promise": "commitment-1-a", "host_wish": host_request}
+        body_of("issue", repo=repo, promise="commitment-1-a", host_wish=host_request), "commitment-1-a#1"
     )
 
 
@@ -50,11 +52,11 @@ def issue(repo: str, *, host_request: bool = False) -> ProposedAction:
         (reply("kit.test"), True),
         (reply("peer.test"), False),
         (reply(OWNER, "like @kit.test said"), True),
-        (ProposedAction("like", at(STRANGER), {}), True),
-        (ProposedAction("repost", at(PEER), {}), False),
-        (ProposedAction("follow", STRANGER, {}), True),
-        (ProposedAction("follow", PEER, {}), False),
-        (ProposedAction("delete", at(OWN), {}), False),
+        (ProposedAction(LikeBody(uri=at(STRANGER), cid="cid")), True),
+        (ProposedAction(RepostBody(uri=at(PEER), cid="cid")), False),
+        (ProposedAction(FollowBody(did=STRANGER)), True),
+        (ProposedAction(FollowBody(did=PEER)), False),
+        (ProposedAction(DeleteBody(uri=at(OWN))), False),
         (issue("rowan-soul/notes"), False),
         (issue("Owner-Hub/site"), False),
         (issue("acme/site"), True),
@@ -71,7 +73,7 @@ def test_each_choice_holds_what_it_says(draft: ProposedAction, *, strangers_hold
 
 @pytest.mark.parametrize(("approval", "says"), [("off", "pass"), ("strangers", "pass"), ("drafts", "hold")])
 def test_that_a_promise_was_kept_is_said_in_its_room_unless_everything_waits(approval: Approval, says: str) -> None:
-    draft = ProposedAction("space_chat", "commitment-1-a#done", {"text": "Done", "promise": "commitment-1-a"})
+    draft = ProposedAction(body_of("space_chat", text="Done", promise="commitment-1-a"), "commitment-1-a#done")
     assert judge(approval, draft, CIRCLE).says == says
 
 

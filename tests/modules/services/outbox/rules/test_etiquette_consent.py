@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, PostBody
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
-from modules.services.outbox.types import IntentKind, ProposedAction
+from modules.services.outbox.types import ProposedAction
 from tests.journals import told_of
+from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.rules.etiquette_house import OWN, OWNER, PEER, House, like, reply_to, uri
 
 STRANGE = uri("ada", "unheard")
@@ -16,7 +18,8 @@ KINDS_OF_ACT: list[IntentKind] = ["reply", "like", "repost"]
 
 
 def act(kind: IntentKind, target: str, *, root: str = "", by_owner: bool = False) -> ProposedAction:
-    return ProposedAction(kind, target, {"root": {"uri": root or target, "cid": "cid"}}, by_owner=by_owner)
+    body = reply_body("Slate sings.", target, root=root) if kind == "reply" else body_of(kind, target)
+    return ProposedAction(body, by_owner=by_owner)
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_ACT)
@@ -37,7 +40,7 @@ async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_cl
     house: House, kind: IntentKind
 ) -> None:
     heard = await house.hear("ada")
-    draft = ProposedAction(kind, STRANGE, {"root": {"uri": heard.uri, "cid": "cid"}}, cause_id=heard.uri, urgent=True)
+    draft = replace(act(kind, STRANGE, root=heard.uri), cause_id=heard.uri, urgent=True)
     assert await house.blocked_by(draft) == {"consent"}
 
 
@@ -90,7 +93,7 @@ async def test_what_the_owner_asked_for_may_be_done(house: House, kind: IntentKi
 async def test_a_follow_needs_a_tie(house: House, who: str, said: str) -> None:
     house.followers.add("did:plc:fan")
     await house.hear("ada")
-    verdict = (await house.verdicts(ProposedAction("follow", who, {"did": who})))["consent"]
+    verdict = (await house.verdicts(ProposedAction(FollowBody(did=who))))["consent"]
     assert (verdict.says == "pass", verdict.reason if said else "") == (bool(said), said)
 
 
@@ -101,8 +104,8 @@ async def test_a_target_that_belongs_to_nobody_gets_nothing(house: House, target
 
 async def test_what_notifies_nobody_needs_no_reason(house: House) -> None:
     for draft in (
-        ProposedAction("post", "", {}, "Tin sings."),
-        ProposedAction("delete", f"at://{OWN}/app.bsky.feed.post/1", {}),
+        ProposedAction(PostBody(text="Tin sings.")),
+        ProposedAction(DeleteBody(uri=f"at://{OWN}/app.bsky.feed.post/1")),
     ):
         assert not {"consent", "consent-by-name"} & set(await house.verdicts(draft))
 
@@ -129,16 +132,16 @@ async def test_only_those_may_be_named_or_quoted_who_spoke_with_us(
     house: House, kind: IntentKind, text: str, *, allowed: bool
 ) -> None:
     heard = await house.hear("ada")
-    draft = ProposedAction("post", "", {"text": text}, text) if kind == "post" else reply_to(heard, text)
+    draft = ProposedAction(PostBody(text=text)) if kind == "post" else reply_to(heard, text)
     assert ("consent-by-name" in await house.blocked_by(draft)) is not allowed
     assert not await house.blocked_by(
-        ProposedAction("post", "", {}, text, by_owner=True),
+        ProposedAction(PostBody(text=text), by_owner=True),
     )
 
 
 async def test_who_spoke_with_us_long_ago_is_not_named_any_more(house: House) -> None:
     await house.hear("ada")
-    named = ProposedAction("post", "", {}, "I remember @ada.example")
+    named = ProposedAction(PostBody(text="I remember @ada.example"))
     await house.clock.advance(29.9 * 86_400)
     assert not await house.blocked_by(named)
     await house.clock.advance(0.2 * 86_400)
@@ -150,7 +153,7 @@ async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(hous
     assert (await house.verdicts(draft))["consent"].says == "hold"
     submitted = await house.outbox.submit(draft)
     assert (submitted.held, submitted.reason) == (True, f"{draft.hold}; nobody there asked for this follow")
-    named = ProposedAction("post", "", {}, "hello @bea.example", hold="others' words are in this turn")
+    named = ProposedAction(PostBody(text="hello @bea.example"), hold="others' words are in this turn")
     assert (await house.outbox.submit(named)).held
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from modules.services.outbox.bodies import DeleteBody, RecordRef, ReplyBody
 from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from modules.services.outbox.types import ProposedAction, Verdict
@@ -53,7 +54,7 @@ async def test_what_waits_counts_at_the_door_and_a_deletion_counts_least(house: 
     await house.outbox.submit(like(heard.uri))
     await house.spend(FULL - 4)
     assert await house.blocked_by(reply_to(heard)) == {"points-per-hour"}
-    assert await house.blocked_by(ProposedAction("delete", f"at://{OWN}/app.bsky.feed.post/1", {})) == set()
+    assert await house.blocked_by(ProposedAction(DeleteBody(uri=f"at://{OWN}/app.bsky.feed.post/1"))) == set()
 
 
 async def test_what_was_admitted_waits_until_the_window_frees(house: House) -> None:
@@ -177,6 +178,11 @@ async def test_the_same_stranger_counts_once_however_often(house: House) -> None
 
 
 async def test_an_unheard_of_post_has_its_author_counted_too(house: House) -> None:
-    asked = ProposedAction("reply", uri("ada", "x"), {"text": "hi"}, "hi", by_owner=True)
+    asked = ProposedAction(
+        ReplyBody(
+            text="hi", parent=RecordRef(uri=uri("ada", "x"), cid="cid"), root=RecordRef(uri=uri("ada", "x"), cid="cid")
+        ),
+        by_owner=True,
+    )
     await house.outbox.submit(asked)
     assert (await house.verdicts(reply_to(await house.hear("bea"))))["strangers"].value == 1

@@ -10,17 +10,19 @@ import pytest
 
 from common.clock import FakeClock
 from modules.services.outbox import policy as pace
+from modules.services.outbox.bodies import IntentKind, OpaqueBody, PostBody
 from modules.services.outbox.rules.policy import consent_by_commitment
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from modules.services.outbox.rules.types import TrustCircle
-from modules.services.outbox.types import Intent, IntentKind, Pacing, ProposedAction
+from modules.services.outbox.types import Intent, Pacing, ProposedAction
+from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.rules.etiquette_house import open_house
 
 CIRCLE = TrustCircle(own=set(), owner=set(), peers=set(), github={"rowan-soul", "owner-hub"})
 
 
-def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False, **body: Any) -> ProposedAction:
-    return ProposedAction(kind, "commitment-1-a#1", body, hold=hold, by_owner=by_owner)
+def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False, **stored: Any) -> ProposedAction:
+    return ProposedAction(body_of(kind, **stored), "commitment-1-a#1", hold=hold, by_owner=by_owner)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +61,9 @@ async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_
     async with open_house(tmp_path) as house:
         await house.spend(int(POINTS_PER_HOUR.limit) - 3)
         for number in range(5):
-            one = ProposedAction(
-                "issue", f"commitment-1-a#{number}", {"promise": "c", "source": "space", "repo": "a/b"}
-            )
+            one = ProposedAction(body_of("issue", promise="c", source="space"), f"commitment-1-a#{number}")
             assert (await house.outbox.submit(one)).accepted
-        post = ProposedAction("post", "", {"text": "Rain."}, "Rain.")
+        post = ProposedAction(PostBody(text="Rain."))
         assert "points-per-hour" not in await house.blocked_by(post)
 
 
@@ -80,7 +80,7 @@ async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_
 )
 def test_each_service_has_a_pace_of_its_own(kind: IntentKind, last: IntentKind, waits: float) -> None:
     now = FakeClock().now()
-    intent = Intent("1", kind, "t", {}, "", "", "", None, now.isoformat(), now.isoformat(), "pending")
+    intent = Intent("1", kind, "t", OpaqueBody(), "", "", "", None, now.isoformat(), now.isoformat(), "pending")
     pacing = Pacing(post_s=1800, reply_s=60, like_s=45, follow_s=3600, action_s=10)
     assert pace.wait_s(intent, acts={last: now}, pacing=pacing, now=now, started=now) == waits
 

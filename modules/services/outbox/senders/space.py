@@ -1,4 +1,4 @@
-"""Carries the news that a promise was kept into the agent space, once.
+"""Sends the news that a commitment was fulfilled into the agent space, once.
 
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
 room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on.
@@ -23,8 +23,7 @@ from common.clock import parse_iso, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.commitments.policy import ROOM_ID
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.types import Intent, Sent, Wait
 
 ABSENT = "the agent space is not connected"
@@ -125,11 +124,9 @@ class SpaceSender:
         why_not = self._absent(intent) if intent.kind == "space_chat" else ""
         return Wait(why_not, _ASK_AGAIN_S) if why_not else None
 
-    def was_heard(self, commitment: QueuedCommitment) -> bool:
-        """Whether the room has heard the words in which it was promised, live or by the room's record."""
-        since = parse_iso_or_none(commitment.created_at)
-        room_id = str(commitment.params.get(ROOM_ID, ""))
-        return since is not None and self._echo_log.heard(commitment.source_reply_text, since, room_id)
+    def was_heard(self, words: str, since: datetime, room_id: str = "") -> bool:
+        """Whether the room has heard these words of ours since then, live or by its record; as `EchoLog.heard`."""
+        return self._echo_log.heard(words, since, room_id)
 
     def where(self, words: str) -> str:
         """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
@@ -142,7 +139,7 @@ class SpaceSender:
             return Err(ABSENT, "transient")
         chat_id = self._on_the_way.get(intent.id)
         if chat_id is None:
-            sent = await room.send_chat(str(intent.body["text"]))
+            sent = await _said(room, intent)
             if isinstance(sent, Err):
                 return sent
             self._on_the_way[intent.id] = chat_id = sent.data
@@ -163,7 +160,7 @@ class SpaceSender:
         if why_not := self._absent(intent):
             return Err(why_not, "transient")
         since = parse_iso(intent.first_sent_at or intent.created_at)
-        if not self._echo_log.heard(str(intent.body["text"]), since):
+        if not self._echo_log.heard(intent.body.preview, since):
             return Ok(None)
         self._on_the_way.pop(intent.id, None)
         return Ok(await self._arrived(intent))
@@ -172,16 +169,23 @@ class SpaceSender:
         """Why those who should hear it are not here, or ""; what was to be told before rooms were told apart leaves."""
         if self._room is None or not self._room.is_active:
             return ABSENT
-        room_id = str(intent.body.get("room_id", ""))
-        if room_id and self._room.room_id:
-            return "" if room_id == self._room.room_id else OTHER_ROOM
-        room, said = intent.body.get("room"), str(intent.body.get("said", ""))
-        if room is None or self._echo_log.said_here(said):
+        body = intent.body
+        if not isinstance(body, SpaceChatBody):
             return ""
-        return "" if room and room == self._room.url else OTHER_ROOM
+        if body.room_id and self._room.room_id:
+            return "" if body.room_id == self._room.room_id else OTHER_ROOM
+        if body.room is None or self._echo_log.said_here(body.said):
+            return ""
+        return "" if body.room and body.room == self._room.url else OTHER_ROOM
 
     async def _arrived(self, intent: Intent) -> Sent:
-        text = str(intent.body["text"])
+        text = intent.body.preview
         entry = Entry("act", "commitments", "[space] Fulfillment announced", "done", text, intent_id=intent.id)
         await self._journal.record(entry)
         return Sent()
+
+
+async def _said(room: Speaker, intent: Intent) -> ApiResult[str]:
+    if not isinstance(intent.body, SpaceChatBody):
+        return Err("it holds no line for a room", "invalid")
+    return await room.send_chat(intent.body.text)

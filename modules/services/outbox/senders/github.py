@@ -1,4 +1,4 @@
-"""Carries promised issues and comments to GitHub, each at most once.
+"""Sends issues and comments to GitHub, each at most once.
 
 GitHub lets nobody choose a key, so each text ends in a mark that readers do not see and that names its intent. Before
 anything is written the sender looks for what stands there: by the mark, which also a killed process left behind, and
@@ -15,11 +15,14 @@ from dataclasses import replace
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
 from common.result import ApiResult, Err, Ok
-from modules.services.commitments.naming import resolve_repo
-from modules.services.commitments.policy import normalized_title
+from common.text.strings import normalized_title
+from modules.services.outbox.bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.types import Intent, Sent
 
+GitHubBody = IssueBody | IssueCommentBody
+
 _LOOKED_AT = 100
+_UNREADABLE = Err("it names no repository and words for GitHub", "invalid")
 _FORBIDDEN = 403
 _DUPLICATE = "*Duplicate of #{number}: the request for it arrived twice.*"
 _MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
@@ -45,11 +48,13 @@ class GitHubSender:
         """Write it, unless it stands there already."""
         if not self._github.configured:
             return Err("there is no account on GitHub to write as", "auth")
+        if not isinstance(body := intent.body, IssueBody | IssueCommentBody):
+            return _UNREADABLE
         async with self._github.burst():
             standing = await self._standing(intent, same_words=True)
             if isinstance(standing, Err) or standing.data is not None:
                 return standing if isinstance(standing, Err) else Ok(standing.data or Sent())
-            return await self._write(intent)
+            return await self._write(intent, body)
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether an earlier try arrived."""
@@ -57,34 +62,35 @@ class GitHubSender:
 
     async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
         """Close issues, or delete comments, that carry the mark of `intent` and are not its result."""
+        if not isinstance(intent.body, IssueBody | IssueCommentBody):
+            return _UNREADABLE
         found = await self._own(intent)
         if isinstance(found, Err):
             return _meant(found)
-        closed = 0
+        closed, repo = 0, _repo(intent.body)
         for one in found.data:
             if mark(intent.id) not in one.body or _sent(one).cid == intent.result_cid:
                 continue
             if isinstance(one, Issue) and one.state == "closed":
                 continue
-            done = await self._close(intent, one)
+            done = await self._close(repo, intent, one)
             if isinstance(done, Err):
                 return _meant(done)
             closed += 1
         return Ok(closed)
 
-    async def _close(self, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
+    async def _close(self, repo: Repo, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
         if isinstance(one, Comment):
-            return await self._github.delete_comment(_repo(intent), one.id)
+            return await self._github.delete_comment(repo, one.id)
         body = f"{_DUPLICATE.format(number=intent.result_cid)}\n\n{one.body}"
-        return await self._github.update_issue(_repo(intent), one.number, body=body, state="closed")
+        return await self._github.update_issue(repo, one.number, body=body, state="closed")
 
-    async def _write(self, intent: Intent) -> ApiResult[Sent]:
-        body = intent.body
-        repo, text = _repo(intent), marked(str(body["body"]), intent.id)
-        if intent.kind == "issue":
-            opened = await self._github.create_issue(repo, str(body["title"]), text, labels=body.get("labels", []))
+    async def _write(self, intent: Intent, body: GitHubBody) -> ApiResult[Sent]:
+        repo, text = _repo(body), marked(body.body, intent.id)
+        if isinstance(body, IssueBody):
+            opened = await self._github.create_issue(repo, body.title, text, labels=body.labels)
             return _meant(opened) if isinstance(opened, Err) else Ok(_sent(opened.data))
-        said = await self._github.create_comment(repo, int(body["number"]), text)
+        said = await self._github.create_comment(repo, body.number, text)
         return _meant(said) if isinstance(said, Err) else Ok(_sent(said.data))
 
     async def _standing(self, intent: Intent, *, same_words: bool) -> ApiResult[Sent | None]:
@@ -98,31 +104,37 @@ class GitHubSender:
         return Ok(_sent(arrived) if arrived else None)
 
     async def _own(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
-        return await (self._issues(intent) if intent.kind == "issue" else self._comments(intent))
+        match intent.body:
+            case IssueBody() as body:
+                return await self._issues(body)
+            case IssueCommentBody() as body:
+                return await self._comments(body)
+            case _:
+                return _UNREADABLE
 
-    async def _issues(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
-        found = await self._github.list_issues(_repo(intent), state="all", creator=self._github.login, limit=_LOOKED_AT)
+    async def _issues(self, body: IssueBody) -> ApiResult[Sequence[Issue | Comment]]:
+        found = await self._github.list_issues(_repo(body), state="all", creator=self._github.login, limit=_LOOKED_AT)
         return found if isinstance(found, Err) else Ok([one for one in found.data if not one.is_pull_request])
 
-    async def _comments(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
-        found = await self._github.list_comments(_repo(intent), int(intent.body["number"]))
+    async def _comments(self, body: IssueCommentBody) -> ApiResult[Sequence[Issue | Comment]]:
+        found = await self._github.list_comments(_repo(body), body.number)
         if isinstance(found, Err):
             return found
         login = self._github.login.lower()
         return Ok([one for one in found.data if one.author.lower() == login])
 
 
-def _repo(intent: Intent) -> Repo:
-    repo = resolve_repo({"repo": intent.body["repo"]})
-    if repo is None:
-        raise ValueError(f"an intent without a repository: {intent.id}")
-    return repo
+def _repo(body: GitHubBody) -> Repo:
+    owner, _, name = body.repo.partition("/")
+    return Repo(owner, name)
 
 
 def _same(one: Issue | Comment, intent: Intent) -> bool:
-    if isinstance(one, Issue):
-        return one.state == "open" and normalized_title(one.title) == normalized_title(str(intent.body["title"]))
-    return " ".join(_MARK.sub("", one.body).split()) == " ".join(str(intent.body["body"]).split())
+    body = intent.body
+    if isinstance(one, Issue) and isinstance(body, IssueBody):
+        return one.state == "open" and normalized_title(one.title) == normalized_title(body.title)
+    words = body.body if isinstance(body, IssueCommentBody) else None
+    return words is not None and " ".join(_MARK.sub("", one.body).split()) == " ".join(words.split())
 
 
 def _sent(one: Issue | Comment) -> Sent:

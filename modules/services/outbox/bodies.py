@@ -1,0 +1,248 @@
+"""The body of an intent: all that its sender needs, one frozen type for each kind.
+
+A body is stored as one JSON object without its kind, which has a column of its own. Fields that this version does not
+know are kept, and written back as they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+
+IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat"]
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True)
+
+    def stored(self) -> dict[str, Any]:
+        """The JSON object of this value: the fields that were given, and those that this version does not know."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class _Body(_Stored):
+    @property
+    def subject(self) -> str:
+        """The uri or did that the act is done to; "" if it stands alone."""
+        return ""
+
+    @property
+    def public_text(self) -> str:
+        """The words that Bluesky shows under our name; "" if there are none."""
+        return ""
+
+    @property
+    def preview(self) -> str:
+        """The text that the owner is shown; "" if there is none."""
+        return self.public_text
+
+    @property
+    def short_preview(self) -> str:
+        """What the owner is shown where there is room for one line; "" if there is nothing."""
+        return self.preview
+
+
+class _OfCommitment(_Body):
+    """A body that may belong to a commitment.
+
+    `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named.
+    `host_request` and `host_named` say that the host of a room asked for the act, or named the repository.
+    """
+
+    commitment_id: StrictStr = Field(default="", alias="promise")
+    source: StrictStr = ""
+    host_request: StrictBool = Field(default=False, alias="host_wish")
+    host_named: StrictBool = False
+
+
+class RecordRef(_Stored):
+    """A version of a record: its `at://` uri and its cid."""
+
+    uri: StrictStr
+    cid: StrictStr
+
+
+class PostBody(_OfCommitment):
+    """A post of our own."""
+
+    kind: ClassVar[Literal["post"]] = "post"
+    text: StrictStr
+
+    @property
+    def public_text(self) -> str:
+        return self.text
+
+
+class ReplyBody(_OfCommitment):
+    """A reply to `parent` in the thread that begins with `root`."""
+
+    kind: ClassVar[Literal["reply"]] = "reply"
+    text: StrictStr
+    parent: RecordRef
+    root: RecordRef
+
+    @property
+    def subject(self) -> str:
+        return self.parent.uri
+
+    @property
+    def public_text(self) -> str:
+        return self.text
+
+
+class _OnRecord(_Body):
+    uri: StrictStr
+    cid: StrictStr
+
+    @property
+    def subject(self) -> str:
+        return self.uri
+
+
+class LikeBody(_OnRecord):
+    """A like of a record."""
+
+    kind: ClassVar[Literal["like"]] = "like"
+
+
+class RepostBody(_OnRecord):
+    """A repost of a record."""
+
+    kind: ClassVar[Literal["repost"]] = "repost"
+
+
+class FollowBody(_Body):
+    """A follow of the account `did`."""
+
+    kind: ClassVar[Literal["follow"]] = "follow"
+    did: StrictStr
+
+    @property
+    def subject(self) -> str:
+        return self.did
+
+
+class DeleteBody(_Body):
+    """The deletion of our record at `uri`."""
+
+    kind: ClassVar[Literal["delete"]] = "delete"
+    uri: StrictStr
+
+    @property
+    def subject(self) -> str:
+        return self.uri
+
+
+class _OnGitHub(_OfCommitment):
+    """An act in the repository `repo` (`owner/name`); `text` and `about` are its long and its short preview."""
+
+    repo: Annotated[StrictStr, Field(pattern=r"^[^/\s]+/[^/\s]+$")]
+    body: StrictStr
+    text: StrictStr = ""
+    about: StrictStr = ""
+
+    @property
+    def preview(self) -> str:
+        return self.text
+
+    @property
+    def short_preview(self) -> str:
+        return self.about or self.text
+
+
+class IssueBody(_OnGitHub):
+    """A new issue."""
+
+    kind: ClassVar[Literal["issue"]] = "issue"
+    title: StrictStr
+    labels: tuple[StrictStr, ...] = ()
+
+
+class IssueCommentBody(_OnGitHub):
+    """A comment on issue `number`."""
+
+    kind: ClassVar[Literal["issue_comment"]] = "issue_comment"
+    number: int
+
+
+class SpaceChatBody(_OfCommitment):
+    """A line for the room in which a commitment was made in the words `said`.
+
+    `room_id` is that room's id, "" if it told none. `room` is its address: "" if it is not known, None if the line is
+    for whichever room we are in.
+    """
+
+    kind: ClassVar[Literal["space_chat"]] = "space_chat"
+    text: StrictStr
+    room: StrictStr | None = None
+    said: StrictStr = ""
+    room_id: StrictStr = ""
+
+    @property
+    def preview(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueBody:
+    """A body of which nothing was kept, or that this version cannot read. It is never sent."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    subject: ClassVar[str] = ""
+
+    def stored(self) -> dict[str, Any]:
+        """The JSON object as it was read."""
+        return dict(self.fields)
+
+    @property
+    def public_text(self) -> str:
+        """The words in it that Bluesky may show under our name; "" if there are none."""
+        text = self.fields.get("text")
+        return text if isinstance(text, str) else ""
+
+    @property
+    def preview(self) -> str:
+        """As `public_text`."""
+        return self.public_text
+
+    @property
+    def short_preview(self) -> str:
+        """As `public_text`."""
+        return self.public_text
+
+
+KnownBody = (
+    PostBody
+    | ReplyBody
+    | LikeBody
+    | RepostBody
+    | FollowBody
+    | DeleteBody
+    | IssueBody
+    | IssueCommentBody
+    | SpaceChatBody
+)
+IntentBody = KnownBody | OpaqueBody
+
+_BY_KIND: dict[IntentKind, type[KnownBody]] = {
+    "post": PostBody,
+    "reply": ReplyBody,
+    "like": LikeBody,
+    "repost": RepostBody,
+    "follow": FollowBody,
+    "delete": DeleteBody,
+    "issue": IssueBody,
+    "issue_comment": IssueCommentBody,
+    "space_chat": SpaceChatBody,
+}
+
+
+def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
+    """The body of an intent of `kind` from its JSON object; an `OpaqueBody` if it is not what that kind needs."""
+    try:
+        return _BY_KIND[kind].model_validate(stored, by_alias=True, by_name=False)
+    except ValidationError:
+        return OpaqueBody(stored)

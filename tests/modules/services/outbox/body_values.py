@@ -1,0 +1,33 @@
+"""Bodies to test with: what matters is given, the rest is filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modules.services.outbox.bodies import IntentKind, KnownBody, OpaqueBody, RecordRef, ReplyBody, read_body
+
+
+def reply_body(text: str, to: str, *, root: str = "", cid: str = "cid") -> ReplyBody:
+    """A reply to the post at `to`, in the thread that begins at `root` (or there)."""
+    return ReplyBody(text=text, parent=RecordRef(uri=to, cid=cid), root=RecordRef(uri=root or to, cid=cid))
+
+
+def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> KnownBody:
+    """A body of any kind on `subject`; `stored` are fields as they stand in the table."""
+    ref = {"uri": subject, "cid": "cid"}
+    words = {"text": "Slate sings."}
+    on_github = {"repo": "a/b", "body": "Do it."}
+    least: dict[IntentKind, dict[str, Any]] = {
+        "post": words,
+        "reply": {**words, "parent": ref, "root": ref},
+        "like": ref,
+        "repost": ref,
+        "follow": {"did": subject},
+        "delete": {"uri": subject},
+        "issue": {**on_github, "title": "One"},
+        "issue_comment": {**on_github, "number": 1},
+        "space_chat": words,
+    }
+    body = read_body(kind, {**least[kind], **stored})
+    assert not isinstance(body, OpaqueBody)
+    return body

@@ -1,0 +1,135 @@
+"""A body is read as it was written, by this version or by an earlier one, whatever else stands in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from modules.services.outbox.bodies import (
+    DeleteBody,
+    FollowBody,
+    IntentKind,
+    IssueBody,
+    IssueCommentBody,
+    LikeBody,
+    OpaqueBody,
+    PostBody,
+    ReplyBody,
+    RepostBody,
+    SpaceChatBody,
+    read_body,
+)
+from tests.modules.services.outbox.body_values import body_of
+from tests.modules.services.outbox.outbox_house import House, post, reply
+
+KINDS: tuple[IntentKind, ...] = get_args(IntentKind)
+REF = {"uri": "at://did:plc:ada/app.bsky.feed.post/1", "cid": "bafy"}
+PROMISED = {"promise": "commitment-1-a", "source": "space", "host_wish": True, "host_named": False}
+ON_GITHUB = {"repo": "acme/site", "body": "Do it.", "about": "acme/site: One", "text": "acme/site: One\n\nDo it."}
+OF_0_1_0: list[tuple[IntentKind, dict[str, Any], type]] = [
+    ("post", {"text": "Tin sings."}, PostBody),
+    ("post", {"text": "Tin sings.", **PROMISED}, PostBody),
+    ("reply", {"text": "Slate.", "parent": REF, "root": REF}, ReplyBody),
+    ("reply", {"text": "Done.", "parent": REF, "root": REF, "promise": "commitment-1-a"}, ReplyBody),
+    ("like", REF, LikeBody),
+    ("repost", REF, RepostBody),
+    ("follow", {"did": "did:plc:ada"}, FollowBody),
+    ("delete", {"uri": REF["uri"]}, DeleteBody),
+    ("issue", {**ON_GITHUB, **PROMISED, "title": "One", "labels": ["memo"]}, IssueBody),
+    ("issue", {**ON_GITHUB, **PROMISED, "title": "One", "labels": []}, IssueBody),
+    ("issue_comment", {**ON_GITHUB, **PROMISED, "number": 4}, IssueCommentBody),
+    ("space_chat", {"text": "Done", **PROMISED}, SpaceChatBody),
+    ("space_chat", {"text": "Done", **PROMISED, "room": "", "said": "On it", "room_id": "parlour"}, SpaceChatBody),
+]
+"""Every body that version 0.1.0 writes."""
+
+_words = st.text(st.characters(codec=None), max_size=20)
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | _words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_words, inner, max_size=3),
+    max_leaves=5,
+)
+_beside = st.dictionaries(st.text(max_size=20), _json, max_size=4)
+
+
+@pytest.mark.parametrize(("kind", "stored", "kept_as"), OF_0_1_0)
+def test_what_an_earlier_version_wrote_is_read_and_written_back_as_it_was(
+    kind: IntentKind, stored: dict[str, Any], kept_as: type
+) -> None:
+    body = read_body(kind, stored)
+    assert type(body) is kept_as
+    assert json.loads(json.dumps(body.stored())) == stored
+
+
+@given(st.sampled_from(OF_0_1_0), _beside, _words)
+def test_a_body_comes_back_whatever_it_says_and_whatever_stands_beside_it(
+    known: tuple[IntentKind, dict[str, Any], type], beside: dict[str, Any], words: str
+) -> None:
+    kind, fields, kept_as = known
+    texts: dict[str, Any] = {name: words for name in ("text", "title", "about", "said") if name in fields}
+    stored: dict[str, Any] = {**beside, **fields, **texts}
+    body = read_body(kind, stored)
+    assert type(body) is kept_as
+    assert json.loads(json.dumps(body.stored())) == stored
+    assert read_body(kind, body.stored()) == body
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(_words, _json, max_size=4))
+def test_what_is_no_body_of_its_kind_can_be_shown_and_is_kept_as_it_is(
+    kind: IntentKind, stored: dict[str, Any]
+) -> None:
+    body = read_body(kind, stored)
+    assert isinstance(body, OpaqueBody)
+    assert body.stored() == stored
+    assert isinstance(body.preview, str)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_field_of_a_body_can_be_changed(kind: IntentKind) -> None:
+    body = body_of(kind)
+    name = next(iter(type(body).model_fields))
+    with pytest.raises(ValidationError):
+        setattr(body, name, "x")
+
+
+@pytest.mark.parametrize("mark", ["host_wish", "host_named"])
+def test_only_a_true_mark_says_that_the_host_asked_for_it(mark: str) -> None:
+    stored = {**ON_GITHUB, "title": "One", "promise": "c", mark: "yes"}
+    assert isinstance(read_body("issue", stored), OpaqueBody)
+
+
+def test_the_rows_of_a_home_of_0_1_0_are_read_and_written_back_as_they_were() -> None:
+    script = (Path("tests") / "fixtures" / "home_0_1_0" / "soul.db.sql").read_text(encoding="utf-8")
+    rows = 0
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(re.sub(r"\{\{\w+\}\}", "http://127.0.0.1", script))
+        for kind, stored, state in connection.execute("SELECT kind, body, state FROM intents"):
+            body = read_body(kind, json.loads(stored))
+            assert not isinstance(body, OpaqueBody), (kind, state)
+            assert json.dumps(body.stored(), sort_keys=True, separators=(",", ":")) == stored
+            rows += 1
+    assert rows > 5
+
+
+async def test_an_act_that_this_version_cannot_read_hinders_no_other(house: House) -> None:
+    await house.outbox.submit(reply("at://did:plc:ada/app.bsky.feed.post/1", "Slate."))
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE intents SET kind = 'like', body = '{\"text\": 7}'")
+
+    await house.database.run(spoil)
+    await house.outbox.submit(post("Tin sings."))
+    await house.drain(60)
+    assert [(one.state, one.body) for one in await house.outbox.recent(2)] == [
+        ("done", PostBody(text="Tin sings.")),
+        ("done", OpaqueBody({"text": 7})),
+    ]
