@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.space.types import Said
+from adapters.space.types import Presence, Said
 from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
 from modules.lives.space.classifiers import ModelIntentClassifier
 from modules.lives.space.host_request import advance_host_request, is_claimed
 from modules.lives.space.journal_reporter import JournalReporter, SpaceLines
-from modules.lives.space.policy import agent_messages
-from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent, ValidationContext
+from modules.lives.space.snapshot import Room, RoomSnapshot
+from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.lives.space.validator import validate_space_message
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
@@ -57,32 +56,18 @@ def said(number: int, content: str) -> HistoryEntry:
     return HistoryEntry(f"m{number}", "eve", content, NOW + timedelta(seconds=number))
 
 
-def context(message: str, *others: str) -> ValidationContext:
-    history = [said(number, text) for number, text in enumerate(others)]
-    return ValidationContext(
-        message=message,
-        commitments=(),
-        mode="discussion",
-        role="actor",
-        is_owner=False,
-        me="marvin",
-        peers=frozenset({"eve"}),
-        request=HostRequest(),
-        repo=None,
-        counts=Counts(len(history), 0),
-        saturation=99,
-        now=NOW,
-        agent_messages=agent_messages(history),
-        names=frozenset({"marvin", "eve"}),
-    )
+def heard(*others: str) -> RoomSnapshot:
+    history = tuple(said(number, text) for number, text in enumerate(others))
+    room = Room(peers={"eve": Presence("eve", "eve", "1.0", joined_at=iso(NOW), last_seen=iso(NOW))})
+    return RoomSnapshot(now=NOW, me="marvin", history=history, room=room, counts=Counts(len(history), 0), saturation=99)
 
 
 @pytest.mark.parametrize("kind", HEAVY)
 def test_twenty_huge_messages_hold_up_an_answer_for_seconds_at_most(kind: str) -> None:
     others = [f"{HEAVY[kind]} {number}" for number in range(20)]
-    short = context("Tin sings in the rain, slate only listens to it, w1 w2 w3 w4 w5.", *others)
-    long = context(HEAVY[kind][:50_000], *others)
-    assert cpu_s(lambda: (validate_space_message(short), validate_space_message(long))) < MOST_CPU_S
+    short, long = "Tin sings in the rain, slate only listens to it, w1 w2 w3 w4 w5.", HEAVY[kind][:50_000]
+    snapshot = heard(*others)
+    assert cpu_s(lambda: [validate_space_message(one, (), snapshot) for one in (short, long)]) < MOST_CPU_S
 
 
 async def test_huge_messages_are_shown_and_told_in_short(tmp_path: Path) -> None:

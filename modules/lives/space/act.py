@@ -192,7 +192,7 @@ class Participation:
         await self.snapshots.understand()
         self.snapshots.advance()
         batch = self._with_request(batch, before)
-        snapshot = self.snapshots.build(batch, opens=opens)
+        snapshot = self.snapshots.build_snapshot(batch, opens=opens)
         if snapshot.follow_up == "hurry":
             self.snapshots.queue.retry_now(snapshot.thread_uri)
             self.wake_commitments()
@@ -239,7 +239,9 @@ class Participation:
         self._answered(snapshot.batch)
         if decided is not None:
             await self._hear_meanwhile()
-            snapshot = self.snapshots.build(snapshot.batch, opens=snapshot.opens, needs_repo=snapshot.needs_repo)
+            snapshot = self.snapshots.build_snapshot(
+                snapshot.batch, opens=snapshot.opens, needs_repo=snapshot.needs_repo
+            )
         resolved = await self.responder.resolve(decided, snapshot)
         if resolved.code == "needs_repo" and not snapshot.needs_repo:
             return await self._ask_for_repo(snapshot, config)
@@ -265,7 +267,7 @@ class Participation:
     async def _ask_for_repo(self, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
         """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
         wish = self.talk.request.entry_id
-        asking = self.snapshots.build(snapshot.batch, needs_repo=True)
+        asking = self.snapshots.build_snapshot(snapshot.batch, needs_repo=True)
         outcome = await self._carry_out(await self.decider.decide(asking, config), asking, config)
         self._questions[wish] += 1
         if outcome.code == "spoke" or self._questions[wish] >= _MOST_TRIES:

@@ -6,7 +6,7 @@ let it keep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,14 +17,15 @@ from common.constants import (
     SPACE_DISCUSSION_MAX_SENTENCES,
     SPACE_NON_OWNER_HOLD_MS,
 )
+from common.schemas import Commitment
 from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
 from modules.lives.space import phrases
-from modules.lives.space.host_request import is_open
 from modules.lives.space.phrases import auto_trim, count_sentences, has_list, without_first
 from modules.lives.space.policy import observer_threshold, role_budget
-from modules.lives.space.types import Check, Mode, ValidationContext
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.types import Check, Mode
 
 __all__ = [
     "auto_trim",
@@ -99,8 +100,8 @@ def without_opener(message: str, said: Iterable[str], names: Collection[str] = (
     return rest if concept_novelty(stems, pool) >= _LEAST_NOVELTY else ""
 
 
-Hits = Callable[[ValidationContext, str], bool]
-Mend = Callable[[ValidationContext, str], str]
+Hits = Callable[[str, RoomSnapshot], bool]
+Mend = Callable[[str, Sequence[Commitment], RoomSnapshot], str]
 
 LIMITS: Mapping[Mode, tuple[int, int]] = {
     "action": (SPACE_ACTION_MAX_CHARS, SPACE_ACTION_MAX_SENTENCES),
@@ -152,66 +153,67 @@ class Row:
     mend: Mend | None = None
     recovered: str = ""
 
-    def stops(self, context: ValidationContext, message: str) -> bool:
-        if (self.action_only and context.mode != "action") or (self.uncommitted_only and context.commitments):
+    def stops(self, message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> bool:
+        """Whether this check stops `message`."""
+        if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and commitments):
             return False
-        return self.hits(context, message)
+        return self.hits(message, snapshot)
 
 
 def _words(check: Callable[[str], bool]) -> Hits:
-    def hits(_context: ValidationContext, message: str) -> bool:
+    def hits(message: str, _snapshot: RoomSnapshot) -> bool:
         return check(message)
 
     return hits
 
 
-def _not_ours(context: ValidationContext) -> bool:
-    return is_open(context.request) and not context.is_owner
+def _not_ours(snapshot: RoomSnapshot) -> bool:
+    return snapshot.is_open and not snapshot.is_owner
 
 
-def _acts_for_another(context: ValidationContext, message: str) -> bool:
-    return _not_ours(context) and check_action_language(message)
+def _acts_for_another(message: str, snapshot: RoomSnapshot) -> bool:
+    return _not_ours(snapshot) and check_action_language(message)
 
 
-def _too_long(context: ValidationContext, message: str) -> bool:
-    chars, sentences = LIMITS[context.mode]
+def _too_long(message: str, snapshot: RoomSnapshot) -> bool:
+    chars, sentences = LIMITS[snapshot.mode]
     return u16_len(message) > chars or count_sentences(message) > sentences
 
 
-def _trimmed(context: ValidationContext, message: str) -> str:
-    trims = context.mode == "discussion" and not context.commitments
-    return auto_trim(message, *LIMITS[context.mode]) if trims else ""
+def _trimmed(message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> str:
+    trims = snapshot.mode == "discussion" and not commitments
+    return auto_trim(message, *LIMITS[snapshot.mode]) if trims else ""
 
 
-def _without_opener(context: ValidationContext, message: str) -> str:
-    return without_opener(message, context.agent_messages, context.names)
+def _without_opener(message: str, _commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> str:
+    return without_opener(message, snapshot.agent_messages, snapshot.names)
 
 
-def _spent(context: ValidationContext, _message: str) -> bool:
-    return bool(context.peers) and context.counts.own >= role_budget(context.role, context.mode)
+def _spent(_message: str, snapshot: RoomSnapshot) -> bool:
+    return bool(snapshot.peers) and snapshot.counts.own >= role_budget(snapshot.role, snapshot.mode)
 
 
-def _defers(context: ValidationContext, message: str) -> bool:
-    return check_deference(message, context.peers)
+def _defers(message: str, snapshot: RoomSnapshot) -> bool:
+    return check_deference(message, snapshot.peers)
 
 
-def _forgets_repo(context: ValidationContext, message: str) -> bool:
-    return bool(context.repo) and check_repo_amnesia(message)
+def _forgets_repo(message: str, snapshot: RoomSnapshot) -> bool:
+    return bool(snapshot.repo) and check_repo_amnesia(message)
 
 
-def _held(context: ValidationContext, _message: str) -> bool:
+def _held(_message: str, snapshot: RoomSnapshot) -> bool:
     """The owner goes first for a moment, if it is there and we were not asked ourselves."""
-    asked_at = context.request.requested_at
-    young = asked_at is not None and context.now - asked_at < _HOLD
-    return _not_ours(context) and young and context.owner_connected and not context.addressed_to_me
+    asked_at = snapshot.request.requested_at
+    young = asked_at is not None and snapshot.now - asked_at < _HOLD
+    return _not_ours(snapshot) and young and snapshot.owner_is_here and snapshot.me not in snapshot.addressed
 
 
-def _saturated(context: ValidationContext, _message: str) -> bool:
-    return context.counts.agents >= context.saturation
+def _saturated(_message: str, snapshot: RoomSnapshot) -> bool:
+    return snapshot.counts.agents >= snapshot.saturation
 
 
-def _observes(context: ValidationContext, _message: str) -> bool:
-    return context.role == "observer" and context.counts.agents >= observer_threshold(context.mode)
+def _observes(_message: str, snapshot: RoomSnapshot) -> bool:
+    return snapshot.role == "observer" and snapshot.counts.agents >= observer_threshold(snapshot.mode)
 
 
 ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says again what was said")

@@ -6,124 +6,29 @@ repository that it read in an example, and a large one may invent a likely name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import regex
 
-from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
-from modules.lives.space.host_request import is_open
 from modules.lives.space.request_parser import claim_target, requested_type, rival_claim, same_target
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
-from modules.lives.space.types import HostRequest, PeerEvent
 
-NON_OWNER = "[VALIDATION REJECTED] Non-owner action"
-SOCIAL_ONLY = "[VALIDATION REJECTED] Social-only"
-CLAIMED = "[VALIDATION REJECTED] Claimed by a peer"
-MADE = "[VALIDATION REJECTED] Made already"
+Bar = Literal["social_only", "non_owner", "unnamed_repo", "settled", "made", "claimed"]
+"""Why a commitment may not be made."""
 
+_SIGNATURES: Mapping[Bar, str] = {
+    "social_only": "[VALIDATION REJECTED] Social-only: ",
+    "non_owner": "[VALIDATION REJECTED] Non-owner action: ",
+    "unnamed_repo": "[VALIDATION REJECTED] Unnamed repository: ",
+    "settled": "",
+    "made": "[VALIDATION REJECTED] Made already: ",
+    "claimed": "[VALIDATION REJECTED] Claimed by a peer: ",
+}
 _MADE_BY_OWNER: frozenset[CommitmentType] = frozenset({"create_issue", "create_plan"})
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A commitment that may not be made; `signature` begins its log line, `reason` is for people."""
-
-    commitment: Commitment
-    signature: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Filtered:
-    """What may be promised, in the order given, and what may not."""
-
-    kept: tuple[Commitment, ...]
-    left_out: tuple[LeftOut, ...]
-
-
-def made_once(wish: str) -> frozenset[CommitmentType]:
-    """What only one agent makes for this wish of the host: whatever is new on GitHub, and just what was asked for."""
-    return _MADE_BY_OWNER | {requested_type(wish)} if wish else _MADE_BY_OWNER
-
-
-def owned_only(commitments: Iterable[Commitment], request: HostRequest, *, is_owner: bool) -> Filtered:
-    """While a request of the host is open, only its owner makes the thing; others may add what was not asked for."""
-    barred = made_once(request.content) if is_open(request) and not is_owner else frozenset()
-
-    def why(commitment: Commitment) -> tuple[str, str] | None:
-        if commitment.type in barred:
-            return NON_OWNER, f"{commitment.type}: somebody else was elected to act on the host's request"
-        return None
-
-    return _sorted_out(commitments, why)
-
-
-def drop_already_made(
-    commitments: Iterable[Commitment],
-    default_repo: str | None,
-    peer_events: Iterable[PeerEvent],
-    *,
-    wish: str = "",
-    met: bool,
-) -> Filtered:
-    """One artefact for one `wish`: nothing new is made for one that is `met`, nor what a peer has made lately."""
-    made, kinds = tuple(event for event in peer_events if event.kind == "success"), made_once(wish)
-
-    def why(commitment: Commitment) -> tuple[str, str] | None:
-        if commitment.type not in kinds:
-            return None
-        if met:
-            return MADE, f"{commitment.type}: the host's wish is taken care of"
-        target = claim_target(commitment, default_repo)
-        twin = next((one for one in made if one.action == commitment.type and same_target(one.target, target)), None)
-        return (MADE, f"{shown(twin.name)} has made {twin.target}") if twin else None
-
-    return _sorted_out(commitments, why)
-
-
-def social_only_filter(commitments: Iterable[Commitment], *, social_only: bool) -> Filtered:
-    """Without GitHub nothing on GitHub is promised."""
-
-    def why(commitment: Commitment) -> tuple[str, str] | None:
-        return (SOCIAL_ONLY, f"Social-only: {commitment.type}") if social_only and commitment.is_github else None
-
-    return _sorted_out(commitments, why)
-
-
-def unclaimed(commitments: Iterable[Commitment], default_repo: str | None, claims: Iterable[Claimed]) -> Filtered:
-    """Without what a peer is at; `claims` are the live ones of peers."""
-    live = tuple(claims)
-
-    def why(commitment: Commitment) -> tuple[str, str] | None:
-        rival = rival_claim(commitment, default_repo, live)
-        return (CLAIMED, f"{shown(rival.name)} works at {rival.target}") if rival else None
-
-    return _sorted_out(commitments, why)
-
-
-def allowed(commitments: Iterable[Commitment], request: HostRequest, *, is_owner: bool, social_only: bool) -> Filtered:
-    """What this life may promise now. To be asked of everything a model commits to, however it came."""
-    first = social_only_filter(commitments, social_only=social_only)
-    second = owned_only(first.kept, request, is_owner=is_owner)
-    return Filtered(second.kept, first.left_out + second.left_out)
-
-
-def _sorted_out(commitments: Iterable[Commitment], why: Callable[[Commitment], tuple[str, str] | None]) -> Filtered:
-    kept: list[Commitment] = []
-    left_out: list[LeftOut] = []
-    for commitment in commitments:
-        found = why(commitment)
-        if found is None:
-            kept.append(commitment)
-        else:
-            left_out.append(LeftOut(commitment, *found))
-    return Filtered(tuple(kept), tuple(left_out))
-
-
-UNNAMED = "[VALIDATION REJECTED] Unnamed repository"
 
 _REFUSED = regex.compile(
     r"\b(?:not|never|no|nor|neither|cannot|\w+n['\u2019]t|dont|except|without|avoid|instead of|rather than|unless|stop"
@@ -145,19 +50,89 @@ _LINK = r"(?<![\w./@:-])(?:https?://|ssh://git@|git@)?(?:www\.)?github\.com[/:]"
 _IN = r"\b(?:in|into|on|to|for|against|under|repo|repository|repo is|repository is)[ \t]{1,3}[`(\[*_]{0,3}"
 
 
-def assign_repo(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> Filtered:
-    """The commitments, in the repository of the talk where nobody named theirs; left out where there is none."""
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A commitment that may not be made; `reason` is for people."""
+
+    commitment: Commitment
+    code: Bar
+    reason: str
+
+    @property
+    def line(self) -> str:
+        """What the journal says."""
+        return f"{_SIGNATURES[self.code]}{self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What may be promised, in the order given and each with its repository, and what may not."""
+
+    kept: tuple[Commitment, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether nothing is left because peers claimed it."""
+        return not self.kept and any(one.code == "claimed" for one in self.left_out)
+
+
+def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot, *, claimed: bool = False) -> Filtered:
+    """What this life may promise at that moment. To be asked of everything a model commits to, however it came.
+
+    `claimed`: we hold the claims already, and peers' later claims on the same do not count.
+    """
     kept: list[Commitment] = []
     left_out: list[LeftOut] = []
     for one in commitments:
-        if not one.is_github or (one.repo and is_named(one.repo, snapshot)):
-            kept.append(one)
-        elif snapshot.repo:
-            kept.append(one.model_copy(update={"repo": snapshot.repo}))
+        found = _checked(one, snapshot, claimed=claimed)
+        if isinstance(found, LeftOut):
+            left_out.append(found)
         else:
-            reason = f"nobody named {one.repo}" if one.repo else "no repository is known"
-            left_out.append(LeftOut(one, UNNAMED, f"{one.type}: {reason}"))
+            kept.append(found)
     return Filtered(tuple(kept), tuple(left_out))
+
+
+def _checked(one: Commitment, snapshot: RoomSnapshot, *, claimed: bool) -> Commitment | LeftOut:
+    """The commitment with its repository, or the first rule that bars it."""
+    if snapshot.social_only and one.is_github:
+        return LeftOut(one, "social_only", f"Social-only: {one.type}")
+    is_made_once = one.type in made_once(snapshot.request.content)
+    if is_made_once and snapshot.is_open and not snapshot.is_owner:
+        return LeftOut(one, "non_owner", f"{one.type}: somebody else was elected to act on the host's request")
+    placed = assign_repo(one, snapshot)
+    if placed is None:
+        why = f"nobody named {one.repo}" if one.repo else "no repository is known"
+        return LeftOut(one, "unnamed_repo", f"{one.type}: {why}")
+    if snapshot.is_settled:
+        return LeftOut(one, "settled", "the host asks about what is promised already")
+    if is_made_once and (made := _already_made(placed, snapshot)):
+        return LeftOut(one, "made", made)
+    rival = None if claimed else rival_claim(placed, snapshot.repo, snapshot.room.claims)
+    return LeftOut(one, "claimed", f"{shown(rival.name)} works at {rival.target}") if rival else placed
+
+
+def made_once(request: str) -> frozenset[CommitmentType]:
+    """What only one agent makes for this request: whatever is new on GitHub, and just what was asked for."""
+    return _MADE_BY_OWNER | {requested_type(request)} if request else _MADE_BY_OWNER
+
+
+def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | None:
+    """The commitment, in the repository of the talk where nobody named its own; None where there is none."""
+    if not commitment.is_github or (commitment.repo and is_named(commitment.repo, snapshot)):
+        return commitment
+    return commitment.model_copy(update={"repo": snapshot.repo}) if snapshot.repo else None
+
+
+def _already_made(commitment: Commitment, snapshot: RoomSnapshot) -> str:
+    """Who made it, or that the host's request is met: one artefact for one request. "" if it is still to be made."""
+    if snapshot.is_met:
+        return f"{commitment.type}: the host's wish is taken care of"
+    target = claim_target(commitment, snapshot.repo)
+    for event in snapshot.peer_events:
+        if event.kind == "success" and event.action == commitment.type and same_target(event.target, target):
+            return f"{shown(event.name)} has made {event.target}"
+    return ""
 
 
 def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import allowed, assign_repo, drop_already_made, named_by_host, unclaimed
+from modules.lives.space.commitment_filter import named_by_host, permitted
 from modules.lives.space.host_request import promised
 from modules.lives.space.journal_reporter import JournalReporter
-from modules.lives.space.request_parser import answers, claim_target, named, wanted
+from modules.lives.space.request_parser import answers, claim_target, named, rival_claim, wanted
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import told
@@ -72,7 +72,8 @@ class CommitmentMaker:
 
     async def claim(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
         """Those whose claims hold: the room answers at once when somebody was first."""
-        free = unclaimed(commitments, snapshot.repo, self.client.claims()).kept
+        live = self.client.claims()
+        free = tuple(one for one in commitments if rival_claim(one, snapshot.repo, live) is None)
         if not free:
             return ()
         for one in free:
@@ -98,9 +99,7 @@ class CommitmentMaker:
         self, commitments: Sequence[Commitment], repo: str | None, now: RoomSnapshot
     ) -> tuple[Commitment, ...]:
         """Those that nobody has claimed before us or made meanwhile; `repo` is where they were claimed."""
-        held = self._not_lost(commitments, repo)
-        left = allowed(held, now.request, is_owner=now.is_owner, social_only=now.social_only).kept
-        return drop_already_made(left, repo, now.peer_events, wish=now.request.content, met=now.is_met).kept
+        return permitted(self._not_lost(commitments, repo), now, claimed=True).kept
 
     async def promise(
         self, commitments: Sequence[Commitment], spoken: str, snapshot: RoomSnapshot, *, heard: bool
@@ -142,12 +141,7 @@ class CommitmentMaker:
         read = as_commitments(heard, repo=snapshot.repo or "", social_only=snapshot.social_only)
         for dropped in read.dropped:
             await self.reporter.decided("Commitment dropped", dropped.reason, snapshot, line="warn")
-        ours = allowed(read.valid, self.talk.request, is_owner=snapshot.is_owner, social_only=snapshot.social_only).kept
-        there = assign_repo(ours, snapshot).kept
-        new = drop_already_made(
-            there, snapshot.repo, snapshot.peer_events, wish=snapshot.request.content, met=snapshot.is_met
-        ).kept
-        found = unclaimed(new, snapshot.repo, self.client.claims()).kept
+        found = permitted(read.valid, snapshot).kept
         if not found:
             return ()
         promises = await self.promise(found, spoken, snapshot, heard=True)

@@ -22,7 +22,6 @@ from common.constants import (
 )
 from common.schemas import Commitment
 from common.text.graphemes import truncate_graphemes
-from modules.lives.space.commitment_filter import social_only_filter
 from modules.lives.space.host_request import is_claimed, is_open
 from modules.lives.space.request_parser import issue_number, quoted, requested_type
 from modules.lives.space.types import HostRequest, Salvaged
@@ -80,7 +79,7 @@ class ForceDecision:
 
 def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
     """Commitments to keep from a message that may not be said, with the words that go with them; None if none is."""
-    kept = social_only_filter(commitments, social_only=social_only).kept
+    kept = tuple(one for one in commitments if not (social_only and one.is_github))
     return Salvaged(f"On it — {kept[0].type.replace('_', ' ')} incoming.", kept) if kept else None
 
 

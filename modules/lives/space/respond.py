@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.schemas import Commitment, SpaceDecision
-from modules.lives.space.commitment_filter import allowed, assign_repo, drop_already_made, named_by_host, unclaimed
+from modules.lives.space.commitment_filter import named_by_host, permitted
 from modules.lives.space.commitment_maker import conversation_of
 from modules.lives.space.decide import Decided, Decider
 from modules.lives.space.fallback import (
@@ -105,18 +105,10 @@ class Responder:
         """The commitments that may be made, and whether peers have taken all that we wanted to make."""
         for dropped in decided.dropped:
             await self.reporter.decided("Commitment dropped", dropped.reason, snapshot, line="warn")
-        ours = allowed(decided.commitments, snapshot.request, is_owner=snapshot.is_owner, social_only=self.social_only)
-        there = assign_repo(ours.kept, snapshot)
-        if snapshot.is_settled and there.kept:
-            await self.reporter.decided("Commitment dropped", "the host asks about what is promised already", snapshot)
-            return (), False
-        new = drop_already_made(
-            there.kept, snapshot.repo, snapshot.peer_events, wish=snapshot.request.content, met=snapshot.is_met
-        )
-        free = unclaimed(new.kept, snapshot.repo, snapshot.room.claims)
-        for out in (*ours.left_out, *there.left_out, *new.left_out, *free.left_out):
-            await self.reporter.decided("Commitment dropped", f"{out.signature}: {out.reason}", snapshot, line="warn")
-        return free.kept, bool(new.kept) and not free.kept
+        found = permitted(decided.commitments, snapshot)
+        for out in found.left_out:
+            await self.reporter.decided("Commitment dropped", out.line, snapshot, line="warn")
+        return found.kept, found.is_taken
 
     async def _without_words(
         self, decision: SpaceDecision, kept: tuple[Commitment, ...], snapshot: RoomSnapshot
@@ -129,7 +121,7 @@ class Responder:
     async def _salvaged(
         self, decision: SpaceDecision, kept: tuple[Commitment, ...], snapshot: RoomSnapshot
     ) -> Resolved:
-        saved = salvage(kept, self.social_only)
+        saved = salvage(kept, snapshot.social_only)
         if saved is None:
             return Resolved("silent", "Social-only: nothing is left to keep")
         summary = "Salvaging commitments from rejected message"

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
 from modules.lives.space.host_request import FollowUp
-from modules.lives.space.policy import Signal
+from modules.lives.space.policy import Signal, agent_messages
 from modules.lives.space.types import Counts, Escalation, HistoryEntry, HostRequest, Mode, OwnWork, PeerEvent, Role
 from modules.services.commitments.types import QueuedCommitment
 
@@ -94,6 +94,26 @@ class RoomSnapshot:
     needs_repo: bool = False
     social_only: bool = False
     thread_uri: str = ""
+
+    @property
+    def peers(self) -> frozenset[str]:
+        """The names of all others in the room, the host aside."""
+        return frozenset(self.room.peers)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all agents in the room, our own among them."""
+        return self.peers | {self.me}
+
+    @property
+    def owner_is_here(self) -> bool:
+        """Whether a peer who is in the room acts on the open request."""
+        return self.owner in self.room.peers
+
+    @property
+    def agent_messages(self) -> tuple[str, ...]:
+        """What agents said lately, oldest first: what a message of ours is compared with."""
+        return agent_messages(self.history)
 
     @property
     def is_settled(self) -> bool:

@@ -113,7 +113,9 @@ class SnapshotBuilder:
             frozen=is_frozen(own_call=False, typing=self.client.typing(), owner=owner),
         )
 
-    def build(self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False) -> RoomSnapshot:
+    def build_snapshot(
+        self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False
+    ) -> RoomSnapshot:
         """How it stands now; nothing moves on."""
         now, talk, room = self.clock.now(), self.talk, self.room()
         latest, request = talk.latest_host(), talk.request

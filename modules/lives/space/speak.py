@@ -31,7 +31,7 @@ from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
-from modules.lives.space.validator import SPOKE, context_of, validate_space_message
+from modules.lives.space.validator import SPOKE, validate_space_message
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
 
@@ -113,7 +113,7 @@ class Speaker:
         wish = await self._written(replace(wish, commitments=ours), snapshot, config)
         heard = tuple(self.perceiver.look())
         self.snapshots.advance()
-        now = self.snapshots.build(snapshot.batch, opens=snapshot.opens)
+        now = self.snapshots.build_snapshot(snapshot.batch, opens=snapshot.opens)
         kept = self.commitment_maker.still_ours(wish.commitments, snapshot.repo, now)
         if stopped := self._barred(wish) or self._overtaken(wish, kept, heard, now):
             return replace(stopped, heard=heard)
@@ -177,7 +177,7 @@ class Speaker:
             return None
         if any(entry.is_host for entry in heard):
             return Spoken("overtaken", "the host has spoken meanwhile")
-        outcome = validate_space_message(context_of(wish.message, (), now))
+        outcome = validate_space_message(wish.message, (), now)
         return None if outcome.ok else Spoken("overtaken", f"others have spoken meanwhile: {outcome.tag}")
 
     async def _told(self, wish: ProposedMessage, promises: Sequence[QueuedCommitment], snapshot: RoomSnapshot) -> None:

@@ -143,29 +143,6 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationContext:
-    """All that the checks look at; `commitments` are those that may be promised."""
-
-    message: str
-    commitments: tuple[Commitment, ...]
-    mode: Mode
-    role: Role
-    is_owner: bool
-    me: str
-    peers: frozenset[str]
-    request: HostRequest
-    repo: str | None
-    counts: Counts
-    saturation: int
-    now: datetime
-    owner_connected: bool = True
-    addressed_to_me: bool = False
-    agent_messages: tuple[str, ...] = ()
-    names: frozenset[str] = frozenset()
-    social_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ValidationOutcome:
     """What became of a message.
 

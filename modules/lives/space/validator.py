@@ -31,9 +31,9 @@ from modules.lives.space.checks import CHEAP, ECHO, JUDGED, REPEATED, Stop
 from modules.lives.space.classifiers import EchoJudge
 from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.phrases import count_sentences
-from modules.lives.space.policy import COMPARED_CHARS, agent_messages, role_budget
+from modules.lives.space.policy import COMPARED_CHARS, role_budget
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import ValidationContext, ValidationOutcome
+from modules.lives.space.types import ValidationOutcome
 from modules.runtime.journal.journal import Journal
 
 _FEWEST_ANSWERS = 2
@@ -119,21 +119,22 @@ RECOVERED = "[VALIDATION RECOVERED] "
 _PARTNERS = 10
 
 
-def validate_space_message(context: ValidationContext) -> ValidationOutcome:
+def validate_space_message(
+    message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot
+) -> ValidationOutcome:
     """Whether the message may be said; blank words never may, but their commitments may be kept.
 
     In `message` are the words as they may be said, mended where a check could mend them.
     """
-    message = context.message
     if not message.strip():
         return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", tag="empty", salvage=True)
     recovered: list[str] = []
     for row in CHEAP:
-        if not row.stops(context, message):
+        if not row.stops(message, commitments, snapshot):
             continue
-        mended = row.mend(context, message) if row.mend else ""
+        mended = row.mend(message, commitments, snapshot) if row.mend else ""
         if not mended:
-            return _rejected(row.stop, message, recovered, _figures(context, message))
+            return _rejected(row.stop, message, recovered, _figures(message, commitments, snapshot))
         recovered.append(row.recovered)
         message = mended
     outcome = ValidationOutcome(
@@ -142,9 +143,9 @@ def validate_space_message(context: ValidationContext) -> ValidationOutcome:
         signature=RECOVERED + ", ".join(recovered) if recovered else "",
         message=message,
         recovered=tuple(recovered),
-        figures=_figures(context, message),
+        figures=_figures(message, commitments, snapshot),
     )
-    return outcome if context.commitments else _compared(context, outcome)
+    return outcome if commitments else _compared(outcome, snapshot)
 
 
 def judged_echo(outcome: ValidationOutcome) -> ValidationOutcome:
@@ -157,28 +158,23 @@ def repeated(outcome: ValidationOutcome) -> ValidationOutcome:
     return _rejected(REPEATED, outcome.message, outcome.recovered, outcome.figures)
 
 
-def echo_partners(context: ValidationContext) -> tuple[str, ...]:
-    """What the message is compared with one by one, and what a judge is shown: the newest ten, oldest first."""
-    return context.agent_messages[-_PARTNERS:]
+def echo_partners(snapshot: RoomSnapshot) -> tuple[str, ...]:
+    """What a message is compared with one by one, and what a judge is shown: the newest ten, oldest first."""
+    return snapshot.agent_messages[-_PARTNERS:]
 
 
-def _compared(context: ValidationContext, outcome: ValidationOutcome) -> ValidationOutcome:
+def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationOutcome:
     """With the message compared to what agents said lately, ourselves among them."""
-    partners = echo_partners(context)
+    said, names, partners = snapshot.agent_messages, snapshot.names, echo_partners(snapshot)
     if not partners:
         return outcome
-    if said := find_said_already(outcome.message, context.agent_messages, context.names):
-        figures = {**outcome.figures, "strategy": "word for word", "matched": said}
+    if again := find_said_already(outcome.message, said, names):
+        figures = {**outcome.figures, "strategy": "word for word", "matched": again}
         return _rejected(ECHO, outcome.message, outcome.recovered, figures)
     compared = outcome.message[:COMPARED_CHARS]
-    stems = len(tokenize_with_stemming(compared, context.names))
+    stems = len(tokenize_with_stemming(compared, names))
     echo = find_semantic_echo_ensemble(
-        compared,
-        partners,
-        context.agent_messages,
-        ENSEMBLE_ECHO_THRESHOLD,
-        novelty_threshold(stems),
-        names=context.names,
+        compared, partners, said, ENSEMBLE_ECHO_THRESHOLD, novelty_threshold(stems), names=names
     )
     figures = {
         **outcome.figures,
@@ -189,15 +185,8 @@ def _compared(context: ValidationContext, outcome: ValidationOutcome) -> Validat
     }
     if echo.is_echo:
         return _rejected(ECHO, outcome.message, outcome.recovered, figures)
-    answers = context.agent_messages[max(0, len(context.agent_messages) - context.counts.agents) :]
-    wanted = judge_wanted(
-        compared,
-        answers,
-        echo,
-        partners=len(partners),
-        commitments=len(context.commitments),
-        names=context.names,
-    )
+    answers = said[max(0, len(said) - snapshot.counts.agents) :]
+    wanted = judge_wanted(compared, answers, echo, partners=len(partners), names=names)
     return replace(outcome, figures={**figures, "judge": wanted.reason}, judge=wanted.should)
 
 
@@ -218,17 +207,17 @@ def _rejected(
     )
 
 
-def _figures(context: ValidationContext, message: str) -> dict[str, float | str]:
+def _figures(message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> dict[str, float | str]:
     return {
         "chars": u16_len(message),
         "sentences": count_sentences(message),
-        "commitments": len(context.commitments),
-        "agents_since_host": context.counts.agents,
-        "own_since_host": context.counts.own,
-        "saturation": context.saturation,
-        "budget": role_budget(context.role, context.mode),
-        "role": context.role,
-        "mode": context.mode,
+        "commitments": len(commitments),
+        "agents_since_host": snapshot.counts.agents,
+        "own_since_host": snapshot.counts.own,
+        "saturation": snapshot.saturation,
+        "budget": role_budget(snapshot.role, snapshot.mode),
+        "role": snapshot.role,
+        "mode": snapshot.mode,
     }
 
 
@@ -243,35 +232,10 @@ class MessageValidator:
         self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot
     ) -> ValidationOutcome:
         """What becomes of `message`, said with `commitments`."""
-        context = context_of(message, commitments, snapshot)
-        outcome = validate_space_message(context)
+        outcome = validate_space_message(message, commitments, snapshot)
         if outcome.ok and not commitments and await self.own_lines.hold(outcome.message):
             return repeated(outcome)
         if not (outcome.ok and outcome.judge):
             return outcome
-        partners = echo_partners(context)
-        return judged_echo(outcome) if await self.judge.is_echo_by_llm_judge(outcome.message, partners) else outcome
-
-
-def context_of(message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot) -> ValidationContext:
-    """All that the checks look at."""
-    me, peers = snapshot.me, frozenset(snapshot.room.peers)
-    return ValidationContext(
-        message=message,
-        commitments=commitments,
-        mode=snapshot.mode,
-        role=snapshot.role,
-        is_owner=snapshot.is_owner,
-        me=me,
-        peers=peers,
-        request=snapshot.request,
-        repo=snapshot.repo,
-        counts=snapshot.counts,
-        saturation=snapshot.saturation,
-        now=snapshot.now,
-        owner_connected=snapshot.owner is not None and snapshot.owner in peers,
-        addressed_to_me=me in snapshot.addressed,
-        agent_messages=agent_messages(snapshot.history),
-        names=peers | {me},
-        social_only=snapshot.social_only,
-    )
+        echo = await self.judge.is_echo_by_llm_judge(outcome.message, echo_partners(snapshot))
+        return judged_echo(outcome) if echo else outcome

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import MADE, drop_already_made
+from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.experience import experience_of
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
@@ -22,24 +22,27 @@ MADE_BY_PEER = PeerEvent("success", "rebecca", NOON, "create_issue", "acme/site#
 ASKED = HistoryEntry("m1", "host", "Please open an issue for the clock.", NOON, is_host=True, intent="action_request")
 WISH = HostRequest(ASKED.content, ASKED.id, NOON, fulfilled=True)
 
+MET = RoomSnapshot(now=NOON, me="marvin", history=(ASKED,), request=WISH, repo="acme/site")
+OPEN = RoomSnapshot(now=NOON, me="marvin", repo="acme/site")
+
 
 def after(intent: Intent) -> HistoryEntry:
     return HistoryEntry("m2", "host", "And then?", NOON + timedelta(minutes=1), is_host=True, intent=intent)
 
 
-def test_for_a_wish_that_is_met_nothing_more_is_made_but_comments_are_free() -> None:
-    found = drop_already_made([ISSUE, OTHER, COMMENT], None, (), met=True)
+def test_for_a_request_that_is_met_nothing_more_is_made_but_comments_are_free() -> None:
+    found = permitted([ISSUE, OTHER, COMMENT], MET)
     assert found.kept == (COMMENT,)
-    assert [one.signature for one in found.left_out] == [MADE, MADE]
+    assert [one.code for one in found.left_out] == ["made", "made"]
 
 
 def test_what_a_peer_has_made_is_not_made_again_by_another_name_of_the_same() -> None:
     again = ISSUE.model_copy(update={"title": "The clock stops at midnight", "repo": ""})
-    found = drop_already_made([again, OTHER, COMMENT], "acme/site", [MADE_BY_PEER], met=False)
+    found = permitted([again, OTHER, COMMENT], replace(OPEN, peer_events=(MADE_BY_PEER,)))
     assert found.kept == (OTHER, COMMENT)
     assert "rebecca has made" in found.left_out[0].reason
     failed = replace(MADE_BY_PEER, kind="failure")
-    assert drop_already_made([again], "acme/site", [failed], met=False).kept == (again,)
+    assert permitted([ISSUE], replace(OPEN, peer_events=(failed,))).kept == (ISSUE,)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
         life = marvin.space.participation
         await room.says(WISH, marvin)
         await marvin.check()
-        snapshot, commitment_maker = life.snapshots.build(()), life.speaker.commitment_maker
+        snapshot, commitment_maker = life.snapshots.build_snapshot(()), life.speaker.commitment_maker
         issue = Commitment.model_validate(an_issue())
         lost = await commitment_maker.promise((issue,), "The clock issue is mine.", snapshot, heard=False)
         assert [one.params[UNHEARD] for one in lost] == [True]
@@ -263,9 +263,8 @@ def test_a_promise_lies_where_somebody_said(
     snapshot = RoomSnapshot(
         now, "marvin", repo=known, history=tuple(HistoryEntry("m", "host", text, now, is_host=True) for text in talk)
     )
-    found = assign_repo([Commitment(type="create_issue", repo=repo, title="x")], snapshot)
-    assert [one.repo for one in found.kept] == ([kept] if kept else [])
-    assert len(found.left_out) == (0 if kept else 1)
+    found = assign_repo(Commitment(type="create_issue", repo=repo, title="x"), snapshot)
+    assert (found.repo if found else None) == kept
 
 
 def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
@@ -273,9 +272,9 @@ def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
     snapshot = RoomSnapshot(
         now, "marvin", history=(HistoryEntry("m", "marvin", "I think of made/up", now, is_me=True),)
     )
-    assert assign_repo([Commitment(type="create_issue", repo="made/up", title="x")], snapshot).kept == ()
+    assert assign_repo(Commitment(type="create_issue", repo="made/up", title="x"), snapshot) is None
     post = Commitment(type="post_bluesky", content="moss")
-    assert assign_repo([post], snapshot).kept == (post,)
+    assert assign_repo(post, snapshot) == post
 
 
 async def test_a_promise_that_was_given_up_opens_the_wish_again_and_the_room_hears_nothing(room: Room) -> None:

@@ -9,14 +9,7 @@ import pytest
 
 from adapters.space.types import ActionDone, Claimed
 from common.schemas import SPACE_DECISION_TOOL, Commitment
-from modules.lives.space.commitment_filter import (
-    MADE,
-    NON_OWNER,
-    drop_already_made,
-    is_named,
-    named_by_host,
-    owned_only,
-)
+from modules.lives.space.commitment_filter import is_named, named_by_host, permitted
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.commitments.policy import HOST_REQUEST
@@ -32,22 +25,32 @@ POST = Commitment(type="post_bluesky", content="Our clock has opinions about mid
 COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, description="Seen here too.")
 
 
-def wished(content: str, *, fulfilled: bool = False) -> HostRequest:
-    return HostRequest(content, "m1", None, fulfilled=fulfilled)
+def asked(content: str, *, fulfilled: bool = False, is_owner: bool = False) -> RoomSnapshot:
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    words = HistoryEntry("m1", "host", content, now, is_host=True, intent="action_request")
+    return RoomSnapshot(
+        now=now,
+        me="marvin",
+        history=(words,),
+        request=HostRequest(content, "m1", None, fulfilled=fulfilled),
+        is_open=not fulfilled,
+        is_owner=is_owner,
+        repo="acme/site",
+    )
 
 
-def test_a_post_that_the_host_wished_for_is_its_owners_to_make() -> None:
-    found = owned_only([POST, COMMENT], wished(POST_WISH), is_owner=False)
+def test_a_post_that_the_host_asked_for_is_its_owners_to_make() -> None:
+    found = permitted([POST, COMMENT], asked(POST_WISH))
     assert found.kept == (COMMENT,)
-    assert [one.signature for one in found.left_out] == [NON_OWNER]
-    assert owned_only([POST], wished(POST_WISH), is_owner=True).kept == (POST,)
-    assert owned_only([POST, COMMENT], wished(WISH), is_owner=False).kept == (POST, COMMENT)
+    assert [one.code for one in found.left_out] == ["non_owner"]
+    assert permitted([POST], asked(POST_WISH, is_owner=True)).kept == (POST,)
+    assert permitted([POST, COMMENT], asked(WISH)).kept == (POST, COMMENT)
 
 
-def test_a_post_that_the_host_wished_for_is_made_by_nobody_else_afterwards() -> None:
-    found = drop_already_made([POST, COMMENT], None, (), wish=POST_WISH, met=True)
+def test_a_post_that_the_host_asked_for_is_made_by_nobody_else_afterwards() -> None:
+    found = permitted([POST, COMMENT], asked(POST_WISH, fulfilled=True))
     assert found.kept == (COMMENT,)
-    assert [one.signature for one in found.left_out] == [MADE]
+    assert [one.code for one in found.left_out] == ["made"]
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.space.types import Claimed
+from adapters.space.types import Claimed, Presence
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
 from modules.lives.space import checks, phrases
-from modules.lives.space.commitment_filter import CLAIMED, NON_OWNER, SOCIAL_ONLY, allowed, owned_only, unclaimed
-from modules.lives.space.types import Counts, HostRequest, Mode, Role, ValidationContext
+from modules.lives.space.commitment_filter import permitted
+from modules.lives.space.host_request import is_open
+from modules.lives.space.snapshot import Room, RoomSnapshot
+from modules.lives.space.types import Counts, HistoryEntry, HostRequest, Mode, Role
 from modules.lives.space.validator import echo_partners, judged_echo, validate_space_message
 from tests.cpu_time import cpu_s
 
+AT = "2026-01-05T12:00:00.000Z"
+PEERS = ("rebecca", "peterben")
+Case = tuple[str, tuple[Commitment, ...], RoomSnapshot]
+"""What is checked: a message, what it commits to, and how the room stands."""
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OPEN = HostRequest("Open an issue", "m1", NOW - timedelta(seconds=30), fulfilled=False, cycles=1)
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Login", description="Words")
@@ -38,27 +45,34 @@ def context(
     request: HostRequest = OPEN,
     counts: Counts = Counts(0, 0),  # noqa: B008 - a frozen value
     agent_messages: tuple[str, ...] = (),
-) -> ValidationContext:
-    return ValidationContext(
-        message=message,
-        commitments=commitments,
-        mode=mode,
-        role=role,
-        is_owner=is_owner,
+) -> Case:
+    said = tuple(HistoryEntry(f"a{at}", "rebecca", text, NOW) for at, text in enumerate(agent_messages))
+    snapshot = RoomSnapshot(
+        now=NOW,
         me="marvin",
-        peers=frozenset({"rebecca", "peterben"}),
+        history=said,
+        room=Room(peers={name: Presence(name, name, "1.0", joined_at=AT, last_seen=AT) for name in PEERS}),
         request=request,
-        repo="acme/site",
+        is_open=is_open(request),
+        mode=mode,
+        owner="marvin" if is_owner else "rebecca",
+        is_owner=is_owner,
+        role=role,
         counts=counts,
         saturation=7,
-        now=NOW,
-        agent_messages=agent_messages,
-        names=frozenset({"marvin", "rebecca", "peterben"}),
+        repo="acme/site",
     )
+    return message, commitments, snapshot
+
+
+def with_(case: Case, **changes: Any) -> Case:
+    """The same message where the room stands otherwise."""
+    message, commitments, snapshot = case
+    return message, commitments, replace(snapshot, **changes)
 
 
 def test_a_message_without_fault_may_be_said_as_it_is() -> None:
-    outcome = validate_space_message(context())
+    outcome = validate_space_message(*context())
     assert (outcome.ok, outcome.should_speak, outcome.check, outcome.signature) == (True, True, None, "")
     assert (outcome.message, outcome.recovered, outcome.judge) == (FINE, (), False)
 
@@ -98,9 +112,9 @@ ROWS = [
     ("stopped", "check", "signature", "tag", "salvage"), ROWS, ids=[row[1] + str(at) for at, row in enumerate(ROWS)]
 )
 def test_each_check_stops_its_message_under_its_name(
-    stopped: ValidationContext, check: str, signature: str, tag: str, *, salvage: bool
+    stopped: Case, check: str, signature: str, tag: str, *, salvage: bool
 ) -> None:
-    outcome = validate_space_message(stopped)
+    outcome = validate_space_message(*stopped)
     assert not outcome.ok
     assert not outcome.should_speak
     assert (outcome.check, outcome.tag, outcome.salvage) == (check, tag, salvage)
@@ -110,7 +124,7 @@ def test_each_check_stops_its_message_under_its_name(
 
 
 def test_the_judge_has_the_last_word_under_a_name_of_its_own() -> None:
-    outcome = judged_echo(validate_space_message(context()))
+    outcome = judged_echo(validate_space_message(*context()))
     assert (outcome.ok, outcome.check, outcome.tag) == (False, "echo_judge", "LLM echo judge")
     assert outcome.signature == "[VALIDATION REJECTED] Semantic echo (LLM judge)"
 
@@ -138,8 +152,8 @@ def test_the_checks_stand_in_their_order(at: int) -> None:
     ],
     ids=["promise", "meta", "scope", "saturated", "observer", "echo", "owner first"],
 )
-def test_what_comes_with_a_commitment_is_more_than_talk(passing: ValidationContext) -> None:
-    assert validate_space_message(passing).ok
+def test_what_comes_with_a_commitment_is_more_than_talk(passing: Case) -> None:
+    assert validate_space_message(*passing).ok
 
 
 @pytest.mark.parametrize(
@@ -153,16 +167,16 @@ def test_what_comes_with_a_commitment_is_more_than_talk(passing: ValidationConte
         context(mode="discussion", request=replace(OPEN, requested_at=NOW)),
         context(mode="discussion", role="observer", counts=Counts(6, 7)),
         context(mode="discussion", counts=Counts(6, 15)),
-        replace(context("which repo?"), repo=None),
+        with_(context("which repo?"), repo=None),
         context("I'm drafting it", is_owner=True),
         context("I'm drafting it", request=replace(OPEN, fulfilled=True)),
         context("I'm drafting it", request=replace(OPEN, given_up=True)),
         context("I'm drafting it", request=HostRequest()),
         context(request=replace(OPEN, requested_at=NOW), is_owner=True),
         context(request=replace(OPEN, requested_at=NOW - timedelta(seconds=20))),
-        replace(context(request=replace(OPEN, requested_at=NOW)), owner_connected=False),
-        replace(context(request=replace(OPEN, requested_at=NOW)), addressed_to_me=True),
-        replace(context(counts=Counts(4, 4)), peers=frozenset()),
+        with_(context(request=replace(OPEN, requested_at=NOW)), owner=None),
+        with_(context(request=replace(OPEN, requested_at=NOW)), addressed=("marvin",)),
+        with_(context(counts=Counts(4, 4)), room=Room()),
         context(counts=Counts(3, 3)),
         context(counts=Counts(6, 0)),
         context(role="observer", counts=Counts(2, 0)),
@@ -191,38 +205,38 @@ def test_what_comes_with_a_commitment_is_more_than_talk(passing: ValidationConte
         "below observing",
     ],
 )
-def test_a_check_that_does_not_apply_stops_nothing(passing: ValidationContext) -> None:
-    assert validate_space_message(passing).ok
+def test_a_check_that_does_not_apply_stops_nothing(passing: Case) -> None:
+    assert validate_space_message(*passing).ok
 
 
 def test_who_acts_for_another_keeps_no_commitments_whatever_else_is_wrong() -> None:
     for fault in ("- one\n", "Exactly. ", "which repo? ", "once rebecca opens it. ", "x" * 50_001 + " "):
-        outcome = validate_space_message(context(f"{fault} I'll open it", ISSUE))
+        outcome = validate_space_message(*context(f"{fault} I'll open it", ISSUE))
         assert (outcome.check, outcome.salvage) == ("non_owner_action", False)
 
 
 def test_blank_words_are_not_said_but_what_they_commit_to_may_be_kept() -> None:
-    outcome = validate_space_message(context(" \n", ISSUE))
+    outcome = validate_space_message(*context(" \n", ISSUE))
     assert (outcome.ok, outcome.check, outcome.salvage) == (False, None, True)
 
 
 def test_a_long_discussion_is_cut_between_sentences_and_goes_on_with_what_is_left() -> None:
-    cut = validate_space_message(context(("A cup of tea. " * 1_001) + "- a tail", mode="discussion"))
+    cut = validate_space_message(*context(("A cup of tea. " * 1_001) + "- a tail", mode="discussion"))
     assert cut.ok
     assert cut.signature == "[VALIDATION RECOVERED] Discussion auto-trim"
     assert phrases.count_sentences(cut.message) == 1_000
     assert cut.message.endswith("tea.")
-    still = validate_space_message(context("I'll open it. " * 1_001, mode="discussion"))
+    still = validate_space_message(*context("I'll open it. " * 1_001, mode="discussion"))
     assert (still.check, still.recovered) == ("empty_promise", ("Discussion auto-trim",))
 
 
 def test_a_long_discussion_without_an_end_or_with_a_commitment_is_not_cut() -> None:
-    assert validate_space_message(context("x" * 50_001, mode="discussion")).check == "length"
-    assert validate_space_message(context("A cup. " * 1_001, POST, mode="discussion")).check == "length"
+    assert validate_space_message(*context("x" * 50_001, mode="discussion")).check == "length"
+    assert validate_space_message(*context("A cup. " * 1_001, POST, mode="discussion")).check == "length"
 
 
 def test_an_echoing_beginning_is_taken_off_a_message_with_substance() -> None:
-    outcome = validate_space_message(context(f"Great point, Rebecca. {SUBSTANCE}", agent_messages=("Tea is good.",)))
+    outcome = validate_space_message(*context(f"Great point, Rebecca. {SUBSTANCE}", agent_messages=("Tea is good.",)))
     assert outcome.ok
     assert outcome.message == SUBSTANCE
     assert outcome.signature == "[VALIDATION RECOVERED] Echo opener removed"
@@ -234,30 +248,30 @@ CONTRAST = "Contrast ratios matter more than brand palette on small screens"
 
 def test_words_are_compared_with_all_that_agents_said_lately() -> None:
     said = ("Verify checksums before rotating backups every night", "Design reviews feel rushed lately")
-    outcome = validate_space_message(context(BACKUPS, mode="discussion", agent_messages=said))
+    outcome = validate_space_message(*context(BACKUPS, mode="discussion", agent_messages=said))
     assert outcome.check == "semantic_echo"
     assert outcome.figures["strategy"] == "concept-novelty(14% new)"
 
 
 def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
     said = ("peterben, leave it as it is.", *("Tea is weather." for _ in range(15)))
-    outcome = validate_space_message(context("rebecca: Leave it as it is!", mode="discussion", agent_messages=said))
+    outcome = validate_space_message(*context("rebecca: Leave it as it is!", mode="discussion", agent_messages=said))
     assert (outcome.check, outcome.figures["strategy"]) == ("semantic_echo", "word for word")
     assert outcome.figures["matched"] == said[0]
 
 
 def test_a_message_near_to_another_is_left_to_the_judge() -> None:
     said = ("Small screens need stronger contrast than our brand palette gives", "Someone keeps asking about tokens")
-    outcome = validate_space_message(context(CONTRAST, mode="discussion", agent_messages=said))
+    outcome = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said))
     assert (outcome.ok, outcome.judge) == (True, True)
     assert outcome.figures["score"] == pytest.approx(0.483, abs=0.01)
-    alone = validate_space_message(context(CONTRAST, mode="discussion", agent_messages=said[:1]))
+    alone = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said[:1]))
     assert (alone.ok, alone.judge) == (True, False)
 
 
 def test_the_newest_ten_messages_are_partners() -> None:
     said = tuple(f"message {number}" for number in range(18))
-    assert echo_partners(context(agent_messages=said)) == said[8:]
+    assert echo_partners(context(agent_messages=said)[2]) == said[8:]
 
 
 WORDS = st.sampled_from(
@@ -275,7 +289,7 @@ def test_whatever_passes_holds_no_phrase_that_is_stopped(
     message: str, commitments: tuple[Commitment, ...], mode: Mode, *, owns: bool
 ) -> None:
     outcome = validate_space_message(
-        context(message, *commitments, mode=mode, is_owner=owns, agent_messages=("Tea is ready",))
+        *context(message, *commitments, mode=mode, is_owner=owns, agent_messages=("Tea is ready",))
     )
     if not outcome.ok:
         assert outcome.check or not message.strip()
@@ -303,30 +317,36 @@ def test_who_does_not_own_an_open_request_makes_no_second_thing_and_who_has_no_g
     kinds: list[str], request: HostRequest, *, owns: bool, social: bool
 ) -> None:
     wanted = [Commitment.model_validate({"type": kind, "title": str(at)}) for at, kind in enumerate(kinds)]
-    found = allowed(wanted, request, is_owner=owns, social_only=social)
+    found = permitted(wanted, replace(context(request=request, is_owner=owns)[2], social_only=social))
     kept = {one.type for one in found.kept}
     assert not (request is OPEN and not owns and kept & {"create_issue", "create_plan"})
     assert not (social and any(one.is_github for one in found.kept))
     assert sorted([*(one.title for one in found.kept), *(one.commitment.title for one in found.left_out)]) == sorted(
         one.title for one in wanted
     )
-    assert [one for one in wanted if one in found.kept] == list(found.kept)
+    kept_titles = [one.title for one in found.kept]
+    assert [one.title for one in wanted if one.title in kept_titles] == kept_titles
 
 
 def test_what_is_left_out_says_why() -> None:
-    (by_owner,) = owned_only([ISSUE], OPEN, is_owner=False).left_out
-    assert by_owner.signature == NON_OWNER == "[VALIDATION REJECTED] Non-owner action"
-    (social,) = allowed([COMMENT], OPEN, is_owner=True, social_only=True).left_out
-    assert (social.signature, social.reason) == (SOCIAL_ONLY, "Social-only: comment_issue")
-    claim = Claimed("rebecca", "r-1", "create_issue", "acme/site#Login", "2026-01-05T12:00:00.000Z")
-    taken = unclaimed([ISSUE, POST], "acme/site", [claim])
-    assert taken.kept == (POST,)
-    assert (taken.left_out[0].signature, taken.left_out[0].reason) == (CLAIMED, "rebecca works at acme/site#Login")
+    snapshot = context()[2]
+    (by_owner,) = permitted([ISSUE], snapshot).left_out
+    assert by_owner.code == "non_owner"
+    assert by_owner.line.startswith("[VALIDATION REJECTED] Non-owner action: create_issue: somebody else was elected")
+    (social,) = permitted([COMMENT], replace(snapshot, is_owner=True, social_only=True)).left_out
+    assert social.line == "[VALIDATION REJECTED] Social-only: Social-only: comment_issue"
+    claim = Claimed("rebecca", "r-1", "create_issue", "acme/site#Login", AT)
+    claimed = replace(snapshot, is_owner=True, room=replace(snapshot.room, claims=(claim,)))
+    taken = permitted([ISSUE, POST], claimed)
+    assert (taken.kept, taken.is_taken) == ((POST,), False)
+    assert taken.left_out[0].line == "[VALIDATION REJECTED] Claimed by a peer: rebecca works at acme/site#Login"
+    assert permitted([ISSUE], claimed).is_taken
+    assert permitted([ISSUE], claimed, claimed=True).kept == (ISSUE,)
 
 
 def test_a_message_is_checked_well_under_five_milliseconds() -> None:
     stretch = " ".join(f"thought{number} about tea." for number in range(70))
     weighed = context(stretch)
-    validate_space_message(weighed)
-    fresh = iter([replace(weighed, message=f"{stretch} {number}") for number in range(20)])
-    assert cpu_s(lambda: validate_space_message(next(fresh)), runs=20) < 0.005
+    validate_space_message(*weighed)
+    fresh = iter([f"{stretch} {number}" for number in range(20)])
+    assert cpu_s(lambda: validate_space_message(next(fresh), *weighed[1:]), runs=20) < 0.005
