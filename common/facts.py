@@ -55,10 +55,10 @@ class PostFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionFacts:
-    """A post of the agent's own: the part of SELF.md that it starts from, the prompt, the latest own posts first."""
+    """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts."""
 
-    source: str
-    prompt: str
+    source: str = ""
+    lines: tuple[str, ...] = ()
     recent: tuple[str, ...] = ()
     kind: Literal["expression"] = "expression"
 

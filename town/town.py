@@ -46,8 +46,9 @@ _STATUS_FILE = Path(".memory") / "status.json"
 class Town:
     """Where everything is.
 
-    `accounts` and `github_tokens` are by the resident's name, which is its login, too; `owner` is the visitor, as whom
-    the page writes; `repo` is the visitor's repository, `owner/name`, in which the residents may work.
+    `reads_facts` says whether the model service reads the field `facts` of a request. `accounts` and `github_tokens`
+    are by the resident's name, which is its login, too; `owner` is the visitor, as whom the page writes; `repo` is the
+    visitor's repository, `owner/name`, in which the residents may work.
     """
 
     page_url: str
@@ -55,6 +56,7 @@ class Town:
     model_url: str
     model: str
     model_key: str
+    reads_facts: bool
     residents: tuple[Resident, ...]
     accounts: Mapping[str, Account]
     owner: Account
@@ -134,6 +136,7 @@ async def open_town(
             model_url=f"{model_url}/v1",
             model=thinking.models[0],
             model_key=model_key,
+            reads_facts=mind == "scripted",
             residents=tuple(residents),
             accounts=accounts,
             owner=owner,

@@ -119,6 +119,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "AI_GATEWAY_API_KEY": town.model_key,
         "AI_GATEWAY_BASE_URL": town.model_url,
         "AI_GATEWAY_MODEL": town.model,
+        "AI_GATEWAY_FACTS": "on" if town.reads_facts else "off",
         "BUDGET_TOKENS_PER_DAY": str(tokens_per_day),
         "SPACE_URL": town.space_url,
         "AGENT_GITHUB_USERNAME": resident.name,

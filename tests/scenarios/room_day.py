@@ -138,6 +138,7 @@ class Place:
             ATPROTO_SERVICE_URL=self.atproto_url,
             AI_GATEWAY_BASE_URL=f"{self.model_url}/v1",
             AI_GATEWAY_MODEL=MODEL,
+            AI_GATEWAY_FACTS="on",
             GITHUB_API_URL=self.github_url,
             SPACE_URL=f"ws://127.0.0.1:{self.port}",
             BUDGET_TOKENS_PER_DAY=BUDGET_TOKENS,

@@ -37,7 +37,7 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     first, second = (asked.facts for asked in world.mind.asked[-2:])
     assert isinstance(first.about, ExpressionFacts)
     assert first.about.recent == ("Tin sings. Slate listens.",)
-    assert first.about.prompt
+    assert first.about.source
     assert first.outcomes == ()
     assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft="Thatch hums in the wind."),)
 

@@ -79,10 +79,14 @@ class Bank:
         """Every idea with its field."""
         return ((field, idea) for field in self.fields.values() for idea in field.ideas)
 
-    def asked_in(self, text: str) -> tuple[Field, Idea] | None:
+    def intent_of(self, text: str) -> Intent | None:
+        """The kind of thing that `text` says, if it is one that people usually say."""
+        return next((intent for intent in self.intents if intent.match.search(text)), None)
+
+    def asked_in(self, text: str) -> Idea | None:
         """The idea whose question stands in `text`."""
         flat = flatten(text)
-        return next(((field, idea) for field, idea in self.ideas() if flatten(idea.ask) in flat), None)
+        return next((idea for _, idea in self.ideas() if flatten(idea.ask) in flat), None)
 
     def invited_in(self, text: str) -> str:
         """The kind of general invitation that stands in `text`, if one does."""

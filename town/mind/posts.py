@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from common.facts import ExpressionFacts
 from common.text.graphemes import grapheme_len
-from town.mind.bank import ANY, Idea, flatten
+from town.mind.bank import ANY, Idea
 from town.mind.words import MAX_GRAPHEMES, Words, fit, is_sentence, lower_first
 
 _OWN_LINE = 0.35
@@ -18,15 +19,10 @@ _STATEMENTS = {"values", "patterns", "learnings"}
 _LISTS = {"explorations", "currentFocus"}
 
 
-def post(words: Words) -> str:
+def post(words: Words, about: ExpressionFacts) -> str:
     """The text of one post."""
-    scene = words.scene
-    if scene.draft:
-        return _revised(words, scene.draft)
-    if scene.problem:
-        return _of_two(words)
-    neighbour = _neighbour_due(words)
-    if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words)):
+    neighbour = _neighbour_due(words, about)
+    if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words, about)):
         return fit(own)
     idea, turned = words.next_page()
     if neighbour and turned:
@@ -43,29 +39,35 @@ def post(words: Words) -> str:
     return fit(texts[words.rng.choices(list(_FORMS), list(_FORMS.values()))[0]])
 
 
-def _of_two(words: Words) -> str:
+def post_of_two(words: Words, about: ExpressionFacts) -> str:
     """Two ideas side by side, where what comes to mind first was said before: enough of them for days."""
     first, second = words.rng.sample([idea for field in words.own_fields for idea in field.ideas], 2)
-    if neighbour := _neighbour_due(words):
+    if neighbour := _neighbour_due(words, about):
         return fit(f"{first.say} {_asked_of(words, second, neighbour)}")
     return fit(_inviting(words, f"{first.say} {words.rng.choice([second.say, second.ask])}", "pair"))
 
 
-def _from_self(words: Words) -> str:
-    """The lines of SELF.md that the prompt names, as a post; empty if they do not read as one."""
-    flat = flatten(words.scene.text)
-    named = [line for lines in words.scene.me.lines.values() for line in lines if flatten(line) in flat]
-    lines = [line for line in named if words.fresh(line) and is_sentence(line)]
-    source = words.scene.source
+def revised(words: Words, draft: str) -> str:
+    """A draft that was sent back: as it is, or with a way in for readers."""
+    if words.rng.random() < _STANDS_BY_IT:
+        return draft
+    near = words.match(draft, [words.field]) or words.next_idea()
+    whole = f"{draft} {words.line('widen') if '?' in draft else near.ask}"
+    return whole if grapheme_len(whole) <= MAX_GRAPHEMES else fit(draft)
+
+
+def _from_self(words: Words, about: ExpressionFacts) -> str:
+    """The lines of SELF.md that it is about, as a post; empty if they do not read as one."""
+    lines = [line for line in about.lines if words.fresh(line) and is_sentence(line)]
     if not lines:
         return ""
-    if "+" in source:
+    if "+" in about.source:
         return _inviting(words, f"{lines[0]} {lines[1]}", "pair") if len(lines) > 1 else ""
     if lines[0].endswith("?"):
         return _inviting(words, lines[0], "question")
-    if source in _STATEMENTS:
+    if about.source in _STATEMENTS:
         return _inviting(words, lines[0], "statement")
-    if source in _LISTS:
+    if about.source in _LISTS:
         return _inviting(words, f"{words.line('list_lead')} {lower_first(lines[0])}", "list")
     return ""
 
@@ -75,13 +77,13 @@ def _inviting(words: Words, text: str, kind: str) -> str:
     return f"{text} {words.line('invite', kind)}" if words.rng.random() < _INVITES else text
 
 
-def _neighbour_due(words: Words) -> str:
-    """A neighbour to speak to: when the prompt names one, or when none of our latest posts spoke to one."""
-    neighbours = words.scene.me.neighbours()
-    named = [handle for handle in neighbours if handle in words.scene.text]
+def _neighbour_due(words: Words, about: ExpressionFacts) -> str:
+    """A neighbour to speak to: one that the post is about, or any when none of our latest posts spoke to one."""
+    neighbours = words.neighbours
+    named = [handle for handle in neighbours for line in about.lines if handle in line]
     if named:
         return named[0]
-    latest = words.scene.recent.strip().splitlines()[: _NEIGHBOUR_EVERY - 1]
+    latest = about.recent[: _NEIGHBOUR_EVERY - 1]
     lately = any(f"@{handle}" in line for handle in neighbours for line in latest)
     return "" if lately or not neighbours else words.rng.choice(sorted(neighbours))
 
@@ -90,11 +92,3 @@ def _asked_of(words: Words, idea: Idea, handle: str) -> str:
     forms: list[str] = words.bank.lines["address"]
     plain = [form for form in forms if ":" not in idea.ask or ":" not in form]
     return words.fill(words.pick(plain), handle=handle, ask=lower_first(idea.ask), Ask=idea.ask)
-
-
-def _revised(words: Words, draft: str) -> str:
-    if words.rng.random() < _STANDS_BY_IT:
-        return draft
-    near = words.match(draft, [words.field]) or words.next_idea()
-    whole = f"{draft} {words.line('widen') if '?' in draft else near.ask}"
-    return whole if grapheme_len(whole) <= MAX_GRAPHEMES else fit(draft)

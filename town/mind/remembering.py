@@ -1,16 +1,13 @@
-"""What the scripted mind keeps of a conversation that goes into the archive. Pure: it keeps only what stands there."""
+"""What the scripted mind keeps of a conversation that goes into the archive. Pure: it keeps only what was said."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
 
+from common.facts import MemoryFacts
 from town.mind.types import Json
 
-TOOL = "keep_memories"
-
-_LINE = re.compile(r"^(YOU|OWNER|THEM): (.+)$", re.MULTILINE)
-_FRAME = re.compile(r"<[a-z]+-[0-9a-f]+[^>]*>|</[a-z]+-[0-9a-f]+>")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LIKES = re.compile(r"\b(?:i|we) (?:really )?(?:like|love|prefer|want|hate)\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\b(?:i am|i'm|my|we are|we're|i live|i work)\b", re.IGNORECASE)
@@ -19,11 +16,10 @@ _SUBJECT_WORDS = 5
 _QUOTED_CHARS = 160
 
 
-def keep(page: str, lists: Collection[str]) -> Json:
+def keep(about: MemoryFacts, lists: Collection[str]) -> Json:
     """The call: what was said first and last in a summary, and what people told of themselves in the lists offered."""
-    said = [(who, " ".join(_FRAME.sub(" ", text).split())) for who, text in _LINE.findall(page)]
-    heard = [text for who, text in said if who != "YOU"]
-    own = [text for who, text in said if who == "YOU"]
+    heard = [line.text for line in about.said if line.who]
+    own = [line.text for line in about.said if not line.who]
     quoted = [f'It began with "{_short(heard[0])}"'] if heard else []
     quoted += [f'the last word of the others was "{_short(heard[-1])}"'] if heard[1:] else []
     quoted += [f'my own was "{_short(own[-1])}"'] if own else []

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from town.mind.bank import ANY, GENERAL, Field, Idea
 from town.mind.choosing import Choice
-from town.mind.reading import quote
-from town.mind.words import Words, fit, without_questions
+from town.mind.words import Words, fit, quote, without_questions
 
 _ASK_BACK = 0.3
 _ASK_TOO = 0.35
@@ -20,19 +19,19 @@ _OPTIONS = re.compile(
 )
 
 
-def reply(words: Words, choice: Choice) -> str:
-    """The text of a reply."""
-    text = _answer(words, choice)
-    if words.scene.pictures:
-        text = f"{words.line('picture' if words.scene.pictures == 1 else 'pictures')} {text}"
+def reply(words: Words, choice: Choice, *, is_first: bool, pictures: int) -> str:
+    """The text of a reply, our first one in that talk or not; `pictures` hang on the post."""
+    text = _answer(words, choice, is_first=is_first)
+    if pictures:
+        text = f"{words.line('picture' if pictures == 1 else 'pictures')} {text}"
     if choice.closing:
         text = f"{without_questions(text)} {words.line('last')}"
     return fit(text)
 
 
-def answer_freely(words: Words, fallback: str = "") -> str:
+def answer_freely(words: Words, fallback: Mapping[str, Sequence[str]] | None = None) -> str:
     """An answer to anything: a choice of two, our field, a neighbour's; else `fallback`, else that it is not ours."""
-    text = words.scene.text
+    text = words.text
     if option := _option(words, text):
         return words.line("choice", pick=option)
     if near := words.match(text, words.own_fields):
@@ -43,73 +42,73 @@ def answer_freely(words: Words, fallback: str = "") -> str:
         return f"{lead}{near.say}{ask}"
     field = words.bank.field_of(text)
     if field == words.field:
-        return words.fill(words.pick(field.general))
+        return words.say({ANY: field.general})
     if (referred := _refer(words)) or fallback:
-        return referred or words.fill(fallback)
-    return words.fill(words.pick(words.for_field(words.bank.lines["unknown"]))) if "?" in text else _remark(words)
+        return referred or words.say(fallback or {})
+    return words.say(words.bank.lines["unknown"]) if "?" in text else _remark(words)
 
 
 def _remark(words: Words) -> str:
     """On a statement outside everything known: in their own words, if a piece of them can be quoted."""
-    remarks = words.for_field(words.bank.lines["remark"])
-    quoting = [phrase for phrase in remarks if ("{quote}" in phrase) == bool(quote(words.scene.text))]
-    return words.fill(words.pick(quoting))
+    quotable = bool(quote(words.text))
+    remarks: Mapping[str, Sequence[str]] = words.bank.lines["remark"]
+    return words.say({key: [one for one in said if ("{quote}" in one) == quotable] for key, said in remarks.items()})
 
 
-def _answer(words: Words, choice: Choice) -> str:
+def _answer(words: Words, choice: Choice, *, is_first: bool) -> str:
     if choice.asked:
-        return _to_question(words, choice.asked)
+        return _to_question(words, choice.asked, is_first=is_first)
     if prepared := _prepared(words, choice):
-        return words.fill(words.pick(words.for_field(prepared)))
+        return words.say(prepared)
     if line := _about_neighbour(words):
         return words.line("neighbour", line=line)
     if choice.answered:
         return _to_answer(words, choice.answered)
     thought = choice.intent.say if choice.intent and choice.intent.act == "thought" else {}
-    return answer_freely(words, words.pick(words.for_field(thought)) if thought else "")
+    return answer_freely(words, thought)
 
 
 def _prepared(words: Words, choice: Choice) -> Mapping[str, Sequence[str]]:
     """Phrases for what they said: a general invitation, or a thing that people usually say."""
-    if invited := words.bank.invited_in(words.scene.text):
+    if invited := words.bank.invited_in(words.text):
         answers: Mapping[str, Sequence[str]] = words.bank.lines["invited"][invited]
         return answers
     return choice.intent.say if choice.intent and choice.intent.act == "reply" else {}
 
 
-def _to_question(words: Words, idea: Idea) -> str:
+def _to_question(words: Words, idea: Idea, *, is_first: bool) -> str:
     keys = dict.fromkeys((words.field.name, ANY, *idea.answers))
     answers = [idea.answers[key] for key in keys if key in idea.answers]
     answer = next((answer for answer in answers if words.fresh(answer)), idea.more)
-    if not words.scene.own and not answer.endswith("?") and words.rng.random() < _ASK_BACK:
+    if is_first and not answer.endswith("?") and words.rng.random() < _ASK_BACK:
         answer = f"{answer} {words.line('back')}"
     return answer
 
 
 def _to_answer(words: Words, idea: Idea) -> str:
     """They answered our question; if they turned it round, we answer it too."""
-    if "?" in words.scene.text and words.fresh(idea.answers[ANY]):
+    if "?" in words.text and words.fresh(idea.answers[ANY]):
         return idea.answers[ANY]
     if words.fresh(idea.more):
         return idea.more
-    return words.pick(words.for_field(words.bank.lines["received"]))
+    return words.say(words.bank.lines["received"])
 
 
 def _refer(words: Words) -> str:
     """The question belongs to a neighbour: say whose it is, and ask back."""
-    theirs = words.bank.field_of(words.scene.text)
+    theirs = words.bank.field_of(words.text)
     if not theirs or theirs.name in {words.field.name, GENERAL}:
         return ""
     other = _neighbour_for(words, theirs)
     if not other:
         return ""
-    if idea := words.match(words.scene.text, [theirs]):
+    if idea := words.match(words.text, [theirs]):
         return words.line("refer", theirs=theirs.label, other=other, ask=idea.ask)
     return words.line("direct", theirs=theirs.label, other=other)
 
 
 def _neighbour_for(words: Words, field: Field) -> str:
-    for handle, line in words.scene.me.neighbours().items():
+    for handle, line in words.neighbours.items():
         if words.bank.field_of(line) == field:
             return _first_name(handle)
     return ""
@@ -117,9 +116,9 @@ def _neighbour_for(words: Words, field: Field) -> str:
 
 def _about_neighbour(words: Words) -> str:
     """What SELF.md says of the neighbour that they ask about."""
-    for handle, line in words.scene.me.neighbours().items():
+    for handle, line in words.neighbours.items():
         name = _first_name(handle)
-        if "?" in words.scene.text and re.search(rf"(?<![@\w]){name}\b", words.scene.text, re.IGNORECASE):
+        if "?" in words.text and re.search(rf"(?<![@\w]){name}\b", words.text, re.IGNORECASE):
             return line.replace(f"@{handle}", name)
     return ""
 

@@ -1,4 +1,4 @@
-"""Taking part in a room: decides from what a SOUL is told whether to speak, what, and what to promise.
+"""Taking part in a room: decides from how it stands whether to speak, what, and what to promise.
 
 Nothing is said that stands in the conversation already; who finds nothing new stays silent.
 """
@@ -6,19 +6,29 @@ Nothing is said that stands in the conversation already; who finds nothing new s
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
-from town.mind.bank import COMMON
+from adapters.space.types import HOST
+from common.facts import RoomFacts, SaidLine
+from town.mind.bank import ANY, COMMON
 from town.mind.replies import answer_freely
-from town.mind.room_reading import HOST, Moment, read_moment, title_of
 from town.mind.types import Json
 from town.mind.words import Words, lower_first
 
-TOOL = "space_decision"
-
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
+_URL = re.compile(r"\b(?:in |on |at |to )?(?:https?://|github\.com/)\S+", re.IGNORECASE)
+_POLITE = re.compile(
+    r"^(?:@[\w.-]+[,:]? +|[\w-]+[,:] +|please |hey |ok(?:ay)?,? |just |go ahead and |let's "
+    r"|i(?:'d like| need| want) you to |(?:can|could|would|will) (?:you|someone|one of you|somebody) (?:please )?)+",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"^(?:open|create|file|write|make|draft|submit|post|add|start)\s+(?:up )?(?:an?|the)?\s*(?:new )?(?:github )?"
+    r"(?:issue|ticket|plan|comment|post|note)?\s*(?:on bluesky |(?:for|about|on|saying|that)\s+)?(?:the |a )?",
+    re.IGNORECASE,
+)
+_TITLE_CHARS = 100
 _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
 _OWN_SAY = 3
@@ -27,86 +37,90 @@ _FEW_LETTERS = 2
 Why = Literal["own", "asked", "said", "quiet", "answer"]
 
 
-def decide(words: Words) -> Json:
-    """The arguments of the tool."""
-    moment = read_moment(words.scene.prompt)
-    latest = next((said for said in reversed(moment.said) if said.who), None)
-    words = Words(
-        words.bank,
-        replace(words.scene, text=latest.text if latest else "", conversation=moment.said, recent=""),
-        words.rng,
-    )
-    if moment.has("YOU are the action owner") and moment.wish and not moment.has("Ask the host once"):
-        return _promise(words, moment)
-    if answer := _answer(words, moment):
+def decide(words: Words, room: RoomFacts) -> Json:
+    """The arguments of the tool; `words` are about what somebody else said last."""
+    if room.is_owner and room.request and not room.needs_repo:
+        return _promise(words, room)
+    if answer := _answer(words, room):
         return answer
-    if moment.has("is the action owner") or moment.has("CRITICAL"):
-        return _silent(words.bank.room, "owner")
-    if held := _held_back(moment):
-        return _silent(words.bank.room, held)
-    return _to_host(words, moment) or _talk_along(words, moment)
+    if held := _held_back(room):
+        return _silent(words, held)
+    return _to_host(words, room) or _talk_along(words, room)
 
 
-def _answer(words: Words, moment: Moment) -> Json | None:
-    """What the notes want the host to hear, if anything."""
+def title_of(request: str) -> str:
+    """What was asked for, without the asking."""
+    bare = _VERB.sub("", _POLITE.sub("", _URL.sub("", request).strip()).strip()).strip(" ?.!,:")
+    named = bare or request.strip(" ?.!")
+    return (named[:1].upper() + named[1:])[:_TITLE_CHARS]
+
+
+def _answer(words: Words, room: RoomFacts) -> Json | None:
+    """What the host is to hear whatever else comes to mind, if anything; what is missing is told once."""
     lines = words.bank.room
-    if moment.link:
-        return _say(words.pick(lines["link"]).format(link=moment.link), lines, "answer")
-    if moment.has("Say so in one sentence"):
-        return _say(words.pick(lines["queued"]), lines, "answer")
-    if moment.has("you have no GitHub here. Say so once"):
-        return _once(words, moment, words.fill(words.pick(lines["no_github"])))
-    return _once(words, moment, words.pick(lines["no_repo"])) if moment.has("Ask the host once") else None
-
-
-def _held_back(moment: Moment) -> str:
-    """Why to listen, whatever comes to mind; "" if nothing holds us back."""
-    if moment.has("The talk is saturated"):
-        return "saturated"
-    if moment.has("The host wants something done") and not moment.has("The host speaks to you"):
-        return "owner"
-    own = sum(not said.who for said in moment.since_host)
-    if own >= _OWN_SAY or moment.has("Act, or be silent"):
-        return "spoken"
-    quiet = moment.has("It has been quiet here")
-    return "" if quiet or (moment.said and moment.said[-1].who) else "nobody"
-
-
-def _to_host(words: Words, moment: Moment) -> Json | None:
-    """What one says to the host's hello, sum or the like; None where that calls for a thought. One answer is enough."""
-    if not moment.said or moment.said[-1].who != HOST:
+    if room.follow_up == "link" and room.links:
+        return _say(words, words.pick(lines["link"]).format(link=room.links[0]), "answer")
+    if room.follow_up == "hurry":
+        return _say(words, words.pick(lines["queued"]), "answer")
+    if not room.without_github and not room.needs_repo:
         return None
-    intent = next((intent for intent in words.bank.intents if intent.match.search(words.scene.text)), None)
+    if any(not line.who for line in _since_host(room)):
+        return _silent(words, "spoken")
+    missing = words.say({ANY: lines["no_github"]}) if room.without_github else words.pick(lines["no_repo"])
+    return _say(words, missing, "asked")
+
+
+def _held_back(room: RoomFacts) -> str:
+    """Why to listen, whatever comes to mind; "" if nothing holds us back."""
+    if room.request and (room.critical or (room.owner and not room.is_owner)):
+        return "owner"
+    if room.signal == "saturated":
+        return "saturated"
+    if room.mode == "action" and room.me not in room.addressed:
+        return "owner"
+    if sum(not line.who for line in _since_host(room)) >= _OWN_SAY or room.signal == "spoken":
+        return "spoken"
+    return "" if room.opens or (room.said and room.said[-1].who) else "nobody"
+
+
+def _to_host(words: Words, room: RoomFacts) -> Json | None:
+    """What one says to the host's hello, sum or the like; None where that calls for a thought. One answer is enough."""
+    intent = words.bank.intent_of(words.text) if room.said and room.said[-1].who == HOST else None
     if intent is None or intent.act == "thought":
         return None
-    if intent.act != "reply":
-        return _silent(words.bank.room, "listening")
-    return _say(words.fill(words.pick(words.for_field(intent.say))), words.bank.room, "asked")
+    return _say(words, words.say(intent.say), "asked") if intent.act == "reply" else _silent(words, "listening")
 
 
-def _talk_along(words: Words, moment: Moment) -> Json:
-    lines = words.bank.room
-    if moment.has("It has been quiet here"):
+def _talk_along(words: Words, room: RoomFacts) -> Json:
+    if room.opens:
         idea = words.next_idea()
-        return _say(f"{idea.say} {idea.ask}", lines, "quiet")
-    own = sum(not said.who for said in moment.since_host)
-    by_host = moment.said[-1].who == HOST or not any(said.who not in ("", HOST) for said in moment.since_host)
+        return _say(words, f"{idea.say} {idea.ask}", "quiet")
+    since = _since_host(room)
+    own = sum(not line.who for line in since)
+    by_host = room.said[-1].who == HOST or not any(line.who not in ("", HOST) for line in since)
     eager = (_EAGER_AGAIN if own else _EAGER_ASKED) if by_host else _EAGER_PEERS
-    if moment.has("The host speaks to you"):
+    if room.me in room.addressed:
         eager = 1.0 / _FAR_FETCHED
-    elif not by_host and not own and words.bank.asked_in(words.scene.text):
+    elif not by_host and not own and words.bank.asked_in(words.text):
         eager = _EAGER_QUESTION
     thought, touches = _new_thought(words)
-    if by_host and not moment.since_host:
+    if by_host and not since:
         thought, touches = (thought if touches else answer_freely(words)), True
     if words.rng.random() > (eager if touches else eager * _FAR_FETCHED):
-        return _silent(lines, "listening")
+        return _silent(words, "listening")
     if not thought:
-        return _silent(lines, "nothing")
-    name = moment.said[-1].who
-    if name != HOST and name in moment.present:
-        thought = words.rng.choice(lines["to"]).format(name=name[:1].upper() + name[1:], said=_inside(thought))
-    return _say(thought, lines, "asked" if by_host else "said")
+        return _silent(words, "nothing")
+    name = room.said[-1].who
+    if name != HOST and name in room.present:
+        form = words.rng.choice(words.bank.room["to"])
+        thought = form.format(name=name[:1].upper() + name[1:], said=_inside(thought))
+    return _say(words, thought, "asked" if by_host else "said")
+
+
+def _since_host(room: RoomFacts) -> tuple[SaidLine, ...]:
+    """What was said after the host's last words."""
+    at = next((number for number, line in enumerate(reversed(room.said)) if line.who == HOST), len(room.said))
+    return room.said[len(room.said) - at :]
 
 
 def _inside(said: str) -> str:
@@ -117,13 +131,11 @@ def _inside(said: str) -> str:
 
 def _new_thought(words: Words) -> tuple[str, bool]:
     """Something of our own that was not said yet, "" if there is nothing, and whether it touches what was said."""
-    text = words.scene.text
-    if asked := words.bank.asked_in(text):
-        idea = asked[1]
-        for key in (words.field.name, "any"):
-            if key in idea.answers and words.fresh(idea.answers[key]):
-                return idea.answers[key], True
-    near = words.match(text, words.own_fields)
+    if asked := words.bank.asked_in(words.text):
+        for key in (words.field.name, ANY):
+            if key in asked.answers and words.fresh(asked.answers[key]):
+                return asked.answers[key], True
+    near = words.match(words.text, words.own_fields)
     idea = near or words.next_idea()
     for said in (idea.say, idea.more, *idea.answers.values()):
         if words.fresh(said):
@@ -131,37 +143,32 @@ def _new_thought(words: Words) -> tuple[str, bool]:
     return next((said for said in words.field.general if words.fresh(said)), ""), False
 
 
-def _promise(words: Words, moment: Moment) -> Json:
+def _promise(words: Words, room: RoomFacts) -> Json:
     """The work itself, as far as words go."""
     lines = words.bank.room
-    wish, title = moment.wish, title_of(moment.wish)
-    thought = words.next_idea().say
-    number = _NUMBER.search(wish)
+    request = " ".join(room.request.split())
+    title, thought = title_of(request), words.next_idea().say
+    number = _NUMBER.search(request)
     commitment: Json
-    if "comment" in wish.lower() and number:
+    if "comment" in request.lower() and number:
         text = words.fill(words.pick(lines["comment"]), said=thought)
         commitment = {"type": "comment_issue", "issue_number": int(number[1]), "description": text}
-    elif "bluesky" in wish.lower():
+    elif "bluesky" in request.lower():
         commitment = {"type": "post_bluesky", "content": thought}
     else:
-        kind = "create_plan" if re.search(r"\bplan\b", wish, re.IGNORECASE) else "create_issue"
+        kind = "create_plan" if _PLAN.search(request) else "create_issue"
         body = lines["body"].format(title=title, said=thought)
         commitment = {"type": kind, "title": title, "description": body}
-    if moment.repo and commitment["type"] != "post_bluesky":
-        commitment["repo"] = moment.repo
-    said = words.pick(lines["post" if commitment["type"] == "post_bluesky" else "promise"]).format(title=title)
-    return _say(said, lines, "own") | {"commitments": [commitment]}
+    on_bluesky = commitment["type"] == "post_bluesky"
+    if room.repo and not on_bluesky:
+        commitment["repo"] = room.repo
+    said = words.pick(lines["post" if on_bluesky else "promise"]).format(title=title)
+    return _say(words, said, "own") | {"commitments": [commitment]}
 
 
-def _once(words: Words, moment: Moment, text: str) -> Json:
-    if any(not said.who for said in moment.since_host):
-        return _silent(words.bank.room, "spoken")
-    return _say(text, words.bank.room, "asked")
+def _say(words: Words, message: str, why: Why) -> Json:
+    return {"shouldSpeak": True, "reason": words.bank.room["why"][why], "message": message}
 
 
-def _say(message: str, lines: dict[str, Any], why: Why) -> Json:
-    return {"shouldSpeak": True, "reason": lines["why"][why], "message": message}
-
-
-def _silent(lines: dict[str, Any], why: str) -> Json:
-    return {"shouldSpeak": False, "reason": lines["why_not"][why]}
+def _silent(words: Words, why: str) -> Json:
+    return {"shouldSpeak": False, "reason": words.bank.room["why_not"][why]}

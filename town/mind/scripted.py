@@ -1,6 +1,7 @@
 """The mind that the town ships with: small, scripted, no language model, and the same answer to the same request.
 
-It knows nothing but the messages of the request and the phrase files beside it; it remembers nothing.
+It reads the facts of a request, never the words of its prompt: one row of `_TABLE` for each kind of turn. It knows
+nothing but them and the phrase files beside it, and remembers nothing.
 """
 
 from __future__ import annotations
@@ -8,24 +9,25 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from common.facts import ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts, ToolOutcome
 from common.text.strings import is_empty
-from town.mind.bank import load_bank
-from town.mind.choosing import TOOLS, Act, choose
-from town.mind.posts import post
-from town.mind.reading import Scene, Task, read_scene
+from town.mind.bank import ANY, Bank, load_bank
+from town.mind.choosing import TOOLS, Choice, choose
+from town.mind.posts import post, post_of_two, revised
+from town.mind.questions import QUESTIONS
 from town.mind.remembering import keep
 from town.mind.replies import answer_freely, reply
-from town.mind.room import TOOL as ROOM_TOOL
 from town.mind.room import decide
-from town.mind.room_verdicts import repeats, wanted, worth_an_answer
 from town.mind.types import ChatRequest, Json, Offer, Thought, ToolUse
 from town.mind.words import Words, fit
 
 MODEL = "town/small-scripted-mind"
 
-_WISH = re.compile(
+_POST_THIS = re.compile(
     r"^(?:please |could you |can you )*(?:post|publish|share|say)\b(?: this| that)?[:,]?\s*(.*)$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -33,7 +35,6 @@ _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$"
 _STATUS = re.compile(
     r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
 )
-_YES_SHARE = 0.35
 
 
 class ScriptedMind:
@@ -47,92 +48,139 @@ class ScriptedMind:
         self._seed = seed
 
     async def think(self, request: ChatRequest) -> Thought:
-        scene = read_scene(request)
-        words = Words(self._bank, scene, self._chance(request))
-        tasks: dict[Task, Callable[[ChatRequest, Words], Thought]] = {
-            "answer": self._answer,
-            "express": self._express,
-            "owner": self._owner,
-            "ground": lambda _, words: Thought(words.line("ground")),
-            "judge": lambda _, words: Thought("yes" if words.rng.random() < _YES_SHARE else "no"),
-            "remember": lambda asked, words: Thought(calls=(_keep(asked.offers[0], words.scene.text),)),
-            "room": lambda _, words: Thought(calls=(ToolUse(ROOM_TOOL, decide(words)),)),
-            "repeats": lambda _, words: Thought(repeats(words.scene.prompt)),
-            "wanted": lambda _, words: Thought(wanted(words.scene.prompt)),
-            "worth": lambda _, words: Thought(worth_an_answer(words.scene.prompt)),
-            "promises": lambda _, __: Thought("[]"),
-            "other": self._other,
-        }
-        return tasks[scene.task](request, words)
+        turn, about = _Turn(request, self._bank, _chance(request, self._seed)), request.facts.about
+        return _TABLE[type(about)](turn, about)
 
-    def _answer(self, request: ChatRequest, words: Words) -> Thought:
-        choice = choose(words.scene, self._bank, words.rng)
-        ladder: tuple[Act, ...] = (choice.act, "like", "silent", "exit", "reply")
-        offers = {offer.name: offer for offer in request.offers}
-        act = next((act for act in ladder if TOOLS[act] in offers and request.force in {None, "any", TOOLS[act]}), None)
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One request, and what its answer is made of."""
+
+    request: ChatRequest
+    bank: Bank
+    rng: random.Random
+    offers: dict[str, Offer] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offers", {offer.name: offer for offer in self.request.offers})
+
+    def _words(self, *, text: str = "", heard: tuple[str, ...] = (), situation: str = "") -> Words:
+        return Words(self.bank, self.request.facts, self.rng, text=text, heard=heard, situation=situation)
+
+    def post(self, about: PostFacts) -> Thought:
+        thread = tuple(line.text for line in about.thread)
+        words = self._words(text=about.text, heard=(*thread, about.text, *_tried(self.request)))
+        choice = choose(about, self.request.facts.agent.handle, self.bank, self.rng)
+        if (last := self._last()) and last.failed and last.act == "silent":
+            choice = Choice("silent")
+        act = next((act for act in (choice.act, *TOOLS) if self._may(TOOLS[act])), None)
         if act is None:
-            return self._other(request, words)
-        known: Json = {**_subject(words.scene), "closing_type": "like"}
+            return self.anything(words)
+        known: Json = {"post_uri": about.uri, "post_cid": about.cid, "uri": about.uri, "cid": about.cid}
         if act == "reply":
-            known["text"] = reply(words, choice)
+            pictures = sum(message.pictures for message in self.request.messages)
+            known["text"] = reply(words, choice, is_first=all(line.who for line in about.thread), pictures=pictures)
         elif choice.intent and choice.intent.act == act and choice.intent.say:
-            known["reason"] = words.pick(words.for_field(choice.intent.say))
+            known["reason"] = words.say(choice.intent.say)
         else:
             known["reason"] = words.line("reasons", act)
-        return Thought(calls=(_use(offers[TOOLS[act]], known),))
+        return _call(self.offers[TOOLS[act]], known | {"closing_type": "like"})
 
-    def _express(self, request: ChatRequest, words: Words) -> Thought:
-        if words.scene.done:
+    def expression(self, about: ExpressionFacts) -> Thought:
+        tried, last = _tried(self.request), self._last()
+        words = self._words(text=" ".join(about.lines), heard=(*about.recent, *(() if last and last.draft else tried)))
+        if "bluesky_post" not in self.offers:
+            return self.anything(words)
+        if last is None:
+            text = post(words, about)
+        elif not last.failed:
             return Thought(words.line("owner", "done"))
-        offer = next(offer for offer in request.offers if offer.name == "bluesky_post")
-        return Thought(calls=(_use(offer, {"text": post(words)}),))
+        else:
+            text = revised(words, last.draft) if last.draft else post_of_two(words, about)
+        return _call(self.offers["bluesky_post"], {"text": text})
 
-    def _owner(self, request: ChatRequest, words: Words) -> Thought:
-        scene = words.scene
-        if scene.problem:
-            return Thought(words.line("owner", "failed", problem=scene.problem.splitlines()[0]))
-        if scene.done:
-            return Thought(words.line("owner", "done"))
-        offer = next((offer for offer in request.offers if offer.name == "bluesky_post"), None)
-        if offer and (wish := _WISH.match(scene.text)):
-            wanted = wish[1].strip().strip("\"“”'")
-            return Thought(calls=(_use(offer, {"text": post(words) if _VAGUE.match(wanted) else fit(wanted)}),))
-        if scene.situation and _STATUS.search(scene.text):
+    def owner(self, about: OwnerFacts) -> Thought:
+        words = self._words(text=about.line, heard=(*_tried(self.request), about.line), situation=about.situation)
+        if last := self._last():
+            problem = (self.request.messages[-1].text.splitlines() or [""])[0]
+            return Thought(words.line("owner", "failed" if last.failed else "done", problem=problem))
+        if "bluesky_post" in self.offers and (asked := _POST_THIS.match(about.line)):
+            text = asked[1].strip().strip("\"“”'")
+            given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
+            return _call(self.offers["bluesky_post"], {"text": given})
+        if about.situation and _STATUS.search(about.line):
             return Thought(words.line("owner", "status"))
-        for intent in self._bank.intents:
-            if intent.match.search(scene.text) and intent.act == "reply":
-                return Thought(words.fill(words.pick(words.for_field(intent.say))))
-        return Thought(answer_freely(words, words.pick(self._bank.lines["owner"]["plain"])))
+        replying = (one for one in self.bank.intents if one.act == "reply" and one.match.search(about.line))
+        if intent := next(replying, None):
+            return Thought(words.say(intent.say))
+        return Thought(answer_freely(words, {ANY: self.bank.lines["owner"]["plain"]}))
 
-    def _other(self, request: ChatRequest, words: Words) -> Thought:
+    def room(self, about: RoomFacts) -> Thought:
+        latest = next((line.text for line in reversed(about.said) if line.who), "")
+        words = self._words(text=latest, heard=(*(line.text for line in about.said), latest))
+        return Thought(calls=(ToolUse(self.request.offers[0].name, decide(words, about)),))
+
+    def memory(self, about: MemoryFacts) -> Thought:
+        offer = self.request.offers[0]
+        return Thought(calls=(ToolUse(offer.name, keep(about, (offer.parameters.get("properties") or {}).keys())),))
+
+    def question(self, about: QuestionFacts) -> Thought:
+        if answer := QUESTIONS.get(about.question):
+            return Thought(answer(about.fields))
+        words = self._words(text="\n".join(text for texts in about.fields.values() for text in texts))
+        return Thought(words.line("ground")) if about.question == "grounding" else self.anything(words)
+
+    def unknown(self, _: None) -> Thought:
+        said = [message.text for message in self.request.messages if message.role == "user"]
+        return self.anything(self._words(text=said[-1] if said else ""))
+
+    def anything(self, words: Words) -> Thought:
         """A request nobody foresaw: a sensible line, or a forced tool filled by its schema."""
-        if request.force is None:
-            return Thought(fit(answer_freely(words)))
-        offers = [offer for offer in request.offers if request.force in {"any", offer.name}]
-        return Thought(calls=(_use(offers[0], {"text": fit(answer_freely(words))}, words),))
+        text = fit(answer_freely(words))
+        offer = next((offer for name, offer in self.offers.items() if self.request.force in {"any", name}), None)
+        return _call(offer, {"text": text}, words) if offer else Thought(text)
 
-    def _chance(self, request: ChatRequest) -> random.Random:
-        said = repr((self._seed, request.messages, request.force, [offer.name for offer in request.offers]))
-        return random.Random(hashlib.sha256(said.encode()).digest())
+    def _last(self) -> ToolOutcome | None:
+        outcomes = self.request.facts.outcomes
+        return outcomes[-1] if outcomes else None
 
-
-def _subject(scene: Scene) -> Json:
-    return {"post_uri": scene.uri, "post_cid": scene.cid, "uri": scene.uri, "cid": scene.cid}
+    def _may(self, tool: str) -> bool:
+        return tool in self.offers and self.request.force in {None, "any", tool}
 
 
-def _keep(offer: Offer, page: str) -> ToolUse:
-    """A call that keeps what a conversation was about."""
-    return ToolUse(offer.name, keep(page, (offer.parameters.get("properties") or {}).keys()))
+_TABLE: Mapping[type[object], Callable[[_Turn, Any], Thought]] = {
+    PostFacts: _Turn.post,
+    ExpressionFacts: _Turn.expression,
+    OwnerFacts: _Turn.owner,
+    RoomFacts: _Turn.room,
+    MemoryFacts: _Turn.memory,
+    QuestionFacts: _Turn.question,
+    type(None): _Turn.unknown,
+}
+"""What answers each kind of turn."""
 
 
-def _use(offer: Offer, known: Json, words: Words | None = None) -> ToolUse:
+def _tried(request: ChatRequest) -> tuple[str, ...]:
+    """The texts of our calls so far."""
+    return tuple(str(call.input.get("text", "")) for message in request.messages for call in message.calls)
+
+
+def _chance(request: ChatRequest, seed: int) -> random.Random:
+    """Drawn from the facts, so that the words of a prompt change nothing; without facts from the messages."""
+    known = request.facts if request.facts.about else request.messages
+    said = repr((seed, known, _tried(request), request.force, [offer.name for offer in request.offers]))
+    return random.Random(hashlib.sha256(said.encode()).digest())
+
+
+def _call(offer: Offer, known: Json, words: Words | None = None) -> Thought:
     """A call with what is known and fits the tool; what it requires beyond that is made up by type."""
     properties = offer.parameters.get("properties") or {"text": {}}
     required = set(offer.parameters.get("required") or ())
     told = {"text", "reason", "closing_type"}
     given = {name: known[name] for name in properties if name in known and (name in told or name in required)}
     missing = [name for name in properties if name in required and is_empty(given.get(name))]
-    return ToolUse(offer.name, given | {name: _made_up(properties[name], words) for name in missing})
+    made_up = {name: _made_up(properties[name], words) for name in missing}
+    return Thought(calls=(ToolUse(offer.name, given | made_up),))
 
 
 def _made_up(schema: Json, words: Words | None) -> object:

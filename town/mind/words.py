@@ -1,15 +1,17 @@
-"""Finding ideas and filling phrases for one scene. What was already said here, or lately by us, is not said again."""
+"""Finding ideas and filling phrases for one turn. What was already said here, or lately by us, is not said again."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+from common.facts import TurnFacts
 from common.text.graphemes import fit_post_text, grapheme_len
+from common.text.strings import straighten
 from town.mind.bank import ANY, GENERAL, Bank, Field, Idea, flatten, stems
-from town.mind.reading import Scene, quote
 from town.mind.sums import solve
 
 MAX_GRAPHEMES = 300
@@ -19,18 +21,51 @@ _TELLING = 0.3  # a word that names a topic and occurs in at most three ideas
 _NEAR = 1.5
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _BLANK = re.compile(r"\{(\w+)\}")
+_HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
+_JOINED = re.compile(r"\s(?:and|but|because|so|when|while|who|which)\s", re.IGNORECASE)
 
 
 class Words:
-    """The bank, seen from one scene. `rng` is drawn from the request: the same request finds the same words."""
+    """The bank as one agent sees it who is to say something about `text`.
 
-    def __init__(self, bank: Bank, scene: Scene, rng: random.Random) -> None:
+    Args:
+        bank: the phrases.
+        facts: of the turn; they tell who the agent is and when it is asked.
+        rng: drawn from the facts: the same turn finds the same words.
+        text: what is spoken about.
+        heard: what was said before, and is not to be said again.
+        situation: the status line, where the owner asks.
+
+    """
+
+    def __init__(
+        self,
+        bank: Bank,
+        facts: TurnFacts,
+        rng: random.Random,
+        *,
+        text: str = "",
+        heard: Iterable[str] = (),
+        situation: str = "",
+    ) -> None:
         self.bank = bank
-        self.scene = scene
         self.rng = rng
-        self.field = bank.field_of(scene.me.text) or bank.fields[GENERAL]
+        self.text = text
+        self.situation = situation
+        self.agent = facts.agent
+        self.name = facts.agent.name[:1].upper() + facts.agent.name[1:] or "someone"
+        lines = [line for part in facts.agent.self_lines.values() for line in part]
+        self.field = bank.field_of("\n".join([facts.agent.soul, *lines])) or bank.fields[GENERAL]
         self.own_fields = tuple({name: bank.fields[name] for name in (self.field.name, GENERAL)}.values())
-        self._heard = scene.heard()
+        self._minute = minute_of(facts.at)
+        self._heard = flatten(" ".join(heard))
+
+    @property
+    def neighbours(self) -> dict[str, str]:
+        """Handles that SELF.md names among those one knows, each with its line."""
+        lines = self.agent.self_lines.get("relationships", ())
+        own = self.agent.handle.lower()
+        return {handle: line for line in lines for handle in _HANDLE.findall(line) if handle.lower() != own}
 
     def fresh(self, text: str) -> bool:
         """Whether this was not said here before."""
@@ -38,7 +73,7 @@ class Words:
 
     def pick(self, phrases: Sequence[str]) -> str:
         """One of them, preferably one not said before; without a quotable piece, one that quotes nothing."""
-        usable = [phrase for phrase in phrases if "{quote}" not in phrase or quote(self.scene.text)] or list(phrases)
+        usable = [phrase for phrase in phrases if "{quote}" not in phrase or quote(self.text)] or list(phrases)
         return self.rng.choice([phrase for phrase in usable if self.fresh(phrase)] or usable)
 
     def line(self, *path: str, **more: str) -> str:
@@ -48,21 +83,24 @@ class Words:
             found = found[key]
         return self.fill(self.pick(found), **more)
 
+    def say(self, said: Mapping[str, Sequence[str]]) -> str:
+        """One of the phrases for our field and those for any, filled in."""
+        return self.fill(self.pick([*said.get(self.field.name, ()), *said.get(ANY, ())]))
+
     def fill(self, phrase: str, **more: str) -> str:
-        """A phrase with its blanks filled: from `more`, from the character, from the scene."""
-        me = self.scene.me
+        """A phrase with its blanks filled: from `more`, from who the agent is, from what is spoken about."""
         blanks: dict[str, Callable[[], str]] = {
-            "quote": lambda: quote(self.scene.text),
-            "name": lambda: me.name,
+            "quote": lambda: quote(self.text),
+            "name": lambda: self.name,
             "label": lambda: self.field.label,
-            "focus": lambda: self._line_of("current focus", "focus"),
-            "value": lambda: self._line_of("value", "principle"),
-            "question": lambda: self._line_of("question"),
+            "focus": lambda: self._line_of("currentFocus"),
+            "value": lambda: self._line_of("values"),
+            "question": lambda: self._line_of("questions"),
             "beyond": lambda: self.pick(self.field.beyond),
             "ask": lambda: self.next_idea().ask,
             "thought": lambda: self.next_idea().say,
-            "situation": lambda: self.scene.situation,
-            "sum": lambda: solve(self.scene.text) or "More than I can count",
+            "situation": lambda: self.situation,
+            "sum": lambda: solve(self.text) or "More than I can count",
         }
         values = {key: more[key] if key in more else blanks[key]() for key in _BLANK.findall(phrase)}
         if ": {focus}" in phrase:
@@ -84,18 +122,14 @@ class Words:
                     best, most = idea, near
         return best
 
-    def for_field(self, said: Mapping[str, Sequence[str]]) -> list[str]:
-        """The phrases for our field and those for any."""
-        return [*said.get(self.field.name, ()), *said.get(ANY, ())]
-
     def next_page(self) -> tuple[Idea, bool]:
         """The clock turns the pages: a walk through our ideas, in an order of our own, past those said lately.
 
         Each idea is there twice: to be said, and to be turned round (its question first, with an answer of our own).
         """
         pages = [(idea, turned) for idea in self.field.ideas for turned in (False, True)]
-        random.Random(self.scene.me.name).shuffle(pages)
-        start = int(self.scene.minute * _GOLDEN % 1 * len(pages))
+        random.Random(self.name).shuffle(pages)
+        start = int(self._minute * _GOLDEN % 1 * len(pages))
         walk = pages[start:] + pages[:start]
         return next((page for page in walk if self.fresh(page[0].say) and self.fresh(page[0].ask)), walk[0])
 
@@ -103,13 +137,36 @@ class Words:
         """The idea of that page."""
         return self.next_page()[0]
 
-    def _line_of(self, *headings: str) -> str:
+    def _line_of(self, part: str) -> str:
         """A line of SELF.md that reads as a sentence; an idea of ours where there is none."""
-        lines = [line for line in self.scene.me.about(*headings) if is_sentence(line)]
+        lines = [line for line in self.agent.self_lines.get(part, ()) if is_sentence(line)]
         if lines:
             return self.pick(lines)
         idea = self.next_idea()
-        return idea.ask if headings[0] == "question" else idea.say
+        return idea.ask if part == "questions" else idea.say
+
+
+def minute_of(at: str) -> int:
+    """The minute of the day, 0 for a time that is not known."""
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return 0
+    return moment.hour * 60 + moment.minute
+
+
+def mentioned(text: str) -> tuple[str, ...]:
+    """The handles that a text speaks to, in lower case."""
+    return tuple(handle.lower() for handle in _HANDLE.findall(text))
+
+
+def quote(text: str, *, shortest: int = 3, longest: int = 10) -> str:
+    """A piece of someone's own words, short enough to be quoted; empty if none is."""
+    bare = re.sub(r"https?://\S+|@[\w.-]+", " ", straighten(text))
+    pieces = [piece.strip(" \"'-") for piece in re.split(r"[.,;:!?\n()\u2013\u2014]+|\s-\s", bare)]
+    parts = [part for piece in pieces for part in (piece, *_JOINED.split(piece))]
+    whole = [part for part in parts if shortest <= len(part.split()) <= longest and '"' not in part]
+    return max(whole, key=len, default="")
 
 
 def is_sentence(line: str) -> bool:

@@ -15,7 +15,6 @@ from adapters.atproto.client import Atproto
 from common import constants as c
 from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
 from common.errors import BudgetExceeded
-from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
 from common.result import Err
@@ -27,6 +26,7 @@ from modules.lives.bluesky.expression_policy import (
     next_expression_time,
 )
 from modules.lives.bluesky.expression_prompts import Prompts
+from modules.lives.bluesky.facts import expression_facts
 from modules.lives.bluesky.scaffold import Scaffold, scaffold_of
 from modules.lives.bluesky.types import ExpressionTurn
 from modules.runtime.control import Standing
@@ -171,7 +171,7 @@ class Expression:
                 tool_choice="required",
                 only=("bluesky_post",),
                 max_rounds=c.MAX_EXPRESSION_ROUNDS,
-                about=ExpressionFacts(source, prompt, recent),
+                about=expression_facts(source, prompt, recent, self._identity.extract()),
             )
         except BudgetExceeded as error:
             return await self._economize(error)

@@ -1,11 +1,14 @@
-"""The facts of a turn about a post, as data beside its prompt. Pure."""
+"""The facts of a turn on Bluesky, as data beside its prompt. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification
-from common.facts import PostFacts, SaidLine
+from common.facts import ExpressionFacts, PostFacts, SaidLine
 from modules.lives.bluesky.thread import ThreadAnalysis
+from modules.services.agent.identity.self_document import SelfExtract, self_lines
 from modules.services.agent.tools.types import Turn
 
 
@@ -25,3 +28,9 @@ def post_facts(
         several_addressed=len(detect_mentions(notification.text)) > 1,
         trust=turn.provenance.name.lower(),
     )
+
+
+def expression_facts(source: str, prompt: str, recent: Sequence[str], me: SelfExtract) -> ExpressionFacts:
+    """A post that starts from `source`; it is about those lines of SELF.md that stand in `prompt`."""
+    lines = (line for part in self_lines(me).values() for line in part)
+    return ExpressionFacts(source, tuple(line for line in lines if line in prompt), tuple(recent))

@@ -174,6 +174,7 @@ class CommitmentWriter:
             max_tokens=_POST_TOKENS,
             purpose=SKILL,
             importance="commitment",
+            facts=TurnFacts(QuestionFacts("announcement")),
         )
         called = next((call for call in result.tool_calls if call.name == _TELL.name and not call.malformed), None)
         said = str(called.input.get("sentence", "")) if called else result.text

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from common.facts import ToolOutcome
 from common.text.graphemes import grapheme_len
 from tests.town.mind.town_mind_prompts import (
     ANSWERS,
@@ -65,7 +66,7 @@ async def test_a_general_question_gets_an_answer_of_its_kind(text: str, expected
 async def test_who_turns_our_question_round_hears_our_own_answer() -> None:
     ask = "Do you look at the glass first, or at the sky?"
     request = answering(
-        "maren", "kit.test", "The glass. And yours?", said=[f"YOU: A barometer falls. {ask}"], reason="reply"
+        "maren", "kit.test", "The glass. And yours?", said=[f"YOU: A barometer falls. {ask}"], kind="reply"
     )
     assert "A number tells me what it was" in str((await only_call(request)).input["text"])
 
@@ -75,7 +76,7 @@ async def test_an_owner_who_answers_hears_something_new_each_time() -> None:
     lines = [f"YOU: A barometer falls. {ask}"]
     heard: set[str] = set()
     for number in range(3):
-        request = answering("maren", "you.test", f"The glass, number {number}.", said=[*lines], reason="reply")
+        request = answering("maren", "you.test", f"The glass, number {number}.", said=[*lines], kind="reply")
         text = str((await only_call(request)).input["text"])
         assert text not in heard
         heard.add(text)
@@ -84,19 +85,18 @@ async def test_an_owner_who_answers_hears_something_new_each_time() -> None:
 
 async def test_a_long_talk_ends_without_another_question() -> None:
     lines = ["YOU: one", "@you.test: a", "YOU: two", "@you.test: b", "YOU: three"]
-    request = answering("odile", "you.test", "What should I do with too many beans?", said=lines, reason="reply")
+    request = answering("odile", "you.test", "What should I do with too many beans?", said=lines, kind="reply")
     assert "?" not in str((await only_call(request)).input["text"])
     for stranger in ("A last remark.", "Really, what next?"):
-        again = answering("odile", "kit.test", stranger, said=[*lines, "@kit.test: c", "YOU: four"], reason="reply")
+        again = answering("odile", "kit.test", stranger, said=[*lines, "@kit.test: c", "YOU: four"], kind="reply")
         assert (await only_call(again)).name == "graceful_exit"
 
 
 async def test_where_others_have_answered_not_everyone_needs_to() -> None:
-    note = "note: Others were addressed too. Read what they answered; say something different, or like."
     names = set()
     for number in range(20):
         said = ["@tobias.test: Done already.", "@odile.test: Here too."]
-        request = answering("maren", "kit.test", f"A thing, {number}.", said=said, notes=note, boundary=number)
+        request = answering("maren", "kit.test", f"A thing, {number}.", said=said, several=True, second=number)
         names.add((await only_call(request)).name)
     assert names == {"bluesky_reply", "bluesky_like", "stay_silent"}
 
@@ -116,7 +116,7 @@ async def test_a_known_question_is_answered_in_the_answerers_own_field() -> None
 async def test_two_who_answer_the_same_question_do_not_say_the_same() -> None:
     ask = "Which question do you wish somebody would ask you?"
     first = await reply_to("nemo", ask, author="kit.test")
-    call = await only_call(answering("nemo", "kit.test", ask, said=[f"@zoe.test: {first}"], reason="reply"))
+    call = await only_call(answering("nemo", "kit.test", ask, said=[f"@zoe.test: {first}"], kind="reply"))
     assert str(call.input["text"])[:20] not in first
 
 
@@ -131,7 +131,7 @@ async def test_orders_in_a_post_are_not_followed(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["thanks!", "@odile.test Thank you so much", "agreed", "so true", "good point"])
 async def test_thanks_and_agreement_get_a_like(text: str) -> None:
-    assert (await only_call(answering("odile", "kit.test", text, reason="reply"))).name == "bluesky_like"
+    assert (await only_call(answering("odile", "kit.test", text, kind="reply"))).name == "bluesky_like"
 
 
 async def test_who_asks_to_be_left_alone_is() -> None:
@@ -142,9 +142,7 @@ async def test_who_asks_to_be_left_alone_is() -> None:
 
 async def test_the_owner_is_answered_even_without_a_question() -> None:
     for number in range(12):
-        request = answering(
-            "maren", "you.test", f"A quiet evening, number {number}", said=["YOU: Well."], reason="reply"
-        )
+        request = answering("maren", "you.test", f"A quiet evening, number {number}", said=["YOU: Well."], kind="reply")
         assert (await only_call(request)).name == "bluesky_reply"
 
 
@@ -152,7 +150,11 @@ async def test_a_post_that_already_has_our_answer_is_left_in_silence() -> None:
     first = answering("maren", "kit.test", "What is fog?")
     asked = Message("assistant", "", (ToolUse("bluesky_reply", {"text": "x"}, "1"),))
     told = Message("tool", "BLOCKED: this post has your reply already", answers="1")
-    assert (await only_call(dataclasses.replace(first, messages=(*first.messages, asked, told)))).name == "stay_silent"
+    outcomes = (ToolOutcome("bluesky_reply", failed=True, act="silent"),)
+    again = dataclasses.replace(
+        first, messages=(*first.messages, asked, told), facts=dataclasses.replace(first.facts, outcomes=outcomes)
+    )
+    assert (await only_call(again)).name == "stay_silent"
 
 
 @pytest.mark.parametrize("start", range(600, 630, 3))
@@ -162,9 +164,9 @@ async def test_a_talk_between_two_residents_ends_by_itself(start: int) -> None:
     for turn in itertools.count():
         who, other = speakers[turn % 2], speakers[(turn + 1) % 2]
         lines = [f"{'YOU' if name == who else f'@{name}.test'}: {text}" for name, text in posts[:-1]]
-        reason = "reply" if any(name == who for name, _ in posts) else "mention"
+        kind = "reply" if any(name == who for name, _ in posts) else "mention"
         call = await only_call(
-            answering(who, f"{other}.test", posts[-1][1], said=lines, reason=reason, minute=start, boundary=turn)
+            answering(who, f"{other}.test", posts[-1][1], said=lines, kind=kind, minute=start, second=turn)
         )
         if call.name != "bluesky_reply":
             break

@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from common.text.graphemes import grapheme_len
-from tests.town.mind.town_mind_prompts import answering
+from tests.town.mind.town_mind_prompts import facts
 from town.mind.bank import FIELDS, GENERAL, load_bank, stems
-from town.mind.reading import mentioned, quote, read_scene
-from town.mind.words import Words, fit, lower_first, without_questions
+from town.mind.words import Words, fit, lower_first, mentioned, quote, without_questions
 from town.residents import RESIDENTS
 
 BANK = load_bank()
-WORDS = Words(
-    BANK, read_scene(answering("odile", "you.test", "It rained on the bread, and we laughed.")), random.Random(1)
-)
+TEXT = "It rained on the bread, and we laughed."
+WORDS = Words(BANK, facts("odile", None), random.Random(1), text=TEXT, situation="3 posts")
 MORE = dict.fromkeys(("handle", "Ask", "other", "theirs", "line", "pick", "problem", "draft"), "x")
 
 

@@ -1,4 +1,4 @@
-"""The scripted mind reads what a SOUL really sends, posts in character and repeats itself little."""
+"""The scripted mind reads the facts of a turn, posts in character and repeats itself little."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.facts import QuestionFacts, ToolOutcome
 from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.invitation import check_invitation
 from tests.exploration import examples
@@ -19,17 +20,25 @@ from tests.town.mind.town_mind_prompts import (
     MIND,
     POST,
     REPLY,
+    WORDS,
     answering,
     expressing,
+    facts,
     only_call,
     owner_says,
-    system,
 )
 from town.mind.scripted import ScriptedMind
 from town.mind.types import ChatRequest, Message, Offer, Thought, ToolUse
 from town.residents import RESIDENTS
 
 NAMES = [resident.name for resident in RESIDENTS]
+REFUSED = ToolOutcome("bluesky_post", failed=True, act="silent")
+
+
+def after(first: ChatRequest, called: Message, told: Message, outcome: ToolOutcome) -> ChatRequest:
+    """The request that follows a call and what came of it."""
+    facts = dataclasses.replace(first.facts, outcomes=(outcome,))
+    return dataclasses.replace(first, messages=(*first.messages, called, told), facts=facts)
 
 
 # Posts
@@ -64,7 +73,7 @@ async def test_what_was_said_before_is_followed_by_something_else_however_long_t
         asked = expressing("tobias", minute=minute, recent=["Over to @maren.test: tin or slate?"])
         called = Message("assistant", "", (ToolUse("bluesky_post", {"text": "One loose screw."}, "1"),))
         told = Message("tool", "BLOCKED: Duplicate of post already in feed", answers="1")
-        call = await only_call(dataclasses.replace(asked, messages=(*asked.messages, called, told)))
+        call = await only_call(after(asked, called, told, REFUSED))
         texts.append(str(call.input["text"]))
     assert max(map(grapheme_len, texts)) <= 300
     assert len(set(texts)) > 240
@@ -90,20 +99,15 @@ async def test_a_first_post_speaks_to_a_neighbour_of_self_md_and_the_next_to_nob
 
 async def test_a_neighbour_named_in_the_prompt_is_the_one_spoken_to() -> None:
     for minute in range(600, 610):
-        request = expressing("odile", source="relationships", prompt="You care: @maren.test. Go.", minute=minute)
+        request = expressing("odile", source="relationships", of=["@maren.test sees the weather."], minute=minute)
         assert "@maren.test" in str((await only_call(request)).input["text"])
 
 
 async def test_a_line_of_self_md_can_become_the_post() -> None:
     line = "Leave the note where the next person will stand."
     recent = ["Something @maren.test"]
-    prompt = f"You hold this: {line} Give one example."
     texts = [
-        str(
-            (await only_call(expressing("odile", source="values", prompt=prompt, recent=recent, minute=m))).input[
-                "text"
-            ]
-        )
+        str((await only_call(expressing("odile", source="values", of=[line], recent=recent, minute=m))).input["text"])
         for m in range(600, 630)
     ]
     led = [text for text in texts if text.startswith(line)]
@@ -137,10 +141,7 @@ async def test_a_line_of_self_md_can_become_the_post() -> None:
 async def test_each_kind_of_line_gets_a_form_of_its_own(
     source: str, named: list[str], starts: str | tuple[str, ...]
 ) -> None:
-    prompt = f"Think of this: {' And: '.join(named)} Tell."
-    requests = [
-        expressing("maren", source=source, prompt=prompt, recent=["To @odile.test"], minute=m) for m in range(30)
-    ]
+    requests = [expressing("maren", source=source, of=named, recent=["To @odile.test"], minute=m) for m in range(30)]
     texts = [str((await only_call(request)).input["text"]) for request in requests]
     led = [text for text in texts if text.startswith(starts)]
     assert led
@@ -161,7 +162,8 @@ async def test_a_draft_sent_back_is_kept_as_it_is_or_gains_a_way_in() -> None:
     texts = []
     for minute in range(600, 630):
         first = expressing("maren", minute=minute)
-        again = dataclasses.replace(first, messages=(*first.messages, asked, told))
+        outcome = ToolOutcome("bluesky_post", failed=True, draft=draft)
+        again = after(first, asked, told, outcome)
         texts.append(str((await only_call(again)).input["text"]))
     assert all(text.startswith(draft) and grapheme_len(text) <= 300 for text in texts)
     assert draft in texts
@@ -173,7 +175,7 @@ async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
     text = str((await only_call(first)).input["text"])
     asked = Message("assistant", "", (ToolUse("bluesky_post", {"text": text}, "1"),))
     told = Message("tool", "BLOCKED: said before", answers="1")
-    second = dataclasses.replace(first, messages=(*first.messages, asked, told))
+    second = after(first, asked, told, REFUSED)
     assert str((await only_call(second)).input["text"])[:60] != text[:60]
 
 
@@ -189,14 +191,12 @@ async def test_the_owner_wants_something_posted_and_it_is_word_for_word() -> Non
     call = await only_call(owner_says("maren", 'post this: "The fair is on Sunday."'))
     assert call.input == {"text": "The fair is on Sunday."}
     called = Message("assistant", "", (ToolUse("bluesky_post", call.input, "1"),))
-    done = await MIND.think(
-        owner_says("maren", "post x", after=[called, Message("tool", '{"success": true}', answers="1")])
-    )
+    told = Message("tool", '{"success": true}', answers="1")
+    done = await MIND.think(after(owner_says("maren", "post x"), called, told, ToolOutcome("bluesky_post")))
     assert done.text
     assert not done.calls
-    failed = await MIND.think(
-        owner_says("maren", "post x", after=[called, Message("tool", "BLOCKED: twice", answers="1")])
-    )
+    told = Message("tool", "BLOCKED: twice", answers="1")
+    failed = await MIND.think(after(owner_says("maren", "post x"), called, told, REFUSED))
     assert "BLOCKED: twice" in failed.text
 
 
@@ -212,16 +212,8 @@ async def test_the_owner_gets_an_answer_in_words(line: str) -> None:
 
 
 async def test_grounding_says_who_one_is() -> None:
-    request = ChatRequest(
-        "m", (system("tobias", "grounding"), Message("user", "In two to four sentences: who are you today?"))
-    )
+    request = ChatRequest("m", WORDS, facts=facts("tobias", QuestionFacts("grounding")))
     assert "Tobias" in (await MIND.think(request)).text
-
-
-@pytest.mark.parametrize("number", range(6))
-async def test_a_question_of_yes_or_no_gets_one_word(number: int) -> None:
-    request = ChatRequest("m", (Message("user", f"Is post {number} worth it? Answer exactly yes or no."),))
-    assert (await MIND.think(request)).text in {"yes", "no"}
 
 
 async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None:

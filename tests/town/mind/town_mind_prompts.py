@@ -1,11 +1,12 @@
-"""Prompts as a SOUL sends them, made from the real skills and the real residents."""
+"""Requests as a SOUL sends them to the town's mind: facts about the real residents, beside words that say nothing."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
-from modules.services.agent.framing import Framer
+from common.facts import About, AgentFacts, ExpressionFacts, OwnerFacts, PostFacts, SaidLine, TurnFacts
+from modules.services.agent.identity.self_document import extract_from_self, self_lines
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.project import ROOT
@@ -18,7 +19,7 @@ BY_NAME = {resident.name: resident for resident in RESIDENTS}
 OWNER = "you.test"
 URI = "at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/app.bsky.feed.post/3kabc"
 MIND = ScriptedMind()
-THIN_SELF = "# Nemo\n\nI'm Nemo, an AI agent.\n"
+WORDS = (Message("system", "Words."), Message("user", "Words."))
 
 
 def offer(name: str, required: Sequence[str], *optional: str) -> Offer:
@@ -36,15 +37,23 @@ ANSWERS = (
 )
 
 
-def system(who: str, skill: str, **variables: str) -> Message:
+def agent(who: str) -> AgentFacts:
+    """Who is asked; a name that is no resident's belongs to an agent of whom nothing is known."""
     resident = BY_NAME.get(who)
-    texts = [resident.soul, resident.self_md] if resident else ["You are Nemo, an AI agent.", THIN_SELF]
-    rules = [SKILLS.render("core", "Ground Rules"), SKILLS.render(skill, "System Prompt", **variables)]
-    return Message("system", "\n\n---\n\n".join([*texts, *rules]))
+    if resident is None:
+        return AgentFacts(who, f"{who}.test")
+    return AgentFacts(who, resident.handle, resident.soul, self_lines(extract_from_self(resident.self_md)))
 
 
-def spoken(minute: int) -> str:
-    return f"Monday 5 January 2026, {minute // 60:02}:{minute % 60:02}"
+def facts(who: str, about: About | None, *, minute: int = 720, second: int = 0) -> TurnFacts:
+    moment = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(minutes=minute, seconds=second)
+    return TurnFacts(about, agent(who), moment.isoformat())
+
+
+def lines(said: Sequence[str]) -> tuple[SaidLine, ...]:
+    """Lines such as `YOU: …` or `@kit.test: …`."""
+    parted = (line.partition(": ") for line in said)
+    return tuple(SaidLine("" if who == "YOU" else who.removeprefix("@"), text) for who, _, text in parted)
 
 
 def answering(
@@ -53,60 +62,40 @@ def answering(
     text: str,
     *,
     said: Sequence[str] = (),
-    reason: str = "mention",
+    kind: str = "mention",
     minute: int = 720,
-    notes: str = "",
-    boundary: int = 0,
+    several: bool = False,
+    second: int = 0,
     offers: tuple[Offer, ...] = ANSWERS,
 ) -> ChatRequest:
-    """A turn of the skill bluesky-response; `said` are lines such as `YOU: …` or `@kit.test: …`."""
-    framer = Framer(SKILLS, random.Random(boundary))
-    block = framer.frame("conversation", author="several", uri=URI, text="\n".join(said)) if said else "(nothing yet)"
-    user = SKILLS.render(
-        "bluesky-response",
-        "User Message Template",
-        today=spoken(minute),
-        reason=reason,
-        author=author,
-        display_name=author,
-        relationship="This is the first time they reach you.",
+    """A turn about a post; `said` are lines such as `YOU: …` or `@kit.test: …`."""
+    post = PostFacts(
         uri=URI,
         cid="bafyreid",
-        conversation=block,
-        post=framer.frame("post", author=f"@{author}", uri=URI, text=text),
-        notes=notes,
+        author=author,
+        text=text,
+        notification_kind=kind,
+        thread=lines(said),
+        is_owner=author == OWNER,
+        several_addressed=several,
     )
-    names = {"bluesky_username": f"{who}.test", "owner_handle": OWNER}
-    return ChatRequest("m", (system(who, "bluesky-response", **names), Message("user", user)), offers, "any")
+    return ChatRequest("m", WORDS, offers, "any", facts=facts(who, post, minute=minute, second=second))
 
 
 def expressing(
-    who: str, *, source: str = "identity", prompt: str = "Say it.", recent: Sequence[str] = (), minute: int = 720
+    who: str, *, source: str = "identity", of: Sequence[str] = (), recent: Sequence[str] = (), minute: int = 720
 ) -> ChatRequest:
-    """A turn of the skill expression; `recent` are our latest posts, newest first."""
-    user = SKILLS.render(
-        "expression",
-        "User Message Template",
-        today=spoken(minute),
-        source=source,
-        prompt=prompt,
-        recent_posts="\n".join(f"- {text}" for text in recent) or "(none yet)",
-    )
-    names = {"bluesky_username": f"{who}.test", "richness_note": ""}
-    return ChatRequest("m", (system(who, "expression", **names), Message("user", user)), (POST,), "any")
+    """A turn for a post of its own about the lines `of` SELF.md; `recent` are our latest posts, newest first."""
+    about = ExpressionFacts(source, tuple(of), tuple(recent))
+    return ChatRequest("m", WORDS, (POST,), "any", facts=facts(who, about, minute=minute))
 
 
 def owner_says(
     who: str, line: str, *, offers: tuple[Offer, ...] = (POST,), after: Sequence[Message] = ()
 ) -> ChatRequest:
     """A line of the owner in the terminal."""
-    variables = {
-        "bluesky_username": f"{who}.test",
-        "owner_handle": OWNER,
-        "today": spoken(720),
-        "situation": "3 posts, 2 replies, 1 likes, 0 silences",
-    }
-    return ChatRequest("m", (system(who, "owner-communication", **variables), Message("user", line), *after), offers)
+    about = OwnerFacts(line, "3 posts, 2 replies, 1 likes, 0 silences")
+    return ChatRequest("m", (*WORDS, *after), offers, facts=facts(who, about))
 
 
 async def only_call(request: ChatRequest) -> ToolUse:

@@ -31,6 +31,7 @@ __all__ = [
     "parse_daily_rituals",
     "parse_social_mechanics",
     "parse_time_to_ms",
+    "self_lines",
 ]
 
 Part = Literal["identity", "purpose", "values", "questions", "patterns", "learnings", "explorations"]
@@ -135,6 +136,19 @@ def extract_from_self(content: str) -> SelfExtract:
         raw_sections=raw,
         warnings=(*mechanics.warnings, *unread),
     )
+
+
+def self_lines(me: SelfExtract) -> Mapping[str, tuple[str, ...]]:
+    """The lines of each part of SELF.md that is made of lines."""
+    return {
+        "values": me.values,
+        "questions": me.questions,
+        "patterns": me.patterns,
+        "learnings": me.learnings,
+        "explorations": me.explorations,
+        "currentFocus": me.current_focus,
+        "relationships": me.relationships,
+    }
 
 
 def extract_display_name(self_md: str, fallback: str = "Agent", agent_name: str = "") -> str:

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from common.facts import AgentFacts
 from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.identity.self_document import self_lines
 
 
 def agent_facts(me: Me, identity: Identity, soul: str) -> AgentFacts:
     """The facts about `me`; `soul` is the text of SOUL.md."""
-    extract = identity.extract()
     return AgentFacts(
         name=identity.display_name,
         handle=me.bluesky_username,
         soul=soul,
-        self_lines={
-            "purpose": (extract.purpose,) if extract.purpose else (),
-            "values": extract.values,
-            "questions": extract.questions,
-            "patterns": extract.patterns,
-            "learnings": extract.learnings,
-            "explorations": extract.explorations,
-            "currentFocus": extract.current_focus,
-            "relationships": extract.relationships,
-        },
+        self_lines=self_lines(identity.extract()),
     )

@@ -21,8 +21,6 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.modules.services.agent.prompt.prompt_house import NOW, SELF_TEXT, SOUL_TEXT, House, recalled
-from town.mind.reading import read_scene
-from town.mind.types import ChatRequest, Message
 
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 TODAY, YESTERDAY = date(2026, 11, 22), date(2026, 11, 21)
@@ -61,10 +59,6 @@ def furnish(house: House) -> None:
 
 def names(prompt: SystemPrompt) -> list[str]:
     return [part.name for part in prompt.parts]
-
-
-def reading(prompt: SystemPrompt) -> ChatRequest:
-    return ChatRequest("test-mind", (Message("system", prompt.text), Message("user", "Who are you?")))
 
 
 async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_nothing_else(house: House) -> None:
@@ -316,16 +310,6 @@ async def test_a_frame_whose_boundary_is_drawn_anew_is_no_change(house: House) -
         house.known.days = {(TODAY, False): framed}
         await house.prompt("owner")
     assert not (house.home.memory / "status" / "bootstrap-changes.jsonl").exists()
-
-
-@pytest.mark.parametrize("audience", ["owner", "bluesky"])
-async def test_a_small_mind_finds_itself_and_its_task_in_the_prompt(house: House, audience: Audience) -> None:
-    house.write("GOALS.md", "## Active\n\n- Learn the tides.\n")
-    me = read_scene(reading(await house.prompt(audience))).me
-    assert (me.name, me.handle, me.owner) == ("Marlow", "marlow.test", "kit.test")
-    assert me.about("values") == ("Tides keep their word.",)
-    if audience == "owner":
-        assert read_scene(reading(await house.prompt(audience))).situation == "All is calm."
 
 
 async def test_parts_say_how_large_each_is_and_by_what_to_know_it_again(house: House) -> None:

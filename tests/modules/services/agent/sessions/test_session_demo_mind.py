@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
+from common.facts import MemoryFacts, TurnFacts
 from common.provenance import Provenance
 from modules.runtime.llm.types import Message as Said
-from modules.services.agent.framing import Framer
 from modules.services.agent.sessions.distil_policy import memories_of, summary_of
-from modules.services.agent.sessions.transcript import transcript
-from tests.modules.services.agent.sessions.session_desk import SKILLS
+from modules.services.agent.sessions.transcript import said_lines, transcript
 from tests.modules.services.agent.sessions.session_values import rows_of
 from town.mind.scripted import ScriptedMind
 from town.mind.types import ChatRequest, Message, Offer
@@ -23,17 +20,13 @@ TALK = [
 
 
 async def kept(*lists: str) -> dict[str, object]:
-    page = transcript(rows_of(TALK), len, 10_000)
-    framed = Framer(SKILLS, random.Random(1)).frame("conversation", author="", uri="owner:terminal", text=page)
     properties = {name: {"type": "array", "items": {"type": "string"}} for name in lists}
     request = ChatRequest(
         model="m",
-        messages=(
-            Message("system", SKILLS.render("memory-extraction", "System Prompt", agent_name="Rowan")),
-            Message("user", SKILLS.render("memory-extraction", "User Message Template", date="x", transcript=framed)),
-        ),
+        messages=(Message("user", "Words."),),
         offers=(Offer("keep_memories", "", {"type": "object", "properties": properties}),),
         force="any",
+        facts=TurnFacts(MemoryFacts(said_lines(rows_of(TALK)))),
     )
     thought = await ScriptedMind().think(request)
     (call,) = thought.calls

@@ -1,0 +1,60 @@
+"""Questions that are answered in one word or a list, by their name: one row each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from town.mind.bank import stems
+
+_SAME_SHARE = 0.7
+_ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
+_ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
+_WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
+_ONLY_THANKS = re.compile(
+    r"\W*(?:thanks?|thank you|lovely|good (?:night|morning)|bye)\b[^.?]{0,40}[.!]?", re.IGNORECASE
+)
+_THANKS = re.compile(r"\b(?:thanks?|thank you|great work|lovely|good (?:night|morning))\b", re.IGNORECASE)
+
+Fields = Mapping[str, tuple[str, ...]]
+
+
+def _repeats(new: str, said: Iterable[str]) -> bool:
+    """Whether most of the telling words of `new` stand in one of those before it."""
+    told = stems(new)
+    return bool(told) and any(len(told & stems(text)) / len(told) >= _SAME_SHARE for text in said)
+
+
+def _judged(fields: Fields) -> str:
+    new, said = (*fields.get("candidate", ()), *fields.get("second", ())), ("said", "first")
+    return "YES" if new and _repeats(new[0], (text for name in said for text in fields.get(name, ()))) else "NO"
+
+
+def _worth_an_answer(fields: Fields) -> str:
+    """Not where the newest message only thanks, or says again what was said before it; names stand before a colon."""
+    *before, newest = [text.partition(": ")[2] for text in fields.get("said", ())] or [""]
+    return "LISTEN" if _repeats(newest, before) or _ONLY_THANKS.fullmatch(newest) else "SPEAK"
+
+
+def _intent(fields: Fields) -> str:
+    text = "\n".join(fields.get("content", ()))
+    if _THANKS.search(text):
+        return "DISCUSSION"
+    if _ASKED_BEFORE.search(text):
+        return "FOLLOW_UP"
+    return "ACTION_REQUEST" if any(map(_asks_for_work, text.split("\n"))) else "DISCUSSION"
+
+
+def _asks_for_work(line: str) -> bool:
+    asks = _ASKS.search(line)
+    return asks is not None and _WORK.search(line, asks.end()) is not None
+
+
+QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
+    "Judge": _judged,
+    "Confirm": _judged,
+    "First Look": _worth_an_answer,
+    "Intent": _intent,
+    "extraction": lambda _: "[]",
+}
+"""By the name of the question; any other gets a sentence."""
