@@ -131,8 +131,9 @@ class _Turn:
         return Thought(words.line("ground")) if about.question == "grounding" else self.anything(words)
 
     def unknown(self, _: None) -> Thought:
-        said = [message.text for message in self.request.messages if message.role == "user"]
-        return self.anything(self._words(text=said[-1] if said else ""))
+        """A request of another client: its last line is answered as the owner's would be."""
+        line = next((one.text for one in reversed(self.request.messages) if one.role == "user"), "")
+        return self.anything(self._words(text=line)) if self.request.force else self.owner(OwnerFacts(line))
 
     def anything(self, words: Words) -> Thought:
         """A request nobody foresaw: a sensible line, or a forced tool filled by its schema."""

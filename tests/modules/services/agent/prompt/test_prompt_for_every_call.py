@@ -12,7 +12,7 @@ ASKS = {
     "modules/runtime/llm/gateway.py",
     "modules/services/agent/turn/loop.py",
     "modules/services/agent/sessions/distiller.py",
-    "modules/services/commitments/voice.py",
+    "modules/services/commitments/writer.py",
     "modules/lives/space/verdicts.py",
     "soul/commands/doctor.py",
 }
@@ -20,7 +20,7 @@ PROMPTS = {
     "modules/services/agent/owner/owner.py",
     "modules/lives/bluesky/act.py",
     "modules/lives/bluesky/expression.py",
-    "modules/services/commitments/voice.py",
+    "modules/services/commitments/writer.py",
     "modules/lives/space/decide.py",
     "soul/composition/archiving.py",
     "soul/commands/walk.py",
