@@ -29,7 +29,7 @@ from websockets.frames import Frame, Opcode
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
-from adapters.space.server_line import frame_bytes
+from adapters.space.server_connection import frame_bytes
 from adapters.space.types import Joined, Said
 from adapters.space.wire import encode_event
 

@@ -1,7 +1,7 @@
 """A SOUL's place in the agent space: what is known of the room, what was heard there, and what to say.
 
 One object per process, through every loss of the room. What it knows is lost with the process: the room replays its
-record to whoever joins. How it gets there and stays is told in `client_line`.
+record to whoever joins. How it gets there and stays is told in `client_connection`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from adapters.space.client_line import Find, Line, Tell, first_of
+from adapters.space.client_connection import ClientConnection, Find, Tell, first_of
 from adapters.space.connecting import without_secrets
 from adapters.space.member import Member
 from adapters.space.types import (
@@ -86,7 +86,7 @@ class SpaceClient:
             rng=rng,
             interval_s=reconnect_interval_s,
         )
-        self._line = Line(
+        self._connection = ClientConnection(
             member=self._member,
             find=discover,
             clock=clock,
@@ -115,7 +115,7 @@ class SpaceClient:
     @property
     def url(self) -> str:
         """Where the room is, or was last; without a token."""
-        return without_secrets(self._line.url)
+        return without_secrets(self._connection.url)
 
     @property
     def room_id(self) -> str:
@@ -133,37 +133,37 @@ class SpaceClient:
 
         By the room's id, else by its record: not one word in it was known to us.
         """
-        return self._member.heard.fresh_room
+        return self._member.inbox.fresh_room
 
     async def run(self) -> None:
         """Be in the room, and come back to it, until cancelled or closed. Only once at a time."""
-        await self._line.run()
+        await self._connection.run()
 
     async def close(self) -> None:
         """Leave the room for good; `run` returns."""
-        await self._line.close()
+        await self._connection.close()
 
     def renew(self) -> bool:
         """Leave and come in anew if what we can do is no longer what the room was told; whether we do.
 
         A room learns what a member can do only as it joins. To be called now and then.
         """
-        return self._line.renew()
+        return self._connection.renew()
 
     def get_and_flush_messages(self) -> list[Said]:
         """Words since the last call, the latest 500: those of others, and at a join what the room's record tells.
 
         The record comes once, marked `replayed`, without what was heard before; only in it are words of our own.
         """
-        return self._member.heard.take_messages()
+        return self._member.inbox.take_messages()
 
     def take_events(self) -> list[Event]:
         """All that the room said since the last call, the latest 1000, the echo of our own words among it."""
-        return self._member.heard.take_events()
+        return self._member.inbox.take_events()
 
     async def wait_for_news(self, timeout_s: float) -> bool:
         """Wait until others have said or done something since the last call; False after `timeout_s` without."""
-        news = self._line.news
+        news = self._connection.news
         if not news.is_set():
             await first_of(news.wait(), self._clock.sleep(timeout_s))
         heard = news.is_set()
@@ -215,7 +215,7 @@ class SpaceClient:
         if self._member.outgoing.is_full:
             return Err("too much waits to be said", "transient")
         chat = self._member.outgoing.add(content, self._clock.monotonic(), thread_id=thread_id)
-        self._line.expect(chat)
+        self._connection.expect(chat)
         return Ok(chat.id)
 
     async def delivered(self, chat_id: str) -> ApiResult[bool]:
@@ -223,12 +223,12 @@ class SpaceClient:
 
         An `Err` says that it was never said.
         """
-        delivery = await self._line.delivery(chat_id)
+        delivery = await self._connection.delivery(chat_id)
         if delivery is None:
             return Err("no such message is on its way", "not_found")
         if delivery.state == "dropped":
             return Err(delivery.reason, "transient")
-        return Ok(delivery.state == "heard")
+        return Ok(delivery.state == "echoed")
 
     async def send_typing(self) -> ApiResult[None]:
         """Show that we are about to speak."""
@@ -292,4 +292,4 @@ class SpaceClient:
         if len(self._told_at) == _MOST_IN_WINDOW and now - self._told_at[0] < _FLOOD_WINDOW_S:
             return Err("too much is told at once", "transient", retry_after=_FLOOD_WINDOW_S - (now - self._told_at[0]))
         self._told_at.append(now)
-        return await self._line.send(request)
+        return await self._connection.send(request)

@@ -13,7 +13,8 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection as WebSocket
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
 OPEN_WITHIN_S: Final = 10.0
@@ -41,7 +42,7 @@ class _Straight(connect):
         return exc
 
 
-async def connect_to_room(url: str, *, keepalive_s: float) -> ClientConnection | Unreached:
+async def connect_to_room(url: str, *, keepalive_s: float) -> WebSocket | Unreached:
     """A connection to the room at `url`, within `OPEN_WITHIN_S`; it pings every `keepalive_s` and waits as long."""
     try:
         async with asyncio.timeout(OPEN_WITHIN_S):

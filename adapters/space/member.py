@@ -1,7 +1,7 @@
 """A member of an agent space as a protocol core, without I/O: frames and moments in, frames and notices out.
 
 It owns one life cycle (`member_cycle`), what it knows of the room (`member_view`, `member_claims`), what it heard
-(`member_heard`) and when that happened (`member_time`), and what it still has to say (`outgoing`). Nothing of it
+(`inbox`), and what it still has to say (`outgoing`). Nothing of it
 survives a crash; the room tells it anew.
 """
 
@@ -10,23 +10,36 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from adapters.space.inbox import Inbox
 from adapters.space.member_cycle import Cycle, Step
-from adapters.space.member_heard import Heard
 from adapters.space.member_name import MemberName
-from adapters.space.member_time import RoomTime
 from adapters.space.member_view import RoomView
 from adapters.space.outgoing import Delivery, Outgoing
-from adapters.space.types import Event, History, Joined, PresenceList, Refused, Said, ShuttingDown, Status
+from adapters.space.types import (
+    ActionDone,
+    Claimed,
+    Event,
+    History,
+    Joined,
+    PresenceList,
+    Refused,
+    Said,
+    ShuttingDown,
+    Status,
+)
 from adapters.space.wire_json import iso_now
-from common.clock import Clock
+from common.clock import Clock, iso, parse_iso_or_none
 
 CLOSE_REPLACED: Final = 4002
 CLOSE_INVALID_JOIN: Final = 4003
 CLOSE_NAME_TAKEN: Final = 4004
-UNHEARD_BORNE: Final = 2
+MAX_UNECHOED: Final = 2
 """So many messages of ours without an echo, one after the other, and the room does not hear us: we come in anew."""
+
+_SAME_TIME = timedelta(seconds=1)
 
 NoticeKind = Literal["info", "warn"]
 
@@ -38,6 +51,46 @@ class Notice:
     kind: NoticeKind
     message: str
     detail: str = ""
+
+
+class RoomTime:
+    """When something happened in the room of `agent_id`, by our own clock: a room's machine may be minutes off.
+
+    What comes live happened now, whatever the room writes. An entry of its record happened as long ago as the room's
+    clock says; how far that clock is off shows in the time at which the room says that we joined. Until then the
+    room's clock counts as right.
+    """
+
+    def __init__(self, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._ahead = timedelta()
+
+    def came_in(self, present: PresenceList, now: datetime) -> None:
+        """We came in now, and this is what the room says of it."""
+        stamps = (parse_iso_or_none(agent.joined_at) for agent in present.agents if agent.id == self._agent_id)
+        ahead = next((at - now for at in stamps if at is not None), timedelta())
+        self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta()
+
+    def by_ours(self, event: Event, now: datetime) -> Event:
+        """The event with our times in place of the room's, as far as they differ by more than a second."""
+        match event:
+            case History():
+                told = (replace(entry, timestamp=self._told(entry.timestamp)) for entry in event.entries)
+                return replace(event, entries=tuple(told))
+            case Said() | Claimed() | ActionDone():
+                at = parse_iso_or_none(event.timestamp)
+                return event if at is not None and abs(at - now) <= _SAME_TIME else replace(event, timestamp=iso(now))
+            case _:
+                return event
+
+    def _told(self, stamp: str) -> str:
+        at = parse_iso_or_none(stamp)
+        if at is None or not self._ahead:
+            return stamp
+        try:
+            return iso(at - self._ahead)
+        except OverflowError:
+            return stamp
 
 
 class Member:
@@ -68,7 +121,7 @@ class Member:
         self._name = MemberName(name, rng)
         self.agent_id = agent_id
         self.view = RoomView(self._name)
-        self.heard = Heard(self._name)
+        self.inbox = Inbox(self._name)
         self._time = RoomTime(agent_id)
         self.outgoing = Outgoing()
         self.joins = 0
@@ -78,7 +131,7 @@ class Member:
         self._capabilities = capabilities
         self._shown: tuple[str, ...] | None = None
         self._renewing = ""
-        self._unheard = 0
+        self._unechoed = 0
         self._resume = self._resume_at = ""
         self._clock = clock
         self._notices: list[Notice] = []
@@ -123,7 +176,7 @@ class Member:
         self._told_errors.clear()
         self._cycle.opened(self._clock.monotonic())
         self._shown = self._able()
-        self._unheard = 0
+        self._unechoed = 0
         # NOTE(self): a token is for the room that gave it; another one could take our place with it.
         resume = self._resume if self._resume_at == self._cycle.url else ""
         at = iso_now(self._clock)
@@ -155,10 +208,10 @@ class Member:
         if isinstance(told, History) and isinstance(event, History):
             self._replayed(told, event)
             return event
-        self.heard.note(event, getattr(told, "timestamp", ""))
+        self.inbox.note(event, getattr(told, "timestamp", ""))
         if isinstance(event, Said) and event.name == self.name:
-            self._unheard = 0
-            self.outgoing.heard(event.content)
+            self._unechoed = 0
+            self.outgoing.echoed(event.content)
         elif isinstance(event, Refused):
             self._refused(event, now)
         elif isinstance(event, ShuttingDown) and self.status == "joined":
@@ -179,7 +232,7 @@ class Member:
 
     def next_at(self) -> float | None:
         """When `due`, `overdue` or `settle` has something to say, in monotonic seconds; None: not by itself."""
-        if self.is_active and self._is_unheard:
+        if self.is_active and self._is_unechoed:
             return self._clock.monotonic()
         words = self.outgoing.next_at(speaking=self.is_active)
         moments = [moment for moment in (words, self._cycle.deadline) if moment is not None]
@@ -187,11 +240,11 @@ class Member:
 
     def overdue(self) -> bool:
         """Whether to close the connection: the room keeps us waiting for too long, or we come in anew."""
-        return bool(self._renewing) or self._is_unheard or self._cycle.overdue(self._clock.monotonic())
+        return bool(self._renewing) or self._is_unechoed or self._cycle.overdue(self._clock.monotonic())
 
     @property
-    def _is_unheard(self) -> bool:
-        return self._unheard >= UNHEARD_BORNE
+    def _is_unechoed(self) -> bool:
+        return self._unechoed >= MAX_UNECHOED
 
     def ended(self, code: int | None = None, why: str = "", *, refused: bool = False) -> None:
         """The connection is gone, or could not be made.
@@ -220,7 +273,7 @@ class Member:
             self._unwanted(code, _refusal(code, self._refusal or why))
         elif was_active:
             self._told_refusal = ""
-            lost = "it did not hear us" if self._is_unheard else why
+            lost = "it did not hear us" if self._is_unechoed else why
             left = Notice("info", "Disconnected from agent space", lost)
             self._notices.append(Notice("info", "Joining anew", renewing) if renewing else left)
 
@@ -228,7 +281,7 @@ class Member:
         """What became of our words since the last call; the owner is told of those that were never said."""
         deliveries = self.outgoing.settle(self._clock.monotonic())
         for delivery in deliveries:
-            self._unheard = self._unheard + 1 if delivery.state == "unheard" else 0
+            self._unechoed = self._unechoed + 1 if delivery.state == "unechoed" else 0
             if delivery.state == "dropped":
                 self._notices.append(Notice("warn", "A message was not said in the agent space", delivery.reason))
         return deliveries
@@ -250,9 +303,9 @@ class Member:
 
     def _replayed(self, told: History, history: History) -> None:
         self.room_id = told.room_id
-        for said in self.heard.replay(told, history):
+        for said in self.inbox.replay(told, history):
             if said.name == self.name:
-                self.outgoing.heard(said.content)
+                self.outgoing.echoed(said.content)
         if self.status != "connecting":
             return
         self._cycle.joined()

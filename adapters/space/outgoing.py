@@ -36,13 +36,13 @@ class Delivery:
 
     Attributes:
         chat: the message.
-        state: `heard` when the room echoed it, `unheard` when it was sent and no echo came in time, else `dropped`.
+        state: `echoed` when the room echoed it, `unechoed` when it was sent and no echo came in time, else `dropped`.
         reason: why it was dropped.
 
     """
 
     chat: Chat
-    state: Literal["heard", "unheard", "dropped"]
+    state: Literal["echoed", "unechoed", "dropped"]
     reason: str = ""
 
 
@@ -94,7 +94,7 @@ class Outgoing:
             moments.append(self._sent_at + SPACING_S)
         return min(moments, default=None)
 
-    def heard(self, content: str) -> None:
+    def echoed(self, content: str) -> None:
         """The room told all members words of ours."""
         waiting = self._matching(content)
         if waiting is None:
@@ -103,7 +103,7 @@ class Outgoing:
             self._flying = None
         else:
             self._queue.remove(waiting)
-        self._done.append(Delivery(waiting.chat, "heard"))
+        self._done.append(Delivery(waiting.chat, "echoed"))
 
     def refused(self, now: float) -> None:
         """The room's limiter threw the message away: say it again after a while, but not for ever."""
@@ -139,7 +139,7 @@ class Outgoing:
         """What became of messages since the last call."""
         self._expire(now)
         if self._flying and now >= self._sent_at + ECHO_WAIT_S:
-            self._done.append(Delivery(self._flying.chat, "unheard"))
+            self._done.append(Delivery(self._flying.chat, "unechoed"))
             self._flying = None
         done, self._done = self._done, []
         return done

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.room_effects import Abort, Effect, Log, Ping
-from adapters.space.room_floor import Floor
 from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, leave_if_silent
 from adapters.space.room_members import Link, Member
 from adapters.space.room_replay import Replay, dynamic_history_limit
+from adapters.space.room_state import RoomState
 from adapters.space.types import (
     HOST,
     HOST_ID_PREFIX,
@@ -59,7 +59,7 @@ class Room:
     def __init__(
         self, clock: Clock, *, host_name: str = HOST, new_token: Callable[[], str] = secrets.token_urlsafe
     ) -> None:
-        self._floor = Floor(clock)
+        self._state = RoomState(clock)
         self._host_name = host_name
         self._new_token = new_token
         self.host_id = f"{HOST_ID_PREFIX}{base36(int(clock.now().timestamp() * 1000))}"
@@ -70,134 +70,134 @@ class Room:
     @property
     def agents(self) -> tuple[Presence, ...]:
         """Who is in the room, in the order of joining."""
-        return tuple(member.presence() for member in self._floor.members.values())
+        return tuple(member.presence() for member in self._state.members.values())
 
     @property
     def claims(self) -> tuple[Claimed, ...]:
         """What is being worked at."""
-        return self._floor.claims.live(self._floor.now)
+        return self._state.claims.live(self._state.now)
 
     def remember(self, replay: Replay, room_id: str = "") -> None:
         """What the record holds from before, and the room's id, if it has one; to be told before anybody comes."""
-        self._floor.replay, self._floor.room_id = replay, room_id
+        self._state.replay, self._state.room_id = replay, room_id
 
     def opened(self, number: int, address: str = "") -> list[Effect]:
         """A connection from `address` stands; `number` has never been used before."""
-        now = self._floor.now
-        self._floor.links[number] = Link(number, now, address, self._floor.addresses.take(address, now))
-        return self._floor.taken()
+        now = self._state.now
+        self._state.links[number] = Link(number, now, address, self._state.addresses.take(address, now))
+        return self._state.taken()
 
     def closed(self, number: int) -> list[Effect]:
         """A connection is gone, for whatever reason."""
-        link = self._floor.links.pop(number, None)
+        link = self._state.links.pop(number, None)
         if link is not None:
             with self._charging(link):
-                member = self._floor.member_of(link)
+                member = self._state.member_of(link)
                 if member is not None:
-                    self._floor.leave(member)
-            self._floor.addresses.give_back(link.address, link.allowance, self._floor.now)
-        return self._floor.taken()
+                    self._state.leave(member)
+            self._state.addresses.give_back(link.address, link.allowance, self._state.now)
+        return self._state.taken()
 
     def ponged(self, number: int) -> list[Effect]:
         """Somebody answered a ping."""
-        link = self._floor.links.get(number)
+        link = self._state.links.get(number)
         if link is not None:
             link.lives()
-            member = self._floor.member_of(link)
+            member = self._state.member_of(link)
             if member is not None:
-                member.last_seen = self._floor.at
-        return self._floor.taken()
+                member.last_seen = self._state.at
+        return self._state.taken()
 
     def received(self, number: int, raw: str | bytes) -> list[Effect]:
         """A frame came in."""
-        link = self._floor.links.get(number)
+        link = self._state.links.get(number)
         if link is not None and link.standing == "detached":
-            self._floor.close(link, REPLACED, "Replaced by new connection")
+            self._state.close(link, REPLACED, "Replaced by new connection")
         elif link is not None and link.standing != "closing":
             with self._charging(link):
                 self._judge(link, raw)
-        return self._floor.taken()
+        return self._state.taken()
 
     def tick(self) -> list[Effect]:
         """Time has passed; call this four times a second."""
-        now = self._floor.now
-        for link in list(self._floor.links.values()):
+        now = self._state.now
+        for link in list(self._state.links.values()):
             if link.standing == "waiting" and now - link.opened_at >= _JOIN_TIMEOUT_S:
-                self._floor.refuse(link, "Join timeout: a join must come within 5 seconds")
-                self._floor.close(link, JOIN_TIMEOUT, "Join timeout")
+                self._state.refuse(link, "Join timeout: a join must come within 5 seconds")
+                self._state.close(link, JOIN_TIMEOUT, "Join timeout")
         if now >= self._ping_at:
             self._ping_at = now + _PING_INTERVAL_S
             self._ping()
         if now >= self._cleanup_at:
             self._cleanup_at = now + _CLEANUP_INTERVAL_S
-            self._floor.claims.drop_expired(now)
-            self._floor.workspaces.drop_stale(now)
-        leave_if_silent(self._floor)
-        self._floor.tell_presence()
-        return self._floor.taken()
+            self._state.claims.drop_expired(now)
+            self._state.workspaces.drop_stale(now)
+        leave_if_silent(self._state)
+        self._state.tell_presence()
+        return self._state.taken()
 
     def say(self, text: str) -> list[Effect]:
         """The host speaks; blank words are none, and what is longer than a chat may be is cut."""
         if text.strip():
             if u16_len(text) > SPACE_MAX_CHAT_U16:
                 text = u16_slice(text, SPACE_MAX_CHAT_U16)
-                self._floor.out.append(Log("warn", f"The message was cut to {SPACE_MAX_CHAT_U16} characters"))
-            addressed = tuple(parse_addressed(text, list(self._floor.members)))
-            self._floor.share(Said(self._host_name, self.host_id, text, self._floor.at, addressed=addressed))
-        return self._floor.taken()
+                self._state.out.append(Log("warn", f"The message was cut to {SPACE_MAX_CHAT_U16} characters"))
+            addressed = tuple(parse_addressed(text, list(self._state.members)))
+            self._state.share(Said(self._host_name, self.host_id, text, self._state.at, addressed=addressed))
+        return self._state.taken()
 
     def drain(self) -> list[Effect]:
         """Announce the end: members may finish what they do, nobody new comes in."""
         if not self._draining:
             self._draining = True
-            self._floor.broadcast(ShuttingDown("Server shutting down", self._floor.at))
-        return self._floor.taken()
+            self._state.broadcast(ShuttingDown("Server shutting down", self._state.at))
+        return self._state.taken()
 
     def finish(self) -> list[Effect]:
         """The end: the record says that all have left, and every connection is closed."""
         self._draining = True
-        for member in self._floor.members.values():
-            self._floor.record(LogEntry(self._floor.at, member.name, member.id, "leave", ""))
-        self._floor.members.clear()
-        for link in self._floor.links.values():
+        for member in self._state.members.values():
+            self._state.record(LogEntry(self._state.at, member.name, member.id, "leave", ""))
+        self._state.members.clear()
+        for link in self._state.links.values():
             if link.standing != "closing":
-                self._floor.close(link, GOING_AWAY, "Server shutting down")
-        return self._floor.taken()
+                self._state.close(link, GOING_AWAY, "Server shutting down")
+        return self._state.taken()
 
     @contextmanager
     def _charging(self, link: Link) -> Iterator[None]:
         """What all members are told meanwhile counts as told by `link`."""
-        floor = self._floor
-        frames, chars = floor.told_frames, floor.told_chars
+        state = self._state
+        frames, chars = state.told_frames, state.told_chars
         yield
-        link.allowance.told(floor.told_frames - frames, floor.told_chars - chars)
+        link.allowance.told(state.told_frames - frames, state.told_chars - chars)
 
     def _judge(self, link: Link, raw: str | bytes) -> None:
         """Hear a frame, if its connection and its address may say so much."""
-        floor, size = self._floor, len(raw)
-        verdict = link.allowance.judge(size, floor.now)
-        part = floor.addresses.part_of(link.address, floor.now)
+        state, size = self._state, len(raw)
+        verdict = link.allowance.judge(size, state.now)
+        part = state.addresses.part_of(link.address, state.now)
         if verdict == "hear" and not (
-            link.allowance.may_tell(part, floor.now) and floor.addresses.bears(link.address, size, floor.now)
+            link.allowance.may_tell(part, state.now) and state.addresses.bears(link.address, size, state.now)
         ):
             verdict = link.allowance.dropped(size)
         match verdict:
             case "hear" if link.standing == "waiting" and size > MAX_UNJOINED:
-                floor.refuse(link, "Must join first: nothing so long is heard before")
+                state.refuse(link, "Must join first: nothing so long is heard before")
             case "hear":
                 self._hear(link, raw)
             case "refuse":
-                floor.refuse(link, "Rate limited: too many messages, or too long ones")
+                state.refuse(link, "Rate limited: too many messages, or too long ones")
             case "close":
-                floor.out.append(Log("warn", "Cut off: it sends without end", link.name or link.address))
-                floor.close(link, POLICY_VIOLATION, "Too many messages")
+                state.out.append(Log("warn", "Cut off: it sends without end", link.name or link.address))
+                state.close(link, POLICY_VIOLATION, "Too many messages")
             case "ignore":
                 pass
 
     def _hear(self, link: Link, raw: str | bytes) -> None:
-        member = self._floor.member_of(link)
+        member = self._state.member_of(link)
         who = (member.name, member.id) if member is not None else ("", "")
-        request = decode_request(raw, *who, self._floor.at)
+        request = decode_request(raw, *who, self._state.at)
         if isinstance(request, Rejected):
             self._reject(link, member, request)
         elif isinstance(request, Joined):
@@ -206,32 +206,32 @@ class Room:
         elif member is None or request is None:
             return
         elif isinstance(request, Typing):
-            self._floor.broadcast(request)
+            self._state.broadcast(request)
         else:
-            act(self._floor, member, request)
+            act(self._state, member, request)
 
     def _reject(self, link: Link, member: Member | None, rejected: Rejected) -> None:
         if member is None and rejected.kind == "chat":
-            self._floor.refuse(link, "Must join before chatting")
+            self._state.refuse(link, "Must join before chatting")
         elif member is not None or rejected.kind in {"", "join"}:
-            self._floor.refuse(link, rejected.message)
+            self._state.refuse(link, rejected.message)
         if rejected.kind == "join":
-            self._floor.close(link, INVALID_JOIN, "Invalid join message")
+            self._state.close(link, INVALID_JOIN, "Invalid join message")
 
     def _join(self, link: Link, request: Joined) -> None:
         if self._draining:
-            self._floor.close(link, GOING_AWAY, "Server shutting down")
+            self._state.close(link, GOING_AWAY, "Server shutting down")
         else:
-            join(self._floor, link, request, self._host_name, self._new_token())
+            join(self._state, link, request, self._host_name, self._new_token())
 
     def _ping(self) -> None:
-        listening = [link for link in self._floor.links.values() if link.standing in {"joined", "detached"}]
+        listening = [link for link in self._state.links.values() if link.standing in {"joined", "detached"}]
         for link in [link for link in listening if not link.alive]:
-            member = self._floor.member_of(link)
+            member = self._state.member_of(link)
             link.standing = "closing"
-            self._floor.out.append(Abort(link.number))
+            self._state.out.append(Abort(link.number))
             if member is not None:
-                self._floor.leave(member)
+                self._state.leave(member)
         for link in [link for link in listening if link.standing != "closing"]:
             link.alive = False
-            self._floor.out.append(Ping(link.number))
+            self._state.out.append(Ping(link.number))

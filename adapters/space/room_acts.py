@@ -5,74 +5,74 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from adapters.space.room_allowance import CHAT_GAP_S
-from adapters.space.room_floor import Floor
 from adapters.space.room_members import Member
+from adapters.space.room_state import RoomState
 from adapters.space.types import ActionDone, Claimed, Identified, Reflected, Said, StateChanged, WorkspaceProgress
 
 Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
-def act(floor: Floor, member: Member, request: Act) -> None:
-    """Carry out one request of `member`, which bears its name: its effects are then on the floor."""
-    member.last_seen = floor.at
+def act(state: RoomState, member: Member, request: Act) -> None:
+    """Carry out one request of `member`, which bears its name: its effects are then on the state."""
+    member.last_seen = state.at
     member.link.lives()
     match request:
         case Said():
-            _chat(floor, member, request)
+            _chat(state, member, request)
         case Identified():
-            _identify(floor, member, request)
+            _identify(state, member, request)
         case Claimed():
-            _claim(floor, member, request)
+            _claim(state, member, request)
         case StateChanged():
             member.state = request
-            floor.share(request)
+            state.share(request)
         case ActionDone():
-            _end(floor, request)
+            _end(state, request)
         case Reflected():
-            floor.share(request)
+            state.share(request)
         case WorkspaceProgress():
-            floor.workspaces.put(request, floor.now)
-            floor.share(request)
+            state.workspaces.put(request, state.now)
+            state.share(request)
 
 
-def _chat(floor: Floor, member: Member, said: Said) -> None:
-    now, allowance = floor.now, member.link.allowance
+def _chat(state: RoomState, member: Member, said: Said) -> None:
+    now, allowance = state.now, member.link.allowance
     if allowance.spoke_at is not None and now - allowance.spoke_at < CHAT_GAP_S:
-        floor.refuse(member.link, "Rate limited: one message every 3 seconds")
+        state.refuse(member.link, "Rate limited: one message every 3 seconds")
         return
-    if not floor.addresses.bears_chat(member.link.address, now):
-        floor.refuse(member.link, "Rate limited: too many messages from one address")
+    if not state.addresses.bears_chat(member.link.address, now):
+        state.refuse(member.link, "Rate limited: too many messages from one address")
         return
     allowance.spoke_at = now
-    floor.share(said)
+    state.share(said)
 
 
-def _identify(floor: Floor, member: Member, identified: Identified) -> None:
+def _identify(state: RoomState, member: Member, identified: Identified) -> None:
     """Tell who a member is, then who is present; what was told already is not told again."""
     is_new = member.identity is None or member.identity.told != identified.summary.told
     member.identity = identified.summary
-    floor.share(identified)
+    state.share(identified)
     if is_new:
-        floor.presence_changed()
+        state.presence_changed()
 
 
-def _claim(floor: Floor, member: Member, wanted: Claimed) -> None:
-    verdict, stands = floor.claims.ask(wanted, floor.now)
+def _claim(state: RoomState, member: Member, wanted: Claimed) -> None:
+    verdict, stands = state.claims.ask(wanted, state.now)
     match verdict:
         case "new":
-            floor.share(stands)
+            state.share(stands)
         case "retold":
-            floor.broadcast(stands)
+            state.broadcast(stands)
         case "conflict":
             what = f"{stands.action}:{stands.target}"
-            floor.refuse(member.link, f"Claim conflict: {stands.name} was first at {what}, before {member.name}")
+            state.refuse(member.link, f"Claim conflict: {stands.name} was first at {what}, before {member.name}")
         case "renewed":
             pass
 
 
-def _end(floor: Floor, done: ActionDone) -> None:
+def _end(state: RoomState, done: ActionDone) -> None:
     """Tell a result; whoever hears it forgets the claim, so one that still holds for somebody else is told again."""
-    held = floor.claims.done(done.name, done.action, done.target, floor.now)
-    floor.share(done)
+    held = state.claims.done(done.name, done.action, done.target, state.now)
+    state.share(done)
     if held is not None:
-        floor.broadcast(held)
+        state.broadcast(held)

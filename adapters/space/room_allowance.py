@@ -4,7 +4,7 @@ Limits are remembered by address: a new connection takes over the allowance that
 so that coming anew resets nothing, while many members of one address keep an allowance each. What a connection causes
 for all members is counted too, in frames and characters: the addresses share equally in what a room may tell each of
 them, and the connections of an address in its part, so that no address can tell the members of a room more than they
-endure (`intake.py`). Pure; times are monotonic
+endure (`client_connection`). Pure; times are monotonic
 seconds. Lost with the process.
 """
 
@@ -28,7 +28,7 @@ ADDRESS_BYTES = 8 * 1024 * 1024
 ADDRESS_BYTES_A_SECOND = 1024 * 1024
 TOLD_FRAMES, TOLD_FRAMES_A_SECOND = 3_000, 300
 TOLD_CHARS, TOLD_CHARS_A_SECOND = 4 * 1024 * 1024, 384 * 1024
-"""What all members together may cause each of them to be told: a part of what a member hears, `intake.py`."""
+"""What all members together may cause each of them to be told: a part of what a member hears, `client_connection`."""
 ADDRESS_CHATS = 20
 """From one address as many members as this may talk without a pause."""
 REMEMBERED_S = 60.0

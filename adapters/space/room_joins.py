@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from adapters.space.room_effects import Abort, Log, Ping, Tell
-from adapters.space.room_floor import Floor
 from adapters.space.room_members import Link, Member, presence_text
 from adapters.space.room_replay import dynamic_history_limit
+from adapters.space.room_state import RoomState
 from adapters.space.types import Event, Joined, LogEntry
 from adapters.space.wire import encode_event, history_frame
 from common.text.lookalikes import appearance, mixes_scripts
@@ -29,33 +29,33 @@ LIVES_WITHIN_S = 15.0
 MOST_TOLD_BYTES = 512 * 1024
 
 
-def join(floor: Floor, link: Link, request: Joined, host_name: str, resume: str) -> None:
+def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: str) -> None:
     """Let somebody in, or tell it why not. `resume`: the token for a member that knows of tokens."""
     if wrong := _wrong_with(request.name, host_name):
-        floor.refuse(link, f"Invalid join: {wrong}")
-        floor.close(link, INVALID_JOIN, "Invalid join message")
+        state.refuse(link, f"Invalid join: {wrong}")
+        state.close(link, INVALID_JOIN, "Invalid join message")
         return
-    incumbent = floor.members.get(request.name)
+    incumbent = state.members.get(request.name)
     if incumbent is not None and not _is_same_process(incumbent, link, request):
-        _refuse(floor, link, incumbent, request, "is taken")
+        _refuse(state, link, incumbent, request, "is taken")
         return
-    twin = next((each for each in floor.members.values() if _is_twin(each, request.name)), None)
+    twin = next((each for each in state.members.values() if _is_twin(each, request.name)), None)
     if twin is not None:
-        _refuse(floor, link, twin, request, "looks like another's")
+        _refuse(state, link, twin, request, "looks like another's")
         return
     if incumbent is not None:
-        _supersede(floor, incumbent, link)
-    _welcome(floor, link, request, resume)
+        _supersede(state, incumbent, link)
+    _welcome(state, link, request, resume)
 
 
-def leave_if_silent(floor: Floor) -> None:
+def leave_if_silent(state: RoomState) -> None:
     """Members who were asked whether they still live, and did not say so in time, are gone."""
-    for member in list(floor.members.values()):
+    for member in list(state.members.values()):
         link = member.link
-        if link.asked_at is not None and floor.now - link.asked_at >= LIVES_WITHIN_S:
+        if link.asked_at is not None and state.now - link.asked_at >= LIVES_WITHIN_S:
             link.standing = "closing"
-            floor.out.append(Abort(link.number))
-            floor.leave(member)
+            state.out.append(Abort(link.number))
+            state.leave(member)
 
 
 def _wrong_with(name: str, host_name: str) -> str:
@@ -79,61 +79,61 @@ def _is_same_process(incumbent: Member, link: Link, request: Joined) -> bool:
     return request.resume is None and incumbent.link.address == link.address
 
 
-def _refuse(floor: Floor, link: Link, holder: Member, request: Joined, why: str) -> None:
-    floor.refuse(link, f"Invalid join: the name {why}")
-    floor.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
-    floor.close(link, NAME_TAKEN, "Name taken")
+def _refuse(state: RoomState, link: Link, holder: Member, request: Joined, why: str) -> None:
+    state.refuse(link, f"Invalid join: the name {why}")
+    state.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
+    state.close(link, NAME_TAKEN, "Name taken")
     if holder.link.asked_at is None:
-        holder.link.asked_at = floor.now
-        floor.out.append(Ping(holder.link.number))
+        holder.link.asked_at = state.now
+        state.out.append(Ping(holder.link.number))
 
 
-def _supersede(floor: Floor, incumbent: Member, newcomer: Link) -> None:
+def _supersede(state: RoomState, incumbent: Member, newcomer: Link) -> None:
     old = incumbent.link
     spoke_at = old.allowance.spoke_at
-    floor.leave(incumbent)
+    state.leave(incumbent)
     if spoke_at is not None:
         newcomer.allowance.spoke_at = spoke_at
     if incumbent.resume:
-        floor.close(old, REPLACED, "Replaced by new connection")
+        state.close(old, REPLACED, "Replaced by new connection")
         return
     # NOTE(self): a member of the reference make that is told 4002 joins again for ever, every five seconds. It says
     # nothing on the old connection; whoever does is another one, and is closed then, so that it comes back.
     old.standing = "detached"
-    detached = [link for link in floor.links.values() if link.standing == "detached" and link.id == old.id]
+    detached = [link for link in state.links.values() if link.standing == "detached" and link.id == old.id]
     for link in detached[:-MAX_DETACHED]:
-        floor.close(link, REPLACED, "Replaced by new connection")
+        state.close(link, REPLACED, "Replaced by new connection")
 
 
-def _welcome(floor: Floor, link: Link, request: Joined, resume: str) -> None:
-    at = floor.at
+def _welcome(state: RoomState, link: Link, request: Joined, resume: str) -> None:
+    at = state.at
     link.standing, link.name, link.id = "joined", request.name, request.id
     link.allowance.spoke_at = max(
-        (spoke_at for spoke_at in (link.allowance.spoke_at, floor.spoken.get(request.name)) if spoke_at is not None),
+        (spoke_at for spoke_at in (link.allowance.spoke_at, state.spoken.get(request.name)) if spoke_at is not None),
         default=None,
     )
     newcomer = Member(request.name, request.id, request.version, request.capabilities, at, at, link)
     if request.resume is not None:
         newcomer.resume = resume
-    floor.members[request.name] = newcomer
-    floor.record(LogEntry(at, request.name, request.id, "join", ""))
+    state.members[request.name] = newcomer
+    state.record(LogEntry(at, request.name, request.id, "join", ""))
     joined = replace(request, resume=None)
-    floor.deliver(encode_event(joined))
-    _tell_newcomer(floor, newcomer)
-    floor.out.append(Tell(joined))
-    floor.presence_changed(told=newcomer)
+    state.deliver(encode_event(joined))
+    _tell_newcomer(state, newcomer)
+    state.out.append(Tell(joined))
+    state.presence_changed(told=newcomer)
 
 
-def _tell_newcomer(floor: Floor, newcomer: Member) -> None:
+def _tell_newcomer(state: RoomState, newcomer: Member) -> None:
     """What only the newcomer gets: who is here, what was said, and what is going on."""
     alone = (newcomer.link.number,)
-    floor.deliver(presence_text(floor.members.values(), newcomer.resume), alone)
-    entries = floor.replay.select(dynamic_history_limit(len(floor.members)))
-    floor.deliver(history_frame(entries, floor.room_id), alone)
-    states = (member.state for member in floor.members.values() if member.state is not None)
-    for texts in (_told(floor.workspaces.all()), _told(floor.claims.live(floor.now)), _told(states)):
+    state.deliver(presence_text(state.members.values(), newcomer.resume), alone)
+    entries = state.replay.select(dynamic_history_limit(len(state.members)))
+    state.deliver(history_frame(entries, state.room_id), alone)
+    states = (member.state for member in state.members.values() if member.state is not None)
+    for texts in (_told(state.workspaces.all()), _told(state.claims.live(state.now)), _told(states)):
         for text in texts:
-            floor.deliver(text, alone)
+            state.deliver(text, alone)
 
 
 def _told(events: Iterable[Event]) -> list[str]:

@@ -18,16 +18,17 @@ from functools import partial
 from http import HTTPStatus
 from typing import cast
 
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import Server, serve
+from websockets.asyncio.server import ServerConnection as WebSocket
 from websockets.http11 import Request, Response
 
 from adapters.space.chatlog import ChatLog
+from adapters.space.connection_limiter import ConnectionLimiter, RepeatedWarnings, refused_origin, refused_token
 from adapters.space.hosting import LogLevel, RoomHost, SilentHost
 from adapters.space.room import Room
 from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Ping, Record, Tell
 from adapters.space.room_replay import Replay
-from adapters.space.server_doors import Crowd, Repeated, refused_origin, refused_token
-from adapters.space.server_line import Line, RoomConnection, frame_bytes
+from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
 from adapters.space.types import HOST, Claimed, Event, Presence
 from common.clock import Clock, SystemClock
 from common.constants import SPACE_DEFAULT_PORT, SPACE_MAX_PAYLOAD_BYTES
@@ -80,15 +81,15 @@ class SpaceServer:
         self._clock = clock or SystemClock()
         self._token = token
         self._origins = frozenset(origins)
-        self._crowd = Crowd(most=max_connections, most_per_address=max_per_address)
-        self._repeated = Repeated()
+        self._limiter = ConnectionLimiter(most=max_connections, most_per_address=max_per_address)
+        self._repeated = RepeatedWarnings()
         self._open_timeout_s = open_timeout_s
         self.most_waiting = max_waiting_bytes
         self._room = Room(self._clock, host_name=host_name)
         self._servers: list[Server] = []
-        self._sockets: set[RoomConnection] = set()
-        self._lines: dict[int, Line] = {}
-        self._unflushed: set[Line] = set()
+        self._sockets: set[RoomSocket] = set()
+        self._connections: dict[int, ServerConnection] = {}
+        self._unflushed: set[ServerConnection] = set()
         self._untold: deque[Event] = deque()
         self._turn_ending = False
         self._numbers = itertools.count(1)
@@ -115,7 +116,7 @@ class SpaceServer:
     @property
     def waiting(self) -> tuple[int, ...]:
         """Bytes that wait for each connection to read them, fewest first."""
-        return tuple(sorted(line.waiting for line in self._lines.values()))
+        return tuple(sorted(connection.waiting for connection in self._connections.values()))
 
     def get_connected_agents(self) -> tuple[Presence, ...]:
         """Who is in the room, in the order of joining."""
@@ -164,17 +165,17 @@ class SpaceServer:
         """Tell all that the room will close; from now on nobody comes in. `stop` must follow."""
         self._do(self._room.drain())
 
-    def came(self, connection: RoomConnection) -> None:
-        """A socket was accepted; see `Watch`."""
+    def socket_opened(self, connection: RoomSocket) -> None:
+        """A socket was accepted; see `SocketObserver`."""
         self._sockets.add(connection)
-        self._crowd.enter(connection.address)
-        if self._crowd.crushed:
+        self._limiter.enter(connection.address)
+        if self._limiter.is_overloaded:
             connection.transport.abort()
 
-    def went(self, connection: RoomConnection) -> None:
-        """A socket is gone; see `Watch`."""
+    def socket_closed(self, connection: RoomSocket) -> None:
+        """A socket is gone; see `SocketObserver`."""
         self._sockets.discard(connection)
-        self._crowd.leave(connection.address)
+        self._limiter.leave(connection.address)
 
     async def _listen(self, bind: str, port: int) -> Server:
         return await serve(
@@ -190,12 +191,12 @@ class SpaceServer:
             max_size=SPACE_MAX_PAYLOAD_BYTES,
             max_queue=_READ_AHEAD,
             logger=_quiet_logger(),
-            create_connection=cast("type[ServerConnection]", partial(RoomConnection, watch=self)),
+            create_connection=cast("type[WebSocket]", partial(RoomSocket, observer=self)),
         )
 
-    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        headers, address = request.headers, cast("RoomConnection", connection).address
-        refusal = self._crowd.refusal(address, self._clock.monotonic())
+    def _admit(self, socket: WebSocket, request: Request) -> Response | None:
+        headers, address = request.headers, cast("RoomSocket", socket).address
+        refusal = self._limiter.refusal(address, self._clock.monotonic())
         if refusal is None and refused_origin(headers.get_all("Origin"), self._origins):
             refusal = HTTPStatus.FORBIDDEN, "Web pages may join only from an origin in SPACE_ORIGINS.\n"
         if refusal is None and refused_token(request.path, self._token):
@@ -203,22 +204,21 @@ class SpaceServer:
         if refusal is None:
             return None
         self._note_counted(f"Connection refused: {refusal[1].strip()}", address)
-        return connection.respond(*refusal)
+        return socket.respond(*refusal)
 
-    async def _serve(self, connection: ServerConnection) -> None:
-        number = next(self._numbers)
-        socket = cast("RoomConnection", connection)
-        line = self._lines[number] = Line(socket, self.most_waiting)
+    async def _serve(self, websocket: WebSocket) -> None:
+        number, socket = next(self._numbers), cast("RoomSocket", websocket)
+        connection = self._connections[number] = ServerConnection(socket, self.most_waiting)
         socket.on_pong = lambda: self._do(self._room.ponged(number))
         self._do(self._room.opened(number, socket.address))
         try:
-            while (raw := await line.receive()) is not None:
+            while (raw := await connection.receive()) is not None:
                 self._do(self._room.received(number, raw))
         except Exception as error:
             self._note("error", "A connection failed", repr(error))
         finally:
-            del self._lines[number]
-            self._unflushed.discard(line)
+            del self._connections[number]
+            self._unflushed.discard(connection)
             self._do(self._room.closed(number))
 
     async def _tick_on(self) -> None:
@@ -226,8 +226,8 @@ class SpaceServer:
             await self._clock.sleep(_TICK_S)
             try:
                 self._do(self._room.tick())
-                for line in list(self._lines.values()):
-                    line.tidy()
+                for connection in list(self._connections.values()):
+                    connection.tidy()
                 for message, count in self._repeated.due(self._clock.monotonic()):
                     self._note("warn", message, f"{count:,} more times within a minute")
             except Exception as error:
@@ -260,28 +260,28 @@ class SpaceServer:
             case Log():
                 self._note(effect.level, effect.message, effect.detail)
             case Close() | Abort() | Ping():
-                self._handle_line(effect)
+                self._handle_connection(effect)
 
-    def _handle_line(self, effect: Close | Abort | Ping) -> None:
-        line = self._lines.get(effect.connection)
-        if line is None:
+    def _handle_connection(self, effect: Close | Abort | Ping) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is None:
             return
         match effect:
             case Close():
-                line.close(effect.code, effect.reason)
+                connection.close(effect.code, effect.reason)
             case Ping():
-                line.ping()
+                connection.ping()
             case Abort():
-                line.abort()
+                connection.abort()
 
     def _deliver(self, frame: bytes, to: tuple[int, ...]) -> None:
         self._end_turn_soon()
         for number in to:
-            line = self._lines.get(number)
-            if line is not None:
-                self._unflushed.add(line)
-                if not line.push(frame):
-                    self._note_counted("Cut off: it does not read", line.connection.address)
+            connection = self._connections.get(number)
+            if connection is not None:
+                self._unflushed.add(connection)
+                if not connection.push(frame):
+                    self._note_counted("Cut off: it does not read", connection.socket.address)
 
     def _end_turn_soon(self) -> None:
         if not self._turn_ending:
@@ -297,9 +297,9 @@ class SpaceServer:
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, set()
-        for line in unflushed:
-            if not line.flush():
-                self._note_counted("Cut off: it does not read", line.connection.address)
+        for connection in unflushed:
+            if not connection.flush():
+                self._note_counted("Cut off: it does not read", connection.socket.address)
 
     def _tell(self, event: Event) -> None:
         try:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.space.intake import Intake
-from tests.adapters.space.room_house import Hall
+from adapters.space.client_connection import InboundLimiter
+from tests.adapters.space.running_room import RoomDriver
 
 EVIL = "192.0.2.66"
 _LETTERS = "abcdefghjk"
@@ -50,62 +50,62 @@ def chat(_member: int, turn: int) -> Frame:
 async def test_no_address_tells_a_member_more_than_it_endures(
     members: int, says: Callable[[int, int], Frame], every: int
 ) -> None:
-    hall, intake = Hall(), Intake()
-    rowan = hall.join("rowan", resume="")
-    crowd = [hall.join(named(number), address=EVIL) for number in range(members)]
+    driver, inbound = RoomDriver(), InboundLimiter()
+    rowan = driver.join("rowan", resume="")
+    crowd = [driver.join(named(number), address=EVIL) for number in range(members)]
     for turn in range(4 * 65):
-        for number, guest in enumerate(crowd if turn % every == 0 else ()):
-            hall.do(hall.room.received(guest, json.dumps(says(number, turn))))
-        now = hall.clock.monotonic()
-        assert not any(intake.is_too_much(len(text), now) for text in hall.texts[rowan]), f"{turn / 4} s"
-        hall.texts.clear()
-        await hall.after(0.25)
-        for guest in (rowan, *crowd):
-            hall.do(hall.room.ponged(guest))
-    assert rowan not in hall.ended
-    hall.texts.clear()
-    hall.send(rowan, {"type": "chat", "content": "I am still here"})
-    assert hall.heard(rowan)[-1]["content"] == "I am still here"
+        for number, number in enumerate(crowd if turn % every == 0 else ()):
+            driver.do(driver.room.received(number, json.dumps(says(number, turn))))
+        now = driver.clock.monotonic()
+        assert not any(inbound.is_too_much(len(text), now) for text in driver.texts[rowan]), f"{turn / 4} s"
+        driver.texts.clear()
+        await driver.after(0.25)
+        for number in (rowan, *crowd):
+            driver.do(driver.room.ponged(number))
+    assert rowan not in driver.ended
+    driver.texts.clear()
+    driver.send(rowan, {"type": "chat", "content": "I am still here"})
+    assert driver.heard(rowan)[-1]["content"] == "I am still here"
 
 
 async def test_whoever_tells_too_much_is_told_so() -> None:
-    hall = Hall()
-    hall.join("rowan")
-    crowd = [hall.join(named(number), address=EVIL) for number in range(127)]
+    driver = RoomDriver()
+    driver.join("rowan")
+    crowd = [driver.join(named(number), address=EVIL) for number in range(127)]
     for _ in range(40):
-        for guest in crowd:
-            hall.do(hall.room.received(guest, json.dumps({"type": "typing"})))
-        await hall.after(0.3)
-    for guest in crowd:
-        assert any(frame.get("message", "").startswith("Rate limited") for frame in hall.heard(guest))
+        for number in crowd:
+            driver.do(driver.room.received(number, json.dumps({"type": "typing"})))
+        await driver.after(0.3)
+    for number in crowd:
+        assert any(frame.get("message", "").startswith("Rate limited") for frame in driver.heard(number))
 
 
 async def test_a_full_home_behind_one_address_talks_and_works_unhindered() -> None:
-    hall = Hall()
-    home = [hall.join(named(number)) for number in range(20)]
-    other = hall.join("rowan", address=EVIL)
-    hall.forget()
+    driver = RoomDriver()
+    home = [driver.join(named(number)) for number in range(20)]
+    other = driver.join("rowan", address=EVIL)
+    driver.forget()
     for turn in range(20):
-        for guest in home:
-            hall.do(hall.room.received(guest, json.dumps({"type": "typing"})))
-            hall.do(hall.room.received(guest, json.dumps({"type": "chat", "content": f"{turn} " + "w" * 1_000})))
-            hall.do(hall.room.received(guest, json.dumps({"type": "state", "state": "acting"})))
-        await hall.after(3)
-    assert hall.types(other).count("chat") == 20 * 20
-    assert "error" not in {kind for guest in home for kind in hall.types(guest)}
+        for number in home:
+            driver.do(driver.room.received(number, json.dumps({"type": "typing"})))
+            driver.do(driver.room.received(number, json.dumps({"type": "chat", "content": f"{turn} " + "w" * 1_000})))
+            driver.do(driver.room.received(number, json.dumps({"type": "state", "state": "acting"})))
+        await driver.after(3)
+    assert driver.types(other).count("chat") == 20 * 20
+    assert "error" not in {kind for number in home for kind in driver.types(number)}
 
 
 async def test_of_chats_each_address_has_its_budget_under_however_many_names() -> None:
-    hall = Hall()
-    ada = hall.join("ada")
+    driver = RoomDriver()
+    ada = driver.join("ada")
     crowd: list[int] = []
     for number in range(160):
-        crowd.append(hall.join(named(number), address=EVIL))
-        hall.send(crowd[-1], {"type": "chat", "content": f"hi {number}"})
+        crowd.append(driver.join(named(number), address=EVIL))
+        driver.send(crowd[-1], {"type": "chat", "content": f"hi {number}"})
         if len(crowd) >= 127:
-            hall.do(hall.room.closed(crowd.pop(0)))
-        await hall.after(0.05)
-    assert 60 <= hall.types(ada).count("chat") <= 20 + 160 * 0.05 * 20 / 3
-    hall.forget()
-    hall.send(ada, {"type": "chat", "content": "and I?"})
-    assert hall.types(ada) == ["chat"]
+            driver.do(driver.room.closed(crowd.pop(0)))
+        await driver.after(0.05)
+    assert 60 <= driver.types(ada).count("chat") <= 20 + 160 * 0.05 * 20 / 3
+    driver.forget()
+    driver.send(ada, {"type": "chat", "content": "and I?"})
+    assert driver.types(ada) == ["chat"]

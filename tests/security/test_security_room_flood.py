@@ -16,9 +16,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
+from adapters.space.connection_limiter import MAX_ATTEMPTS
 from adapters.space.member_name import TAKE_BACK_AFTER_S
 from adapters.space.server import SpaceServer
-from adapters.space.server_doors import MOST_KNOCKS
 from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
@@ -26,8 +26,8 @@ from soul.room_host.host_console import HostConsole
 from soul.room_host.line_screen import LineScreen
 from soul.room_host.roster import Roster
 from soul.terminal.outlet import Outlet
-from tests.adapters.space.member_house import Member, at, living, sleeps
-from tests.adapters.space.room_house import Guest, House, open_house, until
+from tests.adapters.space.running_member import Member, at, running_client, sleeps
+from tests.adapters.space.running_room import RawClient, RunningServer, running_server, until
 from tests.patience import HANG_S
 
 ELSEWHERE = ("127.0.0.2", 0)
@@ -45,17 +45,17 @@ COSTLY = {
 
 
 @asynccontextmanager
-async def watched_room(folder: Path, **more: Any) -> AsyncIterator[tuple[House, Guest]]:
+async def watched_room(folder: Path, **more: Any) -> AsyncIterator[tuple[RunningServer, RawClient]]:
     """A room, and a member in it whose peace is what every attack is judged by; the room's time stands still."""
     clock = more.pop("clock", None) or FakeClock()
-    async with open_house(folder, clock=clock, **more) as house, house.guest(max_queue=None) as ada:
+    async with running_server(folder, clock=clock, **more) as running, running.raw_client(max_queue=None) as ada:
         await ada.join("ada")
-        yield house, ada
+        yield running, ada
 
 
-async def undisturbed(house: House, ada: Guest) -> list[dict[str, Any]]:
+async def undisturbed(running: RunningServer, ada: RawClient) -> list[dict[str, Any]]:
     """What Ada heard until she hears the host's next words."""
-    house.server.broadcast_from_host("is everybody well?")
+    running.server.broadcast_from_host("is everybody well?")
     heard: list[dict[str, Any]] = []
     while not heard or heard[-1].get("content") != "is everybody well?":
         heard.append(await ada.next())
@@ -83,7 +83,7 @@ async def all_told(socket: ClientConnection) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", COSTLY)
 @pytest.mark.parametrize("joined", [False, True], ids=["before", "joined"])
 async def test_costly_frames_cost_a_moment_before_a_join_too(tmp_path: Path, kind: str, *, joined: bool) -> None:
-    async with watched_room(tmp_path) as (house, ada), house.guest(write_limit=2**24) as eve:
+    async with watched_room(tmp_path) as (running, ada), running.raw_client(write_limit=2**24) as eve:
         if joined:
             await eve.join("eve")
         began = time.process_time()
@@ -93,43 +93,43 @@ async def test_costly_frames_cost_a_moment_before_a_join_too(tmp_path: Path, kin
         spent = time.process_time() - began
         assert {frame["type"] for frame in told} <= {"error", "chat", "identity", "presence"}
         assert sum(frame["type"] == "error" for frame in told) >= 3
-        await undisturbed(house, ada)
+        await undisturbed(running, ada)
     # NOTE(self): the sender's own cost is in it. Parsed, each of the first three took a quarter of a second and more.
     assert spent < 0.7
 
 
 async def test_of_bytes_each_connection_and_each_address_has_its_budget(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with watched_room(tmp_path, clock=clock) as (house, ada):
+    async with watched_room(tmp_path, clock=clock) as (running, ada):
         wordy = json.dumps({"type": "identity", "summary": {"a": "w" * 900_000}})
         heard = 0
         for number in range(12):
-            async with house.guest(write_limit=2**24) as eve:
+            async with running.raw_client(write_limit=2**24) as eve:
                 await eve.join(f"eve-{number:c<3}" if number % 2 else f"mal-{number:d<3}")
                 for _ in range(3):
                     await eve.send(wordy)
                 answers = [(await eve.until("error"))[-1]["message"] for _ in range(3)]
                 heard += sum(answer.startswith("Invalid identity") for answer in answers)
         assert heard == 1
-        await undisturbed(house, ada)
+        await undisturbed(running, ada)
 
 
 async def test_whoever_leaves_and_joins_again_and_again_says_no_more_than_one_who_stays(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with watched_room(tmp_path, clock=clock) as (house, ada):
+    async with watched_room(tmp_path, clock=clock) as (running, ada):
         for number in range(60):
-            async with house.guest() as eve:
+            async with running.raw_client() as eve:
                 await eve.send({"type": "join", "name": f"eve the {number}th", "id": "e", "version": "1"})
                 await eve.send({"type": "chat", "content": f"spam {number}"})
                 told = (await eve.next())["type"]
                 while told not in {"error", "chat"}:
                     told = (await eve.next())["type"]
-            await until(lambda: house.names() == ["ada"])
-        heard = await undisturbed(house, ada)
+            await until(lambda: running.names() == ["ada"])
+        heard = await undisturbed(running, ada)
         assert [frame["content"] for frame in heard if frame["type"] == "chat"] == ["spam 0", "is everybody well?"]
         assert sum(frame["type"] == "join" for frame in heard) <= 10
         await clock.advance(6)
-        async with house.guest() as eve:
+        async with running.raw_client() as eve:
             await eve.join("eve")
             await eve.send({"type": "chat", "content": "patient"})
             assert (await eve.until("chat"))[-1]["content"] == "patient"
@@ -137,24 +137,24 @@ async def test_whoever_leaves_and_joins_again_and_again_says_no_more_than_one_wh
 
 async def test_refused_connections_are_told_once_and_then_counted(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with watched_room(tmp_path, clock=clock) as (house, ada):
+    async with watched_room(tmp_path, clock=clock) as (running, ada):
         page = Origin("http://evil.example")
-        statuses = [await knocked(house.url, page if number % 2 else None) for number in range(MOST_KNOCKS + 40)]
+        statuses = [await knocked(running.url, page if number % 2 else None) for number in range(MAX_ATTEMPTS + 40)]
         assert set(statuses) == {101, 403, 429}
         refused = len(statuses) - statuses.count(101)
-        assert refused > MOST_KNOCKS // 2
-        assert len(house.host.lines) == 2
+        assert refused > MAX_ATTEMPTS // 2
+        assert len(running.host.lines) == 2
         await clock.advance(61)
-        counted = [detail for _, _, detail in house.host.lines[2:]]
+        counted = [detail for _, _, detail in running.host.lines[2:]]
         assert len(counted) == 2
         assert sum(int(detail.split()[0]) for detail in counted) == refused - 2
-        await undisturbed(house, ada)
+        await undisturbed(running, ada)
 
 
 async def test_nobody_silences_a_soul_by_joining_as_it_from_the_same_or_another_address(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        marvin = Member(at(house.url), agent_name="marvin")
-        async with living(marvin) as client:
+    async with running_server(tmp_path) as running:
+        marvin = Member(at(running.url), agent_name="marvin")
+        async with running_client(marvin) as client:
             await until(lambda: client.is_active)
             fake = {"type": "join", "name": "marvin", "id": client.agent_id, "version": "1"}
             for address, more in (
@@ -163,11 +163,11 @@ async def test_nobody_silences_a_soul_by_joining_as_it_from_the_same_or_another_
                 (None, {"resume": ""}),
                 (ELSEWHERE, {"resume": "x" * 43}),
             ):
-                async with connect(house.url, proxy=None, local_addr=address) as socket:
+                async with connect(running.url, proxy=None, local_addr=address) as socket:
                     await socket.send(json.dumps({**fake, **more}))
                     assert [frame["type"] for frame in await all_told(socket)] == ["error"]
                     assert socket.close_code == 4004
-            house.server.broadcast_from_host("@marvin are you there?")
+            running.server.broadcast_from_host("@marvin are you there?")
             await until(lambda: any("are you there" in said.content for said in client.get_and_flush_messages()))
             sent = await client.send_chat("I am.")
             assert isinstance(sent, Ok)
@@ -176,20 +176,20 @@ async def test_nobody_silences_a_soul_by_joining_as_it_from_the_same_or_another_
 
 
 async def test_whoever_joins_as_a_soul_that_is_away_does_not_keep_it_out(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        marvin = Member(at(house.url), agent_name="marvin")
-        async with connect(house.url, proxy=None) as fake:
+    async with running_server(tmp_path) as running:
+        marvin = Member(at(running.url), agent_name="marvin")
+        async with connect(running.url, proxy=None) as fake:
             await fake.send(json.dumps({"type": "join", "name": "marvin", "id": "m", "version": "1"}))
-            await Guest(fake).until("history_response")
+            await RawClient(fake).until("history_response")
             began = marvin.clock.monotonic()
-            async with living(marvin) as client:
+            async with running_client(marvin) as client:
                 while not client.is_active:
                     await until(lambda: client.is_active or (client.status == "disconnected" and sleeps(marvin)))
                     await marvin.clock.advance(0.0 if client.is_active else 0.5)
                 assert marvin.clock.monotonic() - began < 60
                 assert client.name == "marvin-2"
                 assert list(client.peers()) == ["marvin"]
-                house.server.broadcast_from_host("@marvin-2 are you there?")
+                running.server.broadcast_from_host("@marvin-2 are you there?")
                 heard: list[Said] = []
                 while not heard:
                     await client.wait_for_news(1)
@@ -215,15 +215,15 @@ async def test_whoever_joins_as_a_soul_that_is_away_does_not_keep_it_out(tmp_pat
 async def test_a_member_that_knows_no_tokens_is_not_replaced_from_elsewhere_and_comes_back_if_it_is(
     tmp_path: Path,
 ) -> None:
-    async with watched_room(tmp_path) as (house, ada):
+    async with watched_room(tmp_path) as (running, ada):
         fake = {"type": "join", "name": "ada", "id": "ada-1", "version": "1"}
-        async with connect(house.url, proxy=None, local_addr=ELSEWHERE) as thief:
+        async with connect(running.url, proxy=None, local_addr=ELSEWHERE) as thief:
             await thief.send(json.dumps(fake))
             assert (await all_told(thief))[-1]["message"].startswith("Invalid join")
-        await undisturbed(house, ada)
-        async with connect(house.url, proxy=None) as neighbour:
+        await undisturbed(running, ada)
+        async with connect(running.url, proxy=None) as neighbour:
             await neighbour.send(json.dumps(fake))
-            await Guest(neighbour).until("history_response")
+            await RawClient(neighbour).until("history_response")
             await ada.send({"type": "chat", "content": "do you hear me?"})
             assert (await ada.closed())[0] == 4002
 
@@ -232,35 +232,35 @@ async def test_a_member_that_knows_no_tokens_is_not_replaced_from_elsewhere_and_
     "name", ["h\u043est", "ho\u200bst", "host ", "H0ST", "\u0430da", "ad\u200ca", "ada\u00a0", "Ada"]
 )
 async def test_nobody_joins_under_a_name_that_looks_like_the_hosts_or_a_members(tmp_path: Path, name: str) -> None:
-    async with watched_room(tmp_path) as (house, ada), house.guest() as eve:
+    async with watched_room(tmp_path) as (running, ada), running.raw_client() as eve:
         await eve.send({"type": "join", "name": name, "id": "e", "version": "1"})
         assert (await eve.next())["message"].startswith("Invalid join")
         assert (await eve.closed())[0] in {4003, 4004}
-        heard = await undisturbed(house, ada)
+        heard = await undisturbed(running, ada)
         assert {frame["type"] for frame in heard} <= {"chat", "presence"}
 
 
 async def test_a_crowd_that_comes_with_long_identities_cuts_off_nobody_who_reads(tmp_path: Path) -> None:
     clock = FakeClock()
     identity = {"type": "identity", "summary": {"voice": "v" * 1_500}}
-    async with contextlib.AsyncExitStack() as stack, watched_room(tmp_path, clock=clock) as (house, ada):
-        names = [f"guest {first}{second}" for first in "abcdefg" for second in "bcdfg"]
-        crowd = [await stack.enter_async_context(house.guest(max_queue=None)) for _ in names]
-        for guest, name in zip(crowd, names, strict=True):
-            await guest.join(name)
-        for guest, name in zip(crowd, names, strict=True):
-            await guest.send(identity)
-            while (told := await guest.next())["type"] != "identity" or told["name"] != name:
+    async with contextlib.AsyncExitStack() as stack, watched_room(tmp_path, clock=clock) as (running, ada):
+        names = [f"raw_client {first}{second}" for first in "abcdefg" for second in "bcdfg"]
+        crowd = [await stack.enter_async_context(running.raw_client(max_queue=None)) for _ in names]
+        for raw_client, name in zip(crowd, names, strict=True):
+            await raw_client.join(name)
+        for raw_client, name in zip(crowd, names, strict=True):
+            await raw_client.send(identity)
+            while (told := await raw_client.next())["type"] != "identity" or told["name"] != name:
                 pass
         for _ in range(8):
             await clock.advance(0.25)
-        heard = await undisturbed(house, ada)
+        heard = await undisturbed(running, ada)
         assert sum(frame["type"] == "identity" for frame in heard) == len(names)
         lists = [frame for frame in heard if frame["type"] == "presence"]
         assert 1 <= len(lists) <= 10
         assert sum("identity" in agent for agent in lists[-1]["agents"]) == len(names)
-        assert len(house.names()) == len(names) + 1
-        assert not [message for _, message, _ in house.host.lines if message.startswith("Cut off")]
+        assert len(running.names()) == len(names) + 1
+        assert not [message for _, message, _ in running.host.lines if message.startswith("Cut off")]
 
 
 @pytest.mark.parametrize("unit", ["*a*\n", "word ", "**a", "\U0001f1e6"])
@@ -274,7 +274,7 @@ async def test_one_chat_freezes_neither_the_room_nor_its_terminal(tmp_path: Path
         assert isinstance(await server.start(0), Ok)
         try:
             async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as socket:
-                eve = Guest(socket)
+                eve = RawClient(socket)
                 await eve.join("eve")
                 began = time.process_time()
                 await eve.send({"type": "chat", "content": (unit * 50_000)[:50_000]})

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from adapters.space.intake import MOST_BYTES, MOST_FRAMES, WINDOW_S, Intake
+from adapters.space.client_connection import INBOUND_WINDOW_S, MAX_INBOUND_BYTES, MAX_INBOUND_FRAMES, InboundLimiter
 from adapters.space.wire import Unreadable, decode_event
-from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, until
 from tests.cpu_time import cpu_s
 
@@ -47,12 +47,12 @@ def test_the_record_of_a_lively_room_is_still_read_whatever_was_said_there(words
 
 
 def test_what_comes_in_is_counted_for_a_minute() -> None:
-    intake = Intake()
-    assert not intake.is_too_much(MOST_BYTES, 0)
-    assert intake.is_too_much(1, WINDOW_S - 1)
-    assert not intake.is_too_much(MOST_BYTES, WINDOW_S)
-    many = Intake()
-    assert [many.is_too_much(1, 0) for _ in range(MOST_FRAMES + 1)].index(True) == MOST_FRAMES
+    inbound = InboundLimiter()
+    assert not inbound.is_too_much(MAX_INBOUND_BYTES, 0)
+    assert inbound.is_too_much(1, INBOUND_WINDOW_S - 1)
+    assert not inbound.is_too_much(MAX_INBOUND_BYTES, INBOUND_WINDOW_S)
+    many = InboundLimiter()
+    assert [many.is_too_much(1, 0) for _ in range(MAX_INBOUND_FRAMES + 1)].index(True) == MAX_INBOUND_FRAMES
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ async def test_a_room_that_talks_without_end_is_left_for_five_minutes_and_holds_
     script = ScriptedRoom(flood)
     async with script.open():
         member = Member(at(script.url))
-        async with living(member) as ada:
+        async with running_client(member) as ada:
             longest, before = 0.0, time.process_time()
             async with asyncio.timeout(60):
                 while not member.told(LEFT):

@@ -25,7 +25,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
-from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until
 
 NOW = FakeClock().now()
@@ -193,7 +193,7 @@ async def test_a_member_of_a_careless_room_who_passes_as_the_host_is_a_member(
         await one.socket.wait_closed()
 
     script = ScriptedRoom(visit)
-    async with script.open(), living(Member(at(script.url))) as ada:
+    async with script.open(), running_client(Member(at(script.url))) as ada:
         clock = FakeClock()
         known, queue = PeerRelationships(tmp_path / "peers.json", clock), CommitmentQueue(tmp_path, clock)
         perceiver = Perceiver(ada, Conversation("ada"), known, queue, clock)

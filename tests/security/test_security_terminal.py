@@ -178,7 +178,7 @@ _TERMINAL = {
 }  # fmt: skip
 _NO_TERMINAL = {
     ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
-    ("adapters/space/server_line.py", "transport.write"),
+    ("adapters/space/server_connection.py", "transport.write"),
 }
 """A pipe to a child, and a connection."""
 

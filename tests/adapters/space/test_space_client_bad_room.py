@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from common.result import Err, Ok
-from tests.adapters.space.member_house import Member, at, living, settled
+from tests.adapters.space.running_member import Member, at, running_client, settled
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay, until
 
 
@@ -22,7 +22,7 @@ async def test_a_room_that_says_it_closes_and_never_does_is_left_after_a_minute(
     room = ScriptedRoom(linger)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.status == "draining")
             await member.clock.advance(59)
             assert client.status == "draining"
@@ -37,7 +37,7 @@ async def test_a_room_that_takes_us_and_says_nothing_is_left_after_fifteen_secon
     room = ScriptedRoom(silent, stay)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: room.visits and room.visits[0].said)
             await member.clock.advance(15.1)
             await settled(member)
@@ -58,7 +58,7 @@ async def test_a_room_that_went_away_without_a_word_is_noticed_by_its_silence() 
     room = ScriptedRoom(freeze, stay)
     async with room.open():
         member = Member(at(room.url), keepalive_s=0.1)
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             await settled(member)
             await member.clock.advance(6.1)
@@ -78,7 +78,7 @@ async def test_a_record_larger_than_a_member_may_send_does_not_keep_it_out() -> 
         await visit.until_gone()
 
     room = ScriptedRoom(talkative)
-    async with room.open(), living(Member(at(room.url))) as client:
+    async with room.open(), running_client(Member(at(room.url))) as client:
         await until(lambda: client.is_active)
         assert len(client.get_and_flush_messages()) == 200
 
@@ -93,7 +93,7 @@ async def test_a_room_that_talks_without_end_does_not_stop_everything_else() -> 
         await visit.until_gone()
 
     room = ScriptedRoom(flood)
-    async with room.open(), living(Member(at(room.url))) as client:
+    async with room.open(), running_client(Member(at(room.url))) as client:
         await until(lambda: client.is_active)
         for _ in range(20):
             assert await client.send_state("idle") in (
@@ -129,7 +129,7 @@ async def _answering(reply: bytes) -> AsyncIterator[str]:
 async def test_what_is_no_room_is_tried_again_later_and_leads_nowhere_else(reply: bytes) -> None:
     async with _answering(reply) as url:
         member = Member(at(url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client._member._cycle._failures == 1)
             await settled(member)
             await member.clock.advance(6.1)
@@ -139,5 +139,5 @@ async def test_what_is_no_room_is_tried_again_later_and_leads_nowhere_else(reply
 @pytest.mark.parametrize("url", ["ws://", "http://127.0.0.1:1", "nonsense", "ws://127.0.0.1:99999", "ws://[::1"])
 async def test_an_address_that_is_none_does_not_end_its_life(url: str) -> None:
     member = Member(at(url))
-    async with living(member) as client:
+    async with running_client(member) as client:
         await until(lambda: client._member._cycle._failures == 1)

@@ -14,7 +14,7 @@ from adapters.space.client import SpaceClient
 from common.clock import FakeClock
 from common.errors import StorageError
 from common.result import ApiResult, Err, Ok
-from tests.adapters.space.member_house import Member, at, living, settled, sleeps
+from tests.adapters.space.running_member import Member, at, running_client, settled, sleeps
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay, until
 
 
@@ -27,7 +27,7 @@ async def test_comes_back_five_seconds_after_the_room_died_with_one_connection_o
     room = ScriptedRoom(_die, stay)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: member.told("Disconnected from agent space"))
             await settled(member)
             await member.clock.advance(3.9)
@@ -50,7 +50,7 @@ async def test_keeps_trying_a_room_that_is_not_up_yet_and_asks_discovery_again()
         return Ok(f"ws://127.0.0.1:{port}")
 
     member = Member(find)
-    async with living(member) as client:
+    async with running_client(member) as client:
         cycle = client._member._cycle
         for failures, times_asked in ((4, 1), (5, 2), (6, 3)):
             while cycle._failures < failures:
@@ -73,7 +73,7 @@ async def test_whoever_keeps_our_name_lets_us_come_in_under_another_within_a_min
     room = ScriptedRoom(displace)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member):
+        async with running_client(member):
             waits = [(4, 6), (8, 12), (16, 24), (4, 6), (8, 12), (16, 24), (48, 72), (48, 72)]
             for visits, (least, most) in enumerate(waits, start=1):
                 await room.visited(visits)
@@ -107,9 +107,9 @@ async def test_two_programs_of_one_name_do_not_throw_each_other_out_for_ever() -
     async with room.open():
         one = Member(at(room.url))
         other = Member(at(room.url), clock=one.clock)
-        async with living(one):
+        async with running_client(one):
             await until(lambda: one.client.is_active)
-            async with living(other):
+            async with running_client(other):
                 await until(lambda: other.client.is_active and one.client.status == "disconnected")
                 for _ in range(30):
                     await one.clock.advance(10)
@@ -126,7 +126,7 @@ async def test_two_messages_without_an_echo_and_we_come_in_anew() -> None:
     room = ScriptedRoom(mute, stay)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             for number, words in enumerate(("one", "two"), start=1):
                 sent = await client.send_chat(words)
@@ -151,7 +151,7 @@ async def test_an_invalid_join_is_told_with_the_rooms_own_words() -> None:
     room = ScriptedRoom(refuse)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member):
+        async with running_client(member):
             await until(lambda: member.told("The agent space will not have us; trying again in 5 minutes"))
         told = member.told("The agent space will not have us; trying again in 5 minutes")
         assert "the name host is taken" in told[0]
@@ -172,7 +172,7 @@ async def test_a_wrong_token_is_told_and_not_tried_again_and_again(status: int) 
     async with serve(nobody, "127.0.0.1", 0, process_request=refuse) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         member = Member(at(f"ws://127.0.0.1:{port}/?token=wrong-one"))
-        async with living(member):
+        async with running_client(member):
             await until(lambda: member.told("The agent space will not have us; trying again in 5 minutes"))
             await settled(member)
             await member.clock.advance(290)
@@ -191,7 +191,7 @@ async def teststays_while_the_room_closes_and_says_what_is_left() -> None:
     room = ScriptedRoom(close_in_order, stay)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.status == "draining")
             assert client.is_active
             sent = await client.send_chat("Done — it is there")
@@ -215,7 +215,7 @@ async def test_looks_for_a_room_again_and_again_and_says_once_that_there_is_none
 
     async with room.open():
         member = Member(find, reconnect_interval_s=lambda: 100.0)
-        async with living(member) as client:
+        async with running_client(member) as client:
             for seconds in (36.1, 120.1, 120.1):
                 await until(lambda: sleeps(member))
                 await member.clock.advance(seconds)
@@ -232,7 +232,7 @@ async def test_words_wait_through_a_short_loss_but_not_for_ever() -> None:
     room = ScriptedRoom(deaf)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             sent = await client.send_chat("one")
             assert isinstance(sent, Ok)
@@ -244,7 +244,7 @@ async def test_words_wait_through_a_short_loss_but_not_for_ever() -> None:
 async def test_whoever_waits_for_an_echo_is_told_when_the_program_stops() -> None:
     room = ScriptedRoom(stay)
     async with room.open():
-        async with living(Member(at(room.url))) as client:
+        async with running_client(Member(at(room.url))) as client:
             await until(lambda: client.is_active)
             sent = await client.send_chat("one")
             assert isinstance(sent, Ok)

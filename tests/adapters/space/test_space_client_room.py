@@ -20,7 +20,7 @@ from adapters.space.types import (
 )
 from common.result import Err, Ok
 from modules.services.commitments.types import Room
-from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until
 
 
@@ -34,14 +34,14 @@ def _contents(messages: list[Said]) -> list[str]:
 
 
 def _record(client: SpaceClient) -> tuple[LogEntry, ...]:
-    return next(event.entries for event in client._member.heard._events if isinstance(event, History))
+    return next(event.entries for event in client._member.inbox._events if isinstance(event, History))
 
 
 async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order() -> None:
     room = ScriptedRoom(_welcome)
     async with room.open():
         member = Member(at(f"{room.url}/?token=hush-hush"))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.status == "joined")
             assert client.is_active
             assert room.visits[0].me == {
@@ -69,7 +69,7 @@ async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order(
 async def test_the_token_stands_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     room = ScriptedRoom(_welcome)
-    async with room.open(), living(Member(at(f"{room.url}/?token=hush-hush"))) as client:
+    async with room.open(), running_client(Member(at(f"{room.url}/?token=hush-hush"))) as client:
         await until(lambda: client.is_active)
     told = {record.name for record in caplog.records if "hush" in record.getMessage()}
     assert told == {"websockets.server"}, "the scripted room tells it, and nobody else"
@@ -93,7 +93,7 @@ async def test_hears_others_and_not_itself_and_remembers_who_is_there() -> None:
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(client.claims)
             messages = client.get_and_flush_messages()
             assert _contents(messages) == ["hello", "welcome"]
@@ -124,8 +124,8 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
-            await until(lambda: len(client._member.heard._messages) == 3)
+        async with running_client(member) as client:
+            await until(lambda: len(client._member.inbox._messages) == 3)
             heard = client.get_and_flush_messages()
             assert [(said.name, said.replayed) for said in heard] == [("bob", True), ("ada", True), ("bob", False)]
             assert client.fresh_room
@@ -148,7 +148,7 @@ async def test_a_claim_that_somebody_else_made_first_is_told_as_lost() -> None:
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             assert client.has_active_claim("create_issue", "o/r") is None
             assert await client.send_claim("create_issue", "o/r") == Ok(None)
@@ -163,7 +163,7 @@ async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
     room = ScriptedRoom(_welcome)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             in_a_room: Room = client
             told = [
@@ -202,7 +202,7 @@ async def test_does_not_tell_so_much_at_once_that_the_room_would_cut_it_off() ->
     room = ScriptedRoom(_welcome)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             told = [await client.send_state("thinking") for _ in range(16)]
             assert told[:15] == [Ok(None)] * 15
@@ -225,7 +225,7 @@ async def test_outside_a_room_everything_answers_that_there_is_none() -> None:
 @pytest.mark.parametrize("words", ["", " \n "], ids=["nothing", "blanks"])
 async def test_there_must_be_something_to_say(words: str) -> None:
     room = ScriptedRoom(_welcome)
-    async with room.open(), living(Member(at(room.url))) as client:
+    async with room.open(), running_client(Member(at(room.url))) as client:
         await until(lambda: client.is_active)
         assert await client.send_chat(words) == Err("there is nothing to say", "invalid")
 
@@ -243,12 +243,12 @@ async def test_news_wake_whoever_waits_for_them_and_silence_does_not() -> None:
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             assert await client.wait_for_news(5)
             await until(lambda: client.is_active)
             await client.wait_for_news(0)
             await client.send_typing()
-            await until(lambda: any(isinstance(event, Said) for event in client._member.heard._events))
+            await until(lambda: any(isinstance(event, Said) for event in client._member.inbox._events))
             assert not await client.wait_for_news(0)
             async with asyncio.TaskGroup() as group:
                 waiting = group.create_task(client.wait_for_news(1000))
@@ -269,8 +269,8 @@ async def test_the_owner_is_told_once_what_the_room_refuses_or_says_without_sens
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
-            await until(lambda: client._member.heard._messages)
+        async with running_client(member) as client:
+            await until(lambda: client._member.inbox._messages)
             await until(lambda: member.told("The agent space said something unreadable"))
             assert member.told("The agent space refused something: Invalid state") == ["Invalid state: no such thing"]
             assert len([kind for kind, _, _ in member.notices if kind == "warn"]) == 2
@@ -292,7 +292,7 @@ async def test_introduces_itself_after_each_join_and_survives_a_broken_introduct
 
         member = Member(at(room.url), on_joined=introduce)
         clients.append(member.client)
-        async with living(member) as client:
+        async with running_client(member) as client:
             for joins in (1, 2):
                 await member.joined(joins)
                 await until(lambda: client.status == "disconnected")
@@ -314,7 +314,7 @@ async def test_shows_each_event_at_once_to_whoever_looks_on() -> None:
 
     shown: list[object] = []
     room = ScriptedRoom(script)
-    async with room.open(), living(Member(at(room.url), on_event=shown.append)) as client:
+    async with room.open(), running_client(Member(at(room.url), on_event=shown.append)) as client:
         await until(lambda: any(isinstance(event, ActionDone) for event in shown))
         assert [event for event in client.take_events() if not isinstance(event, Claimed)] == shown
         assert client.reflections() == {"bob": Reflected("bob", "bob-1", "I rush", AT)}
@@ -365,7 +365,7 @@ async def test_nothing_that_a_room_says_can_make_it_deaf(frame: str | bytes) -> 
         await visit.until_gone()
 
     room = ScriptedRoom(script)
-    async with room.open(), living(Member(at(room.url))) as client:
-        await until(lambda: "still there?" in _contents(list(client._member.heard._messages)))
+    async with room.open(), running_client(Member(at(room.url))) as client:
+        await until(lambda: "still there?" in _contents(list(client._member.inbox._messages)))
         assert client.is_active
         assert client.joins == 1

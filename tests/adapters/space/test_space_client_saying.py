@@ -6,7 +6,7 @@ import pytest
 
 from adapters.space.types import Refused
 from common.result import Err, Ok
-from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import ScriptedRoom, Visit, entry, until
 
 
@@ -20,7 +20,7 @@ async def test_two_messages_in_a_row_are_said_one_after_the_other() -> None:
     room = ScriptedRoom(_echo)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             first, second = await client.send_chat("one"), await client.send_chat("two", thread_id="t1")
             assert isinstance(first, Ok)
@@ -52,11 +52,11 @@ async def test_what_the_limiter_refused_is_said_again() -> None:
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             sent = await client.send_chat("Done — it is there")
             assert isinstance(sent, Ok)
-            await until(lambda: any(isinstance(event, Refused) for event in client._member.heard._events))
+            await until(lambda: any(isinstance(event, Refused) for event in client._member.inbox._events))
             await member.clock.advance(3.2)
             assert await client.delivered(sent.data) == Ok(data=True)
             assert [frame["content"] for frame in room.visits[0].said[1:]] == ["Done — it is there"] * 2
@@ -72,7 +72,7 @@ async def test_a_message_that_the_room_keeps_refusing_is_reported_as_not_said() 
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             sent = await client.send_chat("one")
             assert isinstance(sent, Ok)
@@ -101,7 +101,7 @@ async def test_words_that_were_on_their_way_when_the_room_died_are_in_its_record
     room = ScriptedRoom(script)
     async with room.open():
         member = Member(at(room.url))
-        async with living(member) as client:
+        async with running_client(member) as client:
             await until(lambda: client.is_active)
             first, second = await client.send_chat("one"), await client.send_chat("two")
             assert isinstance(first, Ok)

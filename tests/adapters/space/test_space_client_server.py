@@ -12,7 +12,7 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import ActionDone, IdentitySummary, Said
 from common.clock import Clock, FakeClock
 from common.result import Err, Ok
-from tests.adapters.space.member_house import Member, at, living
+from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import until
 from tests.children import child_of
 
@@ -29,13 +29,13 @@ def _url(server: SpaceServer) -> str:
 
 
 def _contents(client: SpaceClient) -> list[str]:
-    return [said.content for said in client._member.heard._messages]
+    return [said.content for said in client._member.inbox._messages]
 
 
 async def test_two_members_and_the_host_hear_each_other() -> None:
     server = await _room()
     ada, bob = Member(at(_url(server))), Member(at(_url(server)), agent_name="bob")
-    async with living(ada), living(bob):
+    async with running_client(ada), running_client(bob):
         await until(lambda: "bob" in ada.client.peers() and "ada" in bob.client.peers())
         assert await ada.client.send_identity(IdentitySummary(voice="calm")) == Ok(None)
         sent = await ada.client.send_chat("hello «bob» 👋")
@@ -52,7 +52,7 @@ async def test_two_members_and_the_host_hear_each_other() -> None:
 async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:
     server = await _room()
     ada, bob = Member(at(_url(server))), Member(at(_url(server)), agent_name="bob")
-    async with living(ada), living(bob):
+    async with running_client(ada), running_client(bob):
         await until(lambda: ada.client.is_active and bob.client.is_active)
         await asyncio.gather(*(one.client.send_claim("create_issue", "o/r") for one in (ada, bob)))
         await until(lambda: ada.client.lost_claims() or bob.client.lost_claims())
@@ -61,7 +61,7 @@ async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:
         assert loser.client.has_active_claim("create_issue", "o/r") == holder.client.name
         assert holder.client.lost_claims() == set()
         await holder.client.send_action_result("create_issue", "o/r", success=True, link="https://x/1")
-        await until(lambda: any(isinstance(event, ActionDone) for event in loser.client._member.heard._events))
+        await until(lambda: any(isinstance(event, ActionDone) for event in loser.client._member.inbox._events))
         assert loser.client.has_active_claim("create_issue", "o/r") is None
     await server.stop()
 
@@ -69,7 +69,7 @@ async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:
 async def test_what_it_can_do_is_told_anew_and_once_when_it_changes() -> None:
     server, able = await _room(), ["social", "github"]
     ada, bob = Member(at(_url(server)), capabilities=lambda: able), Member(at(_url(server)), agent_name="bob")
-    async with living(ada), living(bob):
+    async with running_client(ada), running_client(bob):
         await until(lambda: ada.client.is_active and "ada" in bob.client.peers())
         assert not ada.client.renew()
         for times in (2, 3):
@@ -88,7 +88,7 @@ async def test_what_it_can_do_is_told_anew_and_once_when_it_changes() -> None:
 async def test_two_messages_at_once_both_arrive_through_the_rooms_own_limiter() -> None:
     clock = FakeClock()
     server = await _room(clock=clock)
-    async with living(Member(at(_url(server)), clock=clock)) as client:
+    async with running_client(Member(at(_url(server)), clock=clock)) as client:
         await until(lambda: client.is_active)
         first, second = await client.send_chat("one"), await client.send_chat("two")
         assert isinstance(first, Ok)
@@ -104,7 +104,7 @@ async def test_two_messages_at_once_both_arrive_through_the_rooms_own_limiter() 
 async def test_the_token_in_the_address_opens_the_room_and_a_wrong_one_does_not() -> None:
     server = await _room(token="open sesame")
     right, wrong = Member(at(f"{_url(server)}/?token=open%20sesame")), Member(at(f"{_url(server)}/?token=guess"))
-    async with living(right), living(wrong):
+    async with running_client(right), running_client(wrong):
         await until(lambda: right.client.is_active)
         await until(lambda: wrong.told("The agent space will not have us; trying again in 5 minutes"))
         assert wrong.client.joins == 0
@@ -114,10 +114,10 @@ async def test_the_token_in_the_address_opens_the_room_and_a_wrong_one_does_not(
 async def test_a_second_program_of_our_name_is_refused_and_says_so_until_the_first_is_gone() -> None:
     server = await _room()
     first = Member(at(_url(server)))
-    async with living(first):
+    async with running_client(first):
         await until(lambda: first.client.is_active)
         second = Member(at(_url(server)), clock=FakeClock(datetime(2026, 1, 6, tzinfo=UTC)))
-        async with living(second):
+        async with running_client(second):
             await until(lambda: second.told("The agent space will not have us; trying again as long as it takes"))
             assert first.client.is_active
             assert [agent.id for agent in server.get_connected_agents()] == [first.client.agent_id]
@@ -132,7 +132,7 @@ async def test_a_second_program_of_our_name_is_refused_and_says_so_until_the_fir
 async def test_says_what_is_left_while_the_server_closes() -> None:
     server = await _room()
     ada = Member(at(_url(server)))
-    async with living(ada) as client:
+    async with running_client(ada) as client:
         await until(lambda: client.is_active)
         server.broadcast_shutdown()
         await until(lambda: client.status == "draining")
@@ -154,7 +154,7 @@ async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_a
     async with child_of(*child, "0") as server:
         port = await _port(server)
         ada, bob = Member(at(f"ws://127.0.0.1:{port}")), Member(at(f"ws://127.0.0.1:{port}"), agent_name="bob")
-        async with living(ada), living(bob):
+        async with running_client(ada), running_client(bob):
             await until(lambda: "bob" in ada.client.peers() and "ada" in bob.client.peers())
             sent = await bob.client.send_chat("before")
             assert isinstance(sent, Ok)

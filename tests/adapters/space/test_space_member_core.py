@@ -206,4 +206,4 @@ async def test_a_member_comes_back_with_the_token_of_that_room_and_shows_it_to_n
         member.received(History(()))
         member.ended(1006)
     assert shown == ["", "first", "", ""]
-    assert not any("first" in repr(event) for event in member.heard.take_events())
+    assert not any("first" in repr(event) for event in member.inbox.take_events())

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.space.member_time import RoomTime
+from adapters.space.member import RoomTime
 from adapters.space.types import Event, History, Joined, LogEntry, Presence, PresenceList, Said
 from common.clock import iso
 

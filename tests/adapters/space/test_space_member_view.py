@@ -1,4 +1,4 @@
-"""What a member knows of its room: who is there, what they told, who works at what, and what it heard."""
+"""What a member knows of its room: who is there, what they told, who works at what, and what it inbox."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from adapters.space.inbox import EVENTS_KEPT, MESSAGES_KEPT, Inbox
 from adapters.space.member_claims import CLAIM_TTL_S, SOMEBODY, Claims
-from adapters.space.member_heard import EVENTS_KEPT, MESSAGES_KEPT, Heard
 from adapters.space.member_name import MemberName
 from adapters.space.member_view import TYPING_S, RoomView
 from adapters.space.types import (
@@ -177,43 +177,43 @@ def _chat(name: str, content: str, at: str = AT) -> LogEntry:
 
 
 def test_the_record_is_told_once_with_our_own_words_and_without_what_was_heard() -> None:
-    heard = Heard(MemberName("ada", random.Random(1)))
-    heard.note(Said("bob", "bob-1", "live", AT))
-    assert [said.content for said in heard.take_messages()] == ["live"]
+    inbox = Inbox(MemberName("ada", random.Random(1)))
+    inbox.note(Said("bob", "bob-1", "live", AT))
+    assert [said.content for said in inbox.take_messages()] == ["live"]
     record = History(
         (_chat("bob", "old"), LogEntry(AT, "bob", "bob-1", "join", ""), _chat("bob", "live"), _chat("ada", "mine"))
     )
-    heard.replay(record)
-    heard.replay(record)
-    assert heard.take_events()[1:] == [record]
-    told = heard.take_messages()
+    inbox.replay(record)
+    inbox.replay(record)
+    assert inbox.take_events()[1:] == [record]
+    told = inbox.take_messages()
     assert [(said.name, said.content, said.replayed) for said in told] == [("bob", "old", True), ("ada", "mine", True)]
     assert told[0].id == "bob-1"
 
 
 def test_own_echoes_are_events_and_no_messages() -> None:
-    heard = Heard(MemberName("ada", random.Random(1)))
-    heard.note(Said("ada", "ada-1", "hello", AT))
-    assert heard.take_messages() == []
-    assert heard.take_events() == [Said("ada", "ada-1", "hello", AT)]
-    assert heard.take_events() == []
+    inbox = Inbox(MemberName("ada", random.Random(1)))
+    inbox.note(Said("ada", "ada-1", "hello", AT))
+    assert inbox.take_messages() == []
+    assert inbox.take_events() == [Said("ada", "ada-1", "hello", AT)]
+    assert inbox.take_events() == []
 
 
 def test_a_room_is_fresh_when_its_record_holds_nothing_that_we_knew() -> None:
-    heard = Heard(MemberName("ada", random.Random(1)))
-    assert heard.fresh_room
-    heard.replay(History((_chat("bob", "old"),)))
-    heard.replay(History((_chat("bob", "old"), _chat("bob", "new"))))
-    assert not heard.fresh_room
-    heard.replay(History((_chat("zoe", "elsewhere"),)))
-    assert heard.fresh_room
+    inbox = Inbox(MemberName("ada", random.Random(1)))
+    assert inbox.fresh_room
+    inbox.replay(History((_chat("bob", "old"),)))
+    inbox.replay(History((_chat("bob", "old"), _chat("bob", "new"))))
+    assert not inbox.fresh_room
+    inbox.replay(History((_chat("zoe", "elsewhere"),)))
+    assert inbox.fresh_room
 
 
 def test_who_does_not_listen_for_long_misses_the_oldest() -> None:
-    heard = Heard(MemberName("ada", random.Random(1)))
+    inbox = Inbox(MemberName("ada", random.Random(1)))
     for number in range(EVENTS_KEPT + 10):
-        heard.note(Said("bob", "bob-1", str(number), AT))
-    messages, events = heard.take_messages(), heard.take_events()
+        inbox.note(Said("bob", "bob-1", str(number), AT))
+    messages, events = inbox.take_messages(), inbox.take_events()
     assert (len(messages), messages[-1].content) == (MESSAGES_KEPT, str(EVENTS_KEPT + 9))
     assert len(events) == EVENTS_KEPT
 

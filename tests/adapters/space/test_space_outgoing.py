@@ -29,8 +29,8 @@ def test_the_second_message_waits_for_the_echo_of_the_first_and_for_the_limiter(
         outgoing.add(content, 0)
     assert _taken(outgoing, 0).content == "one"
     assert outgoing.take(4) is None
-    outgoing.heard("one")
-    assert _states(outgoing, 0.1) == [("one", "heard")]
+    outgoing.echoed("one")
+    assert _states(outgoing, 0.1) == [("one", "echoed")]
     assert outgoing.take(SPACING_S - 0.01) is None
     assert outgoing.next_at(speaking=True) == SPACING_S
     assert _taken(outgoing, SPACING_S).content == "two"
@@ -42,7 +42,7 @@ def test_a_message_without_an_echo_counts_as_said_after_five_seconds() -> None:
     outgoing.take(0)
     assert outgoing.next_at(speaking=True) == ECHO_WAIT_S
     assert _states(outgoing, ECHO_WAIT_S - 0.1) == []
-    assert _states(outgoing, ECHO_WAIT_S) == [("one", "unheard")]
+    assert _states(outgoing, ECHO_WAIT_S) == [("one", "unechoed")]
     assert len(outgoing) == 0
 
 
@@ -66,8 +66,8 @@ def test_an_echo_that_comes_after_all_takes_the_message_off_the_queue() -> None:
     outgoing.add("one", 0)
     outgoing.take(0)
     outgoing.refused(0.1)
-    outgoing.heard(" one ")
-    assert _states(outgoing, 0.2) == [("one", "heard")]
+    outgoing.echoed(" one ")
+    assert _states(outgoing, 0.2) == [("one", "echoed")]
     assert outgoing.take(10) is None
 
 
@@ -133,7 +133,7 @@ def test_whatever_happens_each_message_ends_once_and_none_is_sent_too_soon(happe
             flying = chat
             sent_at.append(now)
         elif happening == "echo" and flying:
-            outgoing.heard(flying.content)
+            outgoing.echoed(flying.content)
         elif happening == "refuse":
             outgoing.refused(now)
         elif happening == "cut":

@@ -14,8 +14,8 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import History
 from adapters.space.wire import decode_event
 from common.result import ApiResult, Ok
-from tests.adapters.space.member_house import Member, living, settled
-from tests.adapters.space.room_house import Hall
+from tests.adapters.space.running_member import Member, running_client, settled
+from tests.adapters.space.running_room import RoomDriver
 from tests.adapters.space.scripted_room import until
 
 
@@ -47,10 +47,10 @@ def test_a_room_that_cannot_keep_an_id_has_none_and_says_why(tmp_path: Path) -> 
 
 
 def test_the_id_is_told_after_the_record_and_a_room_without_one_tells_what_it_always_told() -> None:
-    hall = Hall()
-    assert hall.texts[hall.join("ada")][-1].endswith('"content":""}]}')
-    hall.room.remember(hall.room._floor.replay, "a-room-of-its-own")
-    told = hall.texts[hall.join("bob")][-1]
+    driver = RoomDriver()
+    assert driver.texts[driver.join("ada")][-1].endswith('"content":""}]}')
+    driver.room.remember(driver.room._state.replay, "a-room-of-its-own")
+    told = driver.texts[driver.join("bob")][-1]
     assert told.endswith('"content":""}],"roomId":"a-room-of-its-own"}')
     event = decode_event(told)
     assert isinstance(event, History)
@@ -95,7 +95,7 @@ async def test_a_room_at_another_port_is_the_same_though_its_record_was_lost(tmp
     address = Address()
     async with address.room(tmp_path) as server:
         member, first = Member(address.find), address.port
-        async with living(member) as ada:
+        async with running_client(member) as ada:
             await member.joined(1)
             server.broadcast_from_host("Which roof?")
             await until(lambda: [said.content for said in ada.get_and_flush_messages()] == ["Which roof?"])
@@ -112,10 +112,10 @@ async def test_another_room_at_the_same_address_is_another_though_its_record_is_
     address, one, two = Address(), tmp_path / "one", tmp_path / "two"
     async with address.room(one) as server:
         member = Member(address.find)
-        async with living(member) as ada:
+        async with running_client(member) as ada:
             await member.joined(1)
             server.broadcast_from_host("Which roof?")
-            await until(lambda: "Which roof?" in str(ada._member.heard._messages))
+            await until(lambda: "Which roof?" in str(ada._member.inbox._messages))
             known = ada.room_id
             await server.stop()
             (two / "data").mkdir(parents=True)
@@ -132,7 +132,7 @@ async def test_a_room_without_a_record_tells_no_id_and_is_known_by_its_words(tmp
     address = Address()
     async with address.room(tmp_path) as server:
         member = Member(address.find)
-        async with living(member) as ada:
+        async with running_client(member) as ada:
             await member.joined(1)
             assert ada.room_id
             await server.stop()

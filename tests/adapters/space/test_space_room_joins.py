@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.space.room_house import Hall
+from tests.adapters.space.running_room import RoomDriver
 
 CLAIM = {"type": "claim", "action": "create_issue", "target": "o/r"}
 
@@ -16,21 +16,21 @@ def chat(content: str = "hi") -> dict[str, Any]:
 
 
 def test_a_second_join_is_ignored_and_a_second_invalid_one_closes() -> None:
-    hall = Hall()
-    ada = hall.join("ada")
-    assert hall.send(ada, {"type": "join", "name": "eve", "id": "e", "version": "1"}) == []
-    (error,) = hall.send(ada, {"type": "join", "name": "", "id": "e", "version": "1"})
+    driver = RoomDriver()
+    ada = driver.join("ada")
+    assert driver.send(ada, {"type": "join", "name": "eve", "id": "e", "version": "1"}) == []
+    (error,) = driver.send(ada, {"type": "join", "name": "", "id": "e", "version": "1"})
     assert error["message"].startswith("Invalid join")
-    assert hall.ended[ada] == (4003, "Invalid join message")
-    assert hall.room.agents == ()
+    assert driver.ended[ada] == (4003, "Invalid join message")
+    assert driver.room.agents == ()
 
 
 @pytest.mark.parametrize("name", ["host", "Host", " HOST"])
 def test_nobody_joins_as_the_host(name: str) -> None:
-    hall = Hall()
-    number = hall.join(name)
-    assert hall.types(number) == ["error"]
-    assert hall.ended[number] == (4003, "Invalid join message")
+    driver = RoomDriver()
+    number = driver.join(name)
+    assert driver.types(number) == ["error"]
+    assert driver.ended[number] == (4003, "Invalid join message")
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_nobody_joins_as_the_host(name: str) -> None:
     ids=ascii,
 )
 def test_nobody_joins_unseen_or_under_a_name_that_is_made_to_look_like_the_hosts(name: str) -> None:
-    hall = Hall()
-    number = hall.join(name)
-    assert hall.ended[number] == (4003, "Invalid join message")
+    driver = RoomDriver()
+    number = driver.join(name)
+    assert driver.ended[number] == (4003, "Invalid join message")
 
 
 @pytest.mark.parametrize(
@@ -69,101 +69,101 @@ def test_nobody_joins_unseen_or_under_a_name_that_is_made_to_look_like_the_hosts
     ],
 )
 def test_a_name_in_any_script_is_welcome(name: str) -> None:
-    hall = Hall()
-    hall.join(name)
-    assert [agent.name for agent in hall.room.agents] == [name]
+    driver = RoomDriver()
+    driver.join(name)
+    assert [agent.name for agent in driver.room.agents] == [name]
 
 
 def test_nobody_joins_under_the_name_that_the_host_goes_by() -> None:
-    hall = Hall(host_name="Marta")
-    number = hall.join("marta")
-    assert hall.ended[number][0] == 4003
+    driver = RoomDriver(host_name="Marta")
+    number = driver.join("marta")
+    assert driver.ended[number][0] == 4003
 
 
 def test_before_the_join_only_chat_and_broken_json_are_answered() -> None:
-    hall = Hall()
-    number = hall.open()
-    assert [frame["message"][:9] for frame in hall.send(number, chat())] == ["Must join"]
-    assert [frame["message"][:9] for frame in hall.send(number, {"type": "chat", "content": 7})] == ["Must join"]
-    assert hall.send(number, CLAIM) == []
-    assert hall.send(number, {"type": "claim"}) == []
-    assert hall.send(number, {"type": "typing"}) == []
-    assert [frame["message"][:12] for frame in hall.send(number, "{")] == ["Invalid JSON"]
-    assert number not in hall.ended
+    driver = RoomDriver()
+    number = driver.open()
+    assert [frame["message"][:9] for frame in driver.send(number, chat())] == ["Must join"]
+    assert [frame["message"][:9] for frame in driver.send(number, {"type": "chat", "content": 7})] == ["Must join"]
+    assert driver.send(number, CLAIM) == []
+    assert driver.send(number, {"type": "claim"}) == []
+    assert driver.send(number, {"type": "typing"}) == []
+    assert [frame["message"][:12] for frame in driver.send(number, "{")] == ["Invalid JSON"]
+    assert number not in driver.ended
 
 
 async def test_who_does_not_join_within_five_seconds_is_sent_away() -> None:
-    hall = Hall()
-    number = hall.open()
-    await hall.after(4.5)
-    assert hall.ended == {}
-    await hall.after(0.5)
-    assert hall.heard(number)[-1]["message"].startswith("Join timeout")
-    assert hall.ended[number] == (4001, "Join timeout")
-    assert hall.recorded == []
+    driver = RoomDriver()
+    number = driver.open()
+    await driver.after(4.5)
+    assert driver.ended == {}
+    await driver.after(0.5)
+    assert driver.heard(number)[-1]["message"].startswith("Join timeout")
+    assert driver.ended[number] == (4001, "Join timeout")
+    assert driver.recorded == []
 
 
 @pytest.mark.parametrize(
     ("agent_id", "address"), [("ada-new", "192.0.2.1"), ("ada-1", "192.0.2.66")], ids=["other-id", "other-address"]
 )
 def test_a_name_that_is_taken_stays_with_who_has_it(agent_id: str, address: str) -> None:
-    hall = Hall()
-    ada = hall.join("ada", "ada-1")
-    hall.send(ada, CLAIM)
-    hall.forget()
-    thief = hall.join("ada", agent_id, address=address)
-    assert [frame["message"] for frame in hall.heard(thief)] == ["Invalid join: the name is taken"]
-    assert hall.ended == {thief: (4004, "Name taken")}
-    assert hall.types(ada) == []
-    assert hall.recorded == []
-    assert [claim.name for claim in hall.room.claims] == ["ada"]
-    assert hall.send(ada, chat())[0]["content"] == "hi"
+    driver = RoomDriver()
+    ada = driver.join("ada", "ada-1")
+    driver.send(ada, CLAIM)
+    driver.forget()
+    thief = driver.join("ada", agent_id, address=address)
+    assert [frame["message"] for frame in driver.heard(thief)] == ["Invalid join: the name is taken"]
+    assert driver.ended == {thief: (4004, "Name taken")}
+    assert driver.types(ada) == []
+    assert driver.recorded == []
+    assert [claim.name for claim in driver.room.claims] == ["ada"]
+    assert driver.send(ada, chat())[0]["content"] == "hi"
 
 
 def test_a_member_takes_its_place_over_with_its_token_and_its_old_connection_is_closed() -> None:
-    hall = Hall()
-    old, bob = hall.join("ada", "ada-1", resume=""), hall.join("bob")
-    token = hall.heard(old)[1]["resume"]
-    hall.forget()
-    new = hall.join("ada", "ada-1", address="192.0.2.66", resume=token)
-    assert hall.ended == {old: (4002, "Replaced by new connection")}
-    assert hall.types(bob)[:2] == ["leave", "join"]
-    assert hall.send(old, chat()) == []
-    hall.do(hall.room.closed(old))
-    assert [agent.name for agent in hall.room.agents] == ["bob", "ada"]
-    assert hall.heard(new)[1]["resume"] not in {"", token}
+    driver = RoomDriver()
+    old, bob = driver.join("ada", "ada-1", resume=""), driver.join("bob")
+    token = driver.heard(old)[1]["resume"]
+    driver.forget()
+    new = driver.join("ada", "ada-1", address="192.0.2.66", resume=token)
+    assert driver.ended == {old: (4002, "Replaced by new connection")}
+    assert driver.types(bob)[:2] == ["leave", "join"]
+    assert driver.send(old, chat()) == []
+    driver.do(driver.room.closed(old))
+    assert [agent.name for agent in driver.room.agents] == ["bob", "ada"]
+    assert driver.heard(new)[1]["resume"] not in {"", token}
 
 
 @pytest.mark.parametrize("more", [{}, {"resume": ""}, {"resume": "guess"}, {"resume": 7}])
 def test_without_its_token_nobody_takes_the_place_of_a_member_that_has_one(more: dict[str, Any]) -> None:
-    hall = Hall()
-    ada = hall.join("ada", "ada-1", resume="")
-    thief = hall.join("ada", "ada-1", **more)
-    assert hall.ended == {thief: (4004, "Name taken")}
-    assert hall.send(ada, chat())[0]["content"] == "hi"
+    driver = RoomDriver()
+    ada = driver.join("ada", "ada-1", resume="")
+    thief = driver.join("ada", "ada-1", **more)
+    assert driver.ended == {thief: (4004, "Name taken")}
+    assert driver.send(ada, chat())[0]["content"] == "hi"
 
 
 def test_a_member_that_knows_no_tokens_is_told_of_none() -> None:
-    hall = Hall()
-    hall.join("ada", resume="")
-    assert "resume" not in str(hall.heard(hall.join("bob")))
+    driver = RoomDriver()
+    driver.join("ada", resume="")
+    assert "resume" not in str(driver.heard(driver.join("bob")))
 
 
 async def test_a_member_whose_name_is_wanted_leaves_if_it_does_not_say_that_it_lives() -> None:
-    hall = Hall()
-    ada = hall.join("ada", "ada-1")
-    hall.join("ada", "ada-2")
-    assert hall.pinged == [ada]
-    hall.do(hall.room.ponged(ada))
-    await hall.after(20)
-    hall.join("ada", "ada-3")
-    assert hall.pinged == [ada, ada]
-    hall.join("ada", "ada-4")
-    assert hall.pinged == [ada, ada]
-    await hall.after(10)
-    assert [agent.id for agent in hall.room.agents] == ["ada-1"]
-    await hall.after(5)
-    assert [agent.id for agent in hall.room.agents] == []
+    driver = RoomDriver()
+    ada = driver.join("ada", "ada-1")
+    driver.join("ada", "ada-2")
+    assert driver.pinged == [ada]
+    driver.do(driver.room.ponged(ada))
+    await driver.after(20)
+    driver.join("ada", "ada-3")
+    assert driver.pinged == [ada, ada]
+    driver.join("ada", "ada-4")
+    assert driver.pinged == [ada, ada]
+    await driver.after(10)
+    assert [agent.id for agent in driver.room.agents] == ["ada-1"]
+    await driver.after(5)
+    assert [agent.id for agent in driver.room.agents] == []
 
 
 @pytest.mark.parametrize(
@@ -182,46 +182,46 @@ async def test_a_member_whose_name_is_wanted_leaves_if_it_does_not_say_that_it_l
     ],
 )
 def test_a_name_that_looks_like_one_that_is_there_is_refused(name: str) -> None:
-    hall = Hall()
-    ada = hall.join("ada")
-    twin = hall.join(name, "x")
-    assert hall.ended == {twin: (4004, "Name taken")}
-    hall.do(hall.room.closed(ada))
-    assert hall.types(hall.join(name, "x"))[0] == "join"
+    driver = RoomDriver()
+    ada = driver.join("ada")
+    twin = driver.join(name, "x")
+    assert driver.ended == {twin: (4004, "Name taken")}
+    driver.do(driver.room.closed(ada))
+    assert driver.types(driver.join(name, "x"))[0] == "join"
 
 
 def test_names_of_pictures_are_told_apart() -> None:
-    hall = Hall()
+    driver = RoomDriver()
     for number, name in enumerate(("\U0001f98a", "\U0001f43a", "\U0001f98a\u200b")):
-        hall.join(name, f"x-{number}")
-    assert [agent.name for agent in hall.room.agents] == ["\U0001f98a", "\U0001f43a"]
+        driver.join(name, f"x-{number}")
+    assert [agent.name for agent in driver.room.agents] == ["\U0001f98a", "\U0001f43a"]
 
 
 def test_the_same_member_come_anew_leaves_its_old_connection_open_until_it_speaks() -> None:
-    hall = Hall()
-    old = hall.join("ada", "ada-1")
-    new = hall.join("ada", "ada-1")
-    hall.forget()
-    assert old not in hall.ended
-    hall.send(new, chat("from now"))
-    assert [frame["content"] for frame in hall.heard(new)] == ["from now"]
-    hall.send(old, chat("from the past"))
-    assert hall.heard(old) == []
-    assert hall.ended == {old: (4002, "Replaced by new connection")}
-    hall.do(hall.room.closed(old))
-    assert [agent.name for agent in hall.room.agents] == ["ada"]
+    driver = RoomDriver()
+    old = driver.join("ada", "ada-1")
+    new = driver.join("ada", "ada-1")
+    driver.forget()
+    assert old not in driver.ended
+    driver.send(new, chat("from now"))
+    assert [frame["content"] for frame in driver.heard(new)] == ["from now"]
+    driver.send(old, chat("from the past"))
+    assert driver.heard(old) == []
+    assert driver.ended == {old: (4002, "Replaced by new connection")}
+    driver.do(driver.room.closed(old))
+    assert [agent.name for agent in driver.room.agents] == ["ada"]
 
 
 def test_of_detached_connections_five_are_kept() -> None:
-    hall = Hall()
-    numbers = [hall.join("ada", "ada-1") for _ in range(7)]
-    assert list(hall.ended) == numbers[:1]
+    driver = RoomDriver()
+    numbers = [driver.join("ada", "ada-1") for _ in range(7)]
+    assert list(driver.ended) == numbers[:1]
 
 
 async def test_detached_connections_are_pinged_and_closed_at_the_end() -> None:
-    hall = Hall()
-    old, new = hall.join("ada", "ada-1"), hall.join("ada", "ada-1")
-    await hall.after(30)
-    assert hall.pinged == [old, new]
-    hall.do(hall.room.finish())
-    assert hall.ended == {old: (1001, "Server shutting down"), new: (1001, "Server shutting down")}
+    driver = RoomDriver()
+    old, new = driver.join("ada", "ada-1"), driver.join("ada", "ada-1")
+    await driver.after(30)
+    assert driver.pinged == [old, new]
+    driver.do(driver.room.finish())
+    assert driver.ended == {old: (1001, "Server shutting down"), new: (1001, "Server shutting down")}

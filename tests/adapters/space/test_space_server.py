@@ -1,4 +1,4 @@
-"""A room's server with real sockets: guests of every kind, and none of them harms another."""
+"""A room's server with real sockets: raw_clients of every kind, and none of them harms another."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Event, Joined, Left, PresenceList, Said
 from common.clock import FakeClock
 from common.result import Err, Ok
-from tests.adapters.space.room_house import JOIN, Guest, Onlooker, dumb_guest, open_house, until
+from tests.adapters.space.running_room import JOIN, RawClient, RecordingHost, running_server, silent_client, until
 
 
 async def test_guests_join_talk_and_leave_in_the_order_of_the_wire(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest("any/path?x=1") as ada:
+    async with running_server(tmp_path) as running, running.raw_client("any/path?x=1") as ada:
         told = await ada.join("ada")
         assert [frame["type"] for frame in told] == ["join", "presence", "history_response"]
-        async with house.guest() as bob:
+        async with running.raw_client() as bob:
             await bob.join("bob")
             await bob.send(b'{"type":"chat","content":"in bytes"}')
             assert (await bob.next())["content"] == "in bytes"
         told = await ada.until("leave")
         assert [frame["type"] for frame in told if frame["type"] != "presence"] == ["join", "chat", "leave"]
-        house.server.broadcast_from_host("hi Ada")
+        running.server.broadcast_from_host("hi Ada")
         assert (await ada.until("chat"))[-1]["addressed"] == ["ada"]
-        assert house.names() == ["ada"]
-        kinds = [type(event) for event in house.host.seen if not isinstance(event, PresenceList)]
+        assert running.names() == ["ada"]
+        kinds = [type(event) for event in running.host.seen if not isinstance(event, PresenceList)]
         assert kinds == [Joined, Joined, Said, Left, Said]
-        assert [entry.type for entry in house.log.get_recent_history()] == ["join", "join", "chat", "leave", "chat"]
+        assert [entry.type for entry in running.log.get_recent_history()] == ["join", "join", "chat", "leave", "chat"]
 
 
 async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) -> None:
-    class Talkative(Onlooker):
+    class Talkative(RecordingHost):
         server: SpaceServer
 
         def happened(self, event: Event) -> None:
@@ -52,7 +52,7 @@ async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) ->
     host.server = server
     await server.start(0)
     async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as sock:
-        ada = Guest(sock)
+        ada = RawClient(sock)
         assert [frame["type"] for frame in await ada.join("ada")] == [
             "join",
             "presence",
@@ -64,31 +64,31 @@ async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) ->
 
 
 async def test_another_guest_of_a_name_that_is_taken_is_refused_and_the_first_one_stays(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest() as first, house.guest() as second:
+    async with running_server(tmp_path) as running, running.raw_client() as first, running.raw_client() as second:
         await first.join("ada", "ada-first")
         await second.send({**JOIN, "id": "ada-second"})
         assert (await second.next())["message"].startswith("Invalid join")
         assert await second.closed() == (4004, "Name taken")
-        assert [agent.id for agent in house.server.get_connected_agents()] == ["ada-first"]
+        assert [agent.id for agent in running.server.get_connected_agents()] == ["ada-first"]
 
 
 async def test_the_same_guest_come_anew_takes_its_place_and_its_old_connection_is_closed_if_it_speaks(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path) as house, house.guest() as old, house.guest() as new:
+    async with running_server(tmp_path) as running, running.raw_client() as old, running.raw_client() as new:
         await old.join("ada")
         await new.join("ada")
         await new.send({"type": "chat", "content": "real"})
         assert (await new.until("chat"))[-1]["content"] == "real"
-        assert house.names() == ["ada"]
+        assert running.names() == ["ada"]
         await old.send({"type": "chat", "content": "ghost"})
         assert await old.closed() == (4002, "Replaced by new connection")
-        assert house.names() == ["ada"]
+        assert running.names() == ["ada"]
 
 
 async def test_a_guest_that_says_no_join_is_sent_away(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with open_house(tmp_path, clock=clock) as house, house.guest() as mute:
+    async with running_server(tmp_path, clock=clock) as running, running.raw_client() as mute:
         await mute.send({"type": "chat", "content": "hi"})
         assert (await mute.next())["message"].startswith("Must join")
         await clock.advance(5.5)
@@ -98,14 +98,14 @@ async def test_a_guest_that_says_no_join_is_sent_away(tmp_path: Path) -> None:
 
 async def test_a_guest_that_does_not_pong_is_gone_and_one_that_does_stays(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with open_house(tmp_path, clock=clock) as house, house.guest() as ada:
-        reader, writer = await dumb_guest(house, "deaf")
+    async with running_server(tmp_path, clock=clock) as running, running.raw_client() as ada:
+        reader, writer = await silent_client(running, "deaf")
         await ada.join("ada")
-        assert set(house.names()) == {"deaf", "ada"}
+        assert set(running.names()) == {"deaf", "ada"}
         await clock.advance(30)
         await asyncio.sleep(0.1)
         await clock.advance(30)
-        await until(lambda: house.names() == ["ada"])
+        await until(lambda: running.names() == ["ada"])
         assert (await ada.until("leave"))[-1]["name"] == "deaf"
         writer.close()
         while await reader.read(4096):
@@ -113,49 +113,49 @@ async def test_a_guest_that_does_not_pong_is_gone_and_one_that_does_stays(tmp_pa
 
 
 async def test_one_that_does_not_read_delays_nobody_and_is_cut_off(tmp_path: Path) -> None:
-    async with open_house(tmp_path, max_waiting_bytes=256 * 1024) as house, house.guest() as ada:
-        _, writer = await dumb_guest(house, "deaf")
+    async with running_server(tmp_path, max_waiting_bytes=256 * 1024) as running, running.raw_client() as ada:
+        _, writer = await silent_client(running, "deaf")
         await ada.join("ada")
         for number in range(200):
-            house.server.broadcast_from_host(f"{number} " + "w" * 60_000)
+            running.server.broadcast_from_host(f"{number} " + "w" * 60_000)
             assert (await ada.until("chat"))[-1]["content"].startswith(f"{number} ")
-            if house.names() == ["ada"]:
+            if running.names() == ["ada"]:
                 break
-        assert house.names() == ["ada"]
-        assert ("warn", "Cut off: it does not read", "127.0.0.1") in house.host.lines
+        assert running.names() == ["ada"]
+        assert ("warn", "Cut off: it does not read", "127.0.0.1") in running.host.lines
         writer.close()
 
 
 async def test_the_end_is_announced_and_nobody_comes_in_any_more(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest() as ada, house.guest() as late:
+    async with running_server(tmp_path) as running, running.raw_client() as ada, running.raw_client() as late:
         await ada.join("ada")
-        house.server.broadcast_shutdown()
+        running.server.broadcast_shutdown()
         assert (await ada.next())["type"] == "shutdown"
         await late.send({**JOIN, "name": "late"})
         assert await late.closed() == (1001, "Server shutting down")
         await ada.send({"type": "chat", "content": "last words"})
         assert (await ada.next())["content"] == "last words"
-        await house.server.stop()
+        await running.server.stop()
         assert await ada.closed() == (1001, "Server shutting down")
-        assert [entry.type for entry in house.log.get_recent_history()] == ["join", "chat", "leave"]
+        assert [entry.type for entry in running.log.get_recent_history()] == ["join", "chat", "leave"]
 
 
 async def test_a_stop_waits_for_nobody_who_does_not_answer(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        _, writer = await dumb_guest(house, "deaf")
-        silent = socket.create_connection(("127.0.0.1", house.server.port))
-        await house.server.stop()
+    async with running_server(tmp_path) as running:
+        _, writer = await silent_client(running, "deaf")
+        silent = socket.create_connection(("127.0.0.1", running.server.port))
+        await running.server.stop()
         silent.close()
         writer.close()
 
 
 async def test_a_port_that_is_taken_is_an_answer_not_an_exception(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
+    async with running_server(tmp_path) as running:
         other = SpaceServer()
-        result = await other.start(house.server.port)
+        result = await other.start(running.server.port)
         assert isinstance(result, Err)
         assert result.kind == "conflict"
-        assert str(house.server.port) in result.error
+        assert str(running.server.port) in result.error
 
 
 @pytest.mark.parametrize("bind", ["203.0.113.77", "2001:db8::77"])
@@ -205,9 +205,9 @@ async def test_several_addresses_share_one_port(tmp_path: Path) -> None:
 async def test_web_pages_are_refused_but_those_of_an_origin_that_the_host_named(
     tmp_path: Path, origin: str | None, host: str, *, welcome: bool
 ) -> None:
-    async with open_house(tmp_path, origins=["http://page.example"]) as house:
-        headers = [("Host", f"{host}:{house.server.port}"), *([("Origin", origin)] if origin else [])]
-        status = await knock(house.server.port, headers)
+    async with running_server(tmp_path, origins=["http://page.example"]) as running:
+        headers = [("Host", f"{host}:{running.server.port}"), *([("Origin", origin)] if origin else [])]
+        status = await knock(running.server.port, headers)
         assert status == (101 if welcome else 403)
 
 
@@ -226,41 +226,41 @@ async def knock(port: int, headers: list[tuple[str, str]], path: str = "/") -> i
 
 
 async def test_without_the_token_nobody_gets_further_than_the_door(tmp_path: Path) -> None:
-    async with open_house(tmp_path, token="sésame") as house:
+    async with running_server(tmp_path, token="sésame") as running:
         for query in ("", "?token=", "?token=sesame", "?token=s%C3%A9sam", "?token=s%C3%A9same&token=x"):
             with pytest.raises(InvalidStatus) as refused:
-                async with house.guest(query):
+                async with running.raw_client(query):
                     pass
             assert refused.value.response.status_code == 401
-        async with house.guest("?token=s%C3%A9same") as ada:
+        async with running.raw_client("?token=s%C3%A9same") as ada:
             await ada.join("ada")
-        assert not any("same" in detail for _, _, detail in house.host.lines)
+        assert not any("same" in detail for _, _, detail in running.host.lines)
 
 
 async def test_a_room_holds_so_many_and_one_address_its_share(tmp_path: Path) -> None:
-    async with open_house(tmp_path, max_connections=3, max_per_address=2) as house:
-        host = [("Host", f"127.0.0.1:{house.server.port}")]
-        async with house.guest(), house.guest():
-            assert await knock(house.server.port, host) == 429
-        await until(lambda: not house.server.waiting)
-        async with house.guest():
+    async with running_server(tmp_path, max_connections=3, max_per_address=2) as running:
+        host = [("Host", f"127.0.0.1:{running.server.port}")]
+        async with running.raw_client(), running.raw_client():
+            assert await knock(running.server.port, host) == 429
+        await until(lambda: not running.server.waiting)
+        async with running.raw_client():
             pass
-    async with open_house(tmp_path / "small", max_connections=1) as house, house.guest():
-        assert await knock(house.server.port, [("Host", f"127.0.0.1:{house.server.port}")]) == 503
+    async with running_server(tmp_path / "small", max_connections=1) as running, running.raw_client():
+        assert await knock(running.server.port, [("Host", f"127.0.0.1:{running.server.port}")]) == 503
 
 
 async def test_members_have_their_frames_before_the_host_is_told(tmp_path: Path) -> None:
     come: list[bytes] = []
 
-    class Peeking(Onlooker):
+    class Peeking(RecordingHost):
         def happened(self, event: Event) -> None:
             if isinstance(event, Said):
                 come.append(plain.recv(1 << 16, socket.MSG_DONTWAIT))
 
-    async with open_house(tmp_path, host=Peeking()) as house:
-        plain = await asyncio.to_thread(joined_by_hand, house.server.port)
+    async with running_server(tmp_path, host=Peeking()) as running:
+        plain = await asyncio.to_thread(joined_by_hand, running.server.port)
         with plain:
-            house.server.broadcast_from_host("look here")
+            running.server.broadcast_from_host("look here")
             await until(lambda: bool(come))
     assert b"look here" in come[0]
 

@@ -11,39 +11,39 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 
-from tests.adapters.space.room_house import House, dumb_guest, open_house, until
+from tests.adapters.space.running_room import RunningServer, running_server, silent_client, until
 from tests.patience import HANG_S
 
 
-async def still_works(house: House) -> None:
+async def still_works(running: RunningServer) -> None:
     """A newcomer joins and is heard."""
-    async with house.guest() as well:
+    async with running.raw_client() as well:
         await well.join("well-behaved")
         await well.send({"type": "chat", "content": "all fine"})
         assert (await well.until("chat"))[-1]["content"] == "all fine"
 
 
 async def test_a_frame_of_64_megabytes_is_refused_by_its_head(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        reader, writer = await dumb_guest(house, "huge")
+    async with running_server(tmp_path) as running:
+        reader, writer = await silent_client(running, "huge")
         writer.write(b"\x81" + bytes([0x80 | 127]) + struct.pack("!Q", 64 << 20) + b"\0\0\0\0")
         data = await asyncio.wait_for(reader.read(), HANG_S)
         assert struct.pack("!H", 1009) in data
         writer.close()
-        await until(lambda: house.names() == [])
-        await still_works(house)
+        await until(lambda: running.names() == [])
+        await still_works(running)
 
 
 async def test_a_message_in_fragments_is_measured_as_one(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        reader, writer = await dumb_guest(house, "pieces")
+    async with running_server(tmp_path) as running:
+        reader, writer = await silent_client(running, "pieces")
         piece = b"w" * 300_000
         writer.write(Frame(Opcode.TEXT, piece, fin=False).serialize(mask=True))
         for _ in range(4):
             writer.write(Frame(Opcode.CONT, piece, fin=False).serialize(mask=True))
         assert struct.pack("!H", 1009) in await asyncio.wait_for(reader.read(), HANG_S)
         writer.close()
-        await still_works(house)
+        await still_works(running)
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,27 @@ async def test_a_message_in_fragments_is_measured_as_one(tmp_path: Path) -> None
     ids=["bad-utf8", "unmasked", "noise"],
 )
 async def test_what_is_no_websocket_ends_this_connection_only(tmp_path: Path, raw: bytes, code: int) -> None:
-    async with open_house(tmp_path) as house:
-        reader, writer = await dumb_guest(house, "odd")
+    async with running_server(tmp_path) as running:
+        reader, writer = await silent_client(running, "odd")
         writer.write(raw)
         assert struct.pack("!H", code) in await asyncio.wait_for(reader.read(), HANG_S)
         writer.close()
-        await until(lambda: house.names() == [])
-        await still_works(house)
+        await until(lambda: running.names() == [])
+        await still_works(running)
 
 
 async def test_ten_thousand_nested_brackets_are_an_error_and_the_guest_stays(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest() as ada:
+    async with running_server(tmp_path) as running, running.raw_client() as ada:
         await ada.join("ada")
         await ada.send("[" * 10_000)
         assert (await ada.next())["message"].startswith("Invalid JSON")
         await ada.send('{"type":"identity","summary":' + '{"a":' * 10_000 + "1" + "}" * 10_000 + "}")
         assert (await ada.next())["message"].startswith("Invalid JSON")
-        assert house.names() == ["ada"]
+        assert running.names() == ["ada"]
 
 
 async def test_a_flood_is_cut_off_while_others_talk(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest() as ada, house.guest() as eve:
+    async with running_server(tmp_path) as running, running.raw_client() as ada, running.raw_client() as eve:
         await ada.join("ada")
         await eve.join("eve")
         with contextlib.suppress(ConnectionClosed):
@@ -93,44 +93,44 @@ async def test_a_flood_is_cut_off_while_others_talk(tmp_path: Path) -> None:
 
 
 async def test_a_join_said_again_and_again_changes_nothing(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house, house.guest() as ada:
+    async with running_server(tmp_path) as running, running.raw_client() as ada:
         await ada.join("ada")
         for _ in range(10):
             await ada.send({"type": "join", "name": "eve", "id": "x", "version": "1"})
         await ada.send({"type": "typing"})
         assert (await ada.next())["type"] == "typing"
-        assert [entry.type for entry in house.log.get_recent_history()] == ["join"]
+        assert [entry.type for entry in running.log.get_recent_history()] == ["join"]
 
 
 @pytest.mark.parametrize("name", ["host", "HOST", "ho\u200bst"])
 async def test_nobody_speaks_as_the_host(tmp_path: Path, name: str) -> None:
-    async with open_house(tmp_path) as house, house.guest() as liar, house.guest() as ada:
+    async with running_server(tmp_path) as running, running.raw_client() as liar, running.raw_client() as ada:
         await ada.join("ada")
         await liar.send({"type": "join", "name": name, "id": "x", "version": "1"})
         assert (await liar.next())["message"].startswith("Invalid join")
         assert await liar.closed() == (4003, "Invalid join message")
-        await ada.send({"type": "chat", "name": "host", "id": house.server.host_id, "content": "obey"})
+        await ada.send({"type": "chat", "name": "host", "id": running.server.host_id, "content": "obey"})
         assert (await ada.next())["name"] == "ada"
 
 
 async def test_a_slow_handshake_is_hung_up_on_and_delays_nobody(tmp_path: Path) -> None:
-    async with open_house(tmp_path, open_timeout_s=0.3) as house:
-        reader, writer = await asyncio.open_connection("127.0.0.1", house.server.port)
+    async with running_server(tmp_path, open_timeout_s=0.3) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.server.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: ")
-        await still_works(house)
+        await still_works(running)
         assert await asyncio.wait_for(reader.read(), HANG_S) == b""
         writer.close()
 
 
 async def test_pings_from_one_that_does_not_read_are_not_answered_without_end(tmp_path: Path) -> None:
-    async with open_house(tmp_path, max_waiting_bytes=64 * 1024) as house:
-        _, writer = await dumb_guest(house, "pinger")
+    async with running_server(tmp_path, max_waiting_bytes=64 * 1024) as running:
+        _, writer = await silent_client(running, "pinger")
         ping = Frame(Opcode.PING, b"p" * 125).serialize(mask=True) * 1000
         with contextlib.suppress(ConnectionError):
             async with asyncio.timeout(HANG_S):
                 while True:
                     writer.write(ping)
                     await writer.drain()
-        await until(lambda: house.names() == [])
-        await still_works(house)
+        await until(lambda: running.names() == [])
+        await still_works(running)
         writer.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from websockets.asyncio.client import connect
 
 from adapters.space.chatlog import ChatLog
-from tests.adapters.space.room_house import Guest
+from tests.adapters.space.running_room import RawClient
 from tests.children import child_of
 from tests.patience import HANG_S
 
@@ -28,7 +28,7 @@ async def test_after_a_kill_the_record_is_whole_and_the_next_server_replays_it(t
         async with child_of(CHILD, str(tmp_path), str(port)) as child:
             port = await port_of(child)
             async with connect(f"ws://127.0.0.1:{port}", proxy=None, close_timeout=0.1) as sock:
-                ada = Guest(sock)
+                ada = RawClient(sock)
                 (history,) = [frame for frame in await ada.join("ada") if frame["type"] == "history_response"]
                 replayed = [entry["content"] for entry in history["entries"] if entry["type"] == "reflection"]
                 assert replayed == said

@@ -24,8 +24,8 @@ IMPORTS_ALLOWED = {
     ("adapters/web/transport.py", "ssl"),  # the certificates
     ("town/serving.py", "socket"),  # the town's own servers
     # A room: its server, and the member's way to the one address that the owner or the local network named.
-    *((f"adapters/space/{name}.py", "websockets") for name in ("client_line", "connecting", "server", "server_doors")),
-    *(("adapters/space/server_line.py", name) for name in ("websockets", "socket")),
+    *((f"adapters/space/{name}.py", "websockets") for name in ("client_connection", "connecting", "server")),
+    *(("adapters/space/server_connection.py", name) for name in ("websockets", "socket")),
     ("adapters/space/advertise.py", "socket"),  # an address in four bytes
     ("adapters/space/discovery.py", "socket"),  # the resolver
 }

@@ -141,7 +141,7 @@ class Agent:
 
     async def hears(self, text: str) -> None:
         """Wait until the room's words have reached it."""
-        talk = self.client._member.heard
+        talk = self.client._member.inbox
 
         def there() -> bool:
             return any(said.content == text for said in talk._messages)

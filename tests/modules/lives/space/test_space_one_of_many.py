@@ -150,7 +150,7 @@ async def _promised(room: Room, marvin: Agent, wish: str = WISH) -> None:
 
 def _knows(marvin: Agent, target: str) -> bool:
     return any(
-        isinstance(event, ActionDone) and event.target == target for event in marvin.client._member.heard._events
+        isinstance(event, ActionDone) and event.target == target for event in marvin.client._member.inbox._events
     )
 
 

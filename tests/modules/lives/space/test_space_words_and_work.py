@@ -66,7 +66,7 @@ async def test_a_comment_on_a_peers_issue_is_work_together(room: Room) -> None:
         await rebecca.send_action_result(
             "create_issue", "acme/site#Clock", success=True, link="https://github.com/acme/site/issues/7"
         )
-        await until(lambda: any(getattr(event, "link", "") for event in me.client._member.heard._events))
+        await until(lambda: any(getattr(event, "link", "") for event in me.client._member.inbox._events))
         await me.hears("The clock is in github.com/acme/site now.")
         await me.check()
         assert [one.type for one in me.promised()] == ["comment_issue"]

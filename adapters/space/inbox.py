@@ -16,7 +16,7 @@ EVENTS_KEPT: Final = 1_000
 _KNOWN_KEPT = 10_000
 
 
-class Heard:
+class Inbox:
     """The ears of `me`."""
 
     def __init__(self, me: MemberName) -> None:

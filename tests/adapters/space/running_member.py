@@ -53,7 +53,7 @@ def at(url: str) -> Callable[[], Awaitable[ApiResult[str]]]:
 
 
 @asynccontextmanager
-async def living(member: Member) -> AsyncIterator[SpaceClient]:
+async def running_client(member: Member) -> AsyncIterator[SpaceClient]:
     """The client lives while the block runs."""
     async with asyncio.TaskGroup() as group:
         life = group.create_task(member.client.run())

@@ -27,7 +27,7 @@ Told = dict[str, Any]
 JOIN = {"type": "join", "name": "ada", "id": "ada-1", "version": "1"}
 
 
-class Hall:
+class RoomDriver:
     """A room's rules, carried out in memory: what each connection was sent, and what became of it."""
 
     def __init__(self, **more: Any) -> None:
@@ -97,7 +97,7 @@ class Hall:
                     self.logged.append(effect)
 
 
-class Onlooker:
+class RecordingHost:
     """A host that remembers what it saw."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Onlooker:
         self.lines.append((level, message, detail))
 
 
-class Guest:
+class RawClient:
     """Somebody connected to a server."""
 
     def __init__(self, socket: ClientConnection) -> None:
@@ -144,10 +144,10 @@ class Guest:
         return self.socket.close_code, self.socket.close_reason
 
 
-class House:
-    """A server and its guests."""
+class RunningServer:
+    """A server and its raw_clients."""
 
-    def __init__(self, server: SpaceServer, host: Onlooker, log: ChatLog) -> None:
+    def __init__(self, server: SpaceServer, host: RecordingHost, log: ChatLog) -> None:
         self.server = server
         self.host = host
         self.log = log
@@ -157,30 +157,30 @@ class House:
         return f"ws://127.0.0.1:{self.server.port}/"
 
     @asynccontextmanager
-    async def guest(self, query: str = "", **more: Any) -> AsyncIterator[Guest]:
+    async def raw_client(self, query: str = "", **more: Any) -> AsyncIterator[RawClient]:
         async with connect(self.url + query, proxy=None, **more) as socket:
-            yield Guest(socket)
+            yield RawClient(socket)
 
     def names(self) -> Sequence[str]:
         return [agent.name for agent in self.server.get_connected_agents()]
 
 
 @asynccontextmanager
-async def open_house(folder: Path, host: Onlooker | None = None, **more: Any) -> AsyncIterator[House]:
-    host, log = host or Onlooker(), ChatLog(folder)
+async def running_server(folder: Path, host: RecordingHost | None = None, **more: Any) -> AsyncIterator[RunningServer]:
+    host, log = host or RecordingHost(), ChatLog(folder)
     server = SpaceServer(log, host, **more)
     assert isinstance(await server.start(0), Ok)
     try:
-        yield House(server, host, log)
+        yield RunningServer(server, host, log)
     finally:
         await server.stop()
 
 
-async def dumb_guest(house: House, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A guest that joins by hand, and then answers nothing."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", house.server.port, limit=1 << 16)
+async def silent_client(running: RunningServer, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A raw_client that joins by hand, and then answers nothing."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.server.port, limit=1 << 16)
     writer.write(
-        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{house.server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{running.server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
     )
     await reader.readuntil(b"\r\n\r\n")

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import ClientConnection as WebSocket
 from websockets.exceptions import ConnectionClosed
 
 from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, connect_to_room, without_secrets
-from adapters.space.intake import Intake
 from adapters.space.member import Member, NoticeKind
 from adapters.space.member_cycle import Connect, Discover, Wait
 from adapters.space.outgoing import Chat, Delivery
@@ -27,6 +26,10 @@ from common.tasks import first_failure
 Find: TypeAlias = Callable[[], Awaitable[ApiResult[str]]]
 Tell: TypeAlias = Callable[[NoticeKind, str, str], Awaitable[None]]
 
+INBOUND_WINDOW_S: Final = 60.0
+MAX_INBOUND_BYTES: Final = 64 * 1024 * 1024
+"""Eight records of the largest size; a room of ten who all talk without a pause sends a third of it in a minute."""
+MAX_INBOUND_FRAMES: Final = 30_000
 _FIND_WITHIN_S = 30.0
 _SEND_WITHIN_S = 10.0
 _GREET_WITHIN_S = 30.0
@@ -38,7 +41,23 @@ _LARGE_CHARS = 64 * 1024
 _TOO_MUCH = "it says more than anybody can hear"
 
 
-class Line:
+class InboundLimiter:
+    """Counts what comes in on one connection, in windows of a minute. A room of ours stays below its limits."""
+
+    def __init__(self) -> None:
+        self._since = float("-inf")
+        self._bytes = self._frames = 0
+
+    def is_too_much(self, size: int, now: float) -> bool:
+        """Counts a frame of `size` bytes or characters at `now` (monotonic s); whether a limit is passed."""
+        if now - self._since >= INBOUND_WINDOW_S:
+            self._since, self._bytes, self._frames = now, 0, 0
+        self._bytes += size
+        self._frames += 1
+        return self._bytes > MAX_INBOUND_BYTES or self._frames > MAX_INBOUND_FRAMES
+
+
+class ClientConnection:
     """Keeps `member` in its room. `url` is where that is, with its token; `news` is set when others did something."""
 
     def __init__(
@@ -61,7 +80,7 @@ class Line:
         self._on_event = on_event
         self._notice = notice
         self._keepalive_s = keepalive_s
-        self._connection: ClientConnection | None = None
+        self._connection: WebSocket | None = None
         self._flooded = False
         self._deliveries: dict[str, asyncio.Future[Delivery]] = {}
         self._wake = asyncio.Event()
@@ -160,9 +179,9 @@ class Line:
             why = _TOO_MUCH if self._flooded else connection.close_reason or "the connection was lost"
             self._member.ended(connection.close_code, why, refused=self._flooded)
 
-    async def _listen(self, connection: ClientConnection) -> None:
+    async def _listen(self, connection: WebSocket) -> None:
         """Until the connection ends, which its keepalive sees to, or brings more than anybody can hear."""
-        joins, frames, intake = self._member.joins, 0, Intake()
+        joins, frames, inbound = self._member.joins, 0, InboundLimiter()
         async with asyncio.TaskGroup() as group:
             greeting: asyncio.Task[None] | None = None
             while True:
@@ -170,7 +189,7 @@ class Line:
                     raw = await connection.recv()
                 except ConnectionClosed:
                     break
-                self._flooded = intake.is_too_much(len(raw), self._clock.monotonic())
+                self._flooded = inbound.is_too_much(len(raw), self._clock.monotonic())
                 if self._flooded:
                     break
                 event = decode_event(raw)
@@ -251,7 +270,7 @@ async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
         raise first_failure(failures) from None
 
 
-async def _part(connection: ClientConnection) -> None:
+async def _part(connection: WebSocket) -> None:
     """Say good-bye, as far as the other side listens."""
     try:
         async with asyncio.timeout(_PART_WITHIN_S):

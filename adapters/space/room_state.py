@@ -12,7 +12,6 @@ from adapters.space.room_claims import Claims
 from adapters.space.room_effects import Close, Deliver, Effect, Record, Tell
 from adapters.space.room_members import Link, Member, presence_text
 from adapters.space.room_replay import Replay
-from adapters.space.room_workspaces import Workspaces
 from adapters.space.types import (
     ActionDone,
     Claimed,
@@ -31,6 +30,7 @@ from adapters.space.types import (
 from adapters.space.wire import encode_event, entry_of
 from adapters.space.wire_json import iso_now
 from common.clock import Clock
+from common.constants import SPACE_WORKSPACE_STATE_TTL_MS
 
 PRESENCE_GAP_S = 0.25
 PRESENCE_CHARS_A_SECOND = 128 * 1024
@@ -38,10 +38,36 @@ PRESENCE_CHARS_A_SECOND = 128 * 1024
 PRESENCE_BYTES_A_SECOND = 32 * 1024 * 1024
 """For all members together: in a room of a hundred with long identities the list comes less often."""
 
+MAX_WORKSPACES = 100
+_WORKSPACE_TTL_S = SPACE_WORKSPACE_STATE_TTL_MS / 1000
+
 _Kept: TypeAlias = Identified | StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
-class Floor:
+class Workspaces:
+    """The latest reports, at most 100: the oldest give way."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[float, WorkspaceProgress]] = {}
+
+    def put(self, progress: WorkspaceProgress, now: float) -> None:
+        self._latest.pop(progress.workspace, None)
+        self._latest[progress.workspace] = (now, progress)
+        while len(self._latest) > MAX_WORKSPACES:
+            del self._latest[next(iter(self._latest))]
+
+    def drop_all_of(self, name: str) -> None:
+        self._latest = {key: kept for key, kept in self._latest.items() if kept[1].name != name}
+
+    def drop_stale(self, now: float) -> None:
+        """Forget reports that are a day old."""
+        self._latest = {key: kept for key, kept in self._latest.items() if now - kept[0] <= _WORKSPACE_TTL_S}
+
+    def all(self) -> tuple[WorkspaceProgress, ...]:
+        return tuple(progress for _, progress in self._latest.values())
+
+
+class RoomState:
     """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet.
 
     `spoken` is when names that have left spoke last, as far as that still counts (monotonic s). `told_frames` and

@@ -10,7 +10,8 @@ import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from websockets.asyncio.server import Server, ServerConnection
+from websockets.asyncio.server import Server
+from websockets.asyncio.server import ServerConnection as WebSocket
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
@@ -26,7 +27,7 @@ def frame_bytes(text: str) -> bytes:
     return Frame(Opcode.TEXT, text.encode()).serialize(mask=False)
 
 
-class Watch(Protocol):
+class SocketObserver(Protocol):
     """Who looks after the connections."""
 
     @property
@@ -34,21 +35,21 @@ class Watch(Protocol):
         """Bytes that may wait for a peer to read them."""
         ...
 
-    def came(self, connection: RoomConnection) -> None:
+    def socket_opened(self, connection: RoomSocket) -> None:
         """A socket was accepted; it has said nothing yet."""
         ...
 
-    def went(self, connection: RoomConnection) -> None:
+    def socket_closed(self, connection: RoomSocket) -> None:
         """A socket is gone."""
         ...
 
 
-class RoomConnection(ServerConnection):
+class RoomSocket(WebSocket):
     """A connection that is watched from its first byte on, and tells of every pong."""
 
-    def __init__(self, protocol: ServerProtocol, server: Server, *, watch: Watch, **limits: Any) -> None:  # noqa: ANN401
+    def __init__(self, protocol: ServerProtocol, server: Server, *, observer: SocketObserver, **limits: Any) -> None:  # noqa: ANN401
         super().__init__(protocol, server, **limits)
-        self._watch = watch
+        self._observer = observer
         self.address = ""
         self.on_pong: Callable[[], None] = _nobody_waits
 
@@ -59,26 +60,26 @@ class RoomConnection(ServerConnection):
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
         super().connection_made(transport)
-        self._watch.came(self)
+        self._observer.socket_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._watch.went(self)
+        self._observer.socket_closed(self)
 
     def process_event(self, event: Event) -> None:
         super().process_event(event)
         opcode = event.opcode if isinstance(event, Frame) else None
         if opcode is Opcode.PONG:
             self.on_pong()
-        elif opcode is Opcode.PING and self.transport.get_write_buffer_size() > self._watch.most_waiting:
+        elif opcode is Opcode.PING and self.transport.get_write_buffer_size() > self._observer.most_waiting:
             self.transport.abort()
 
 
-class Line:
+class ServerConnection:
     """What goes out on one connection. `flush` must follow `push` within the same turn of the loop."""
 
-    def __init__(self, connection: RoomConnection, most_waiting: int) -> None:
-        self.connection = connection
+    def __init__(self, socket: RoomSocket, most_waiting: int) -> None:
+        self.socket = socket
         self._most_waiting = most_waiting
         self._pending: list[bytes] = []
         self._pending_bytes = 0
@@ -87,7 +88,7 @@ class Line:
     @property
     def waiting(self) -> int:
         """Bytes that the peer has not taken yet, as far as this process knows."""
-        return self._pending_bytes + self.connection.transport.get_write_buffer_size()
+        return self._pending_bytes + self.socket.transport.get_write_buffer_size()
 
     def push(self, frame: bytes) -> bool:
         """Take a frame; False if the peer has let too much wait and was cut off."""
@@ -100,7 +101,7 @@ class Line:
         frames, self._pending, self._pending_bytes = self._pending, [], 0
         if not frames or not self._is_open():
             return True
-        transport = self.connection.transport
+        transport = self.socket.transport
         transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
         if transport.get_write_buffer_size() <= self._most_waiting:
             return True
@@ -111,33 +112,33 @@ class Line:
         """Say good-bye after all that was pushed; `tidy` cuts off a peer that never answers."""
         self.flush()
         if self._is_open():
-            self.connection.protocol.send_close(code, reason)
-            self.connection.send_data()
-            self._close_by = self.connection.loop.time() + _CLOSE_TIMEOUT_S
+            self.socket.protocol.send_close(code, reason)
+            self.socket.send_data()
+            self._close_by = self.socket.loop.time() + _CLOSE_TIMEOUT_S
 
     def ping(self) -> None:
         self.flush()
         if self._is_open():
-            self.connection.protocol.send_ping(b"")
-            self.connection.send_data()
+            self.socket.protocol.send_ping(b"")
+            self.socket.send_data()
 
     def abort(self) -> None:
-        self.connection.transport.abort()
+        self.socket.transport.abort()
 
     def tidy(self) -> None:
         """Cut off a peer that has not answered a good-bye in time."""
-        if self._close_by is not None and self.connection.loop.time() >= self._close_by:
+        if self._close_by is not None and self.socket.loop.time() >= self._close_by:
             self.abort()
 
     async def receive(self) -> str | bytes | None:
         """The next message; None when the connection is gone."""
         try:
-            return await self.connection.recv()
+            return await self.socket.recv()
         except ConnectionClosed:
             return None
 
     def _is_open(self) -> bool:
-        return self.connection.protocol.state is State.OPEN and not self.connection.transport.is_closing()
+        return self.socket.protocol.state is State.OPEN and not self.socket.transport.is_closing()
 
 
 def _nobody_waits() -> None:

@@ -1,6 +1,6 @@
 """Who may open a connection to a room's server: foreign web pages may not, nor anybody without the token.
 
-Pure, but for the counts that `Crowd` and `Repeated` keep.
+Pure, but for the counts that `ConnectionLimiter` and `RepeatedWarnings` keep.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from urllib.parse import parse_qs, urlsplit
 from adapters.space.room_allowance import Bucket
 
 TOLD_EVERY_S = 60.0
-MOST_KNOCKS = 256
-KNOCKS_A_SECOND = 4.0
+MAX_ATTEMPTS = 256
+ATTEMPTS_A_SECOND = 4.0
 _MOST_ADDRESSES = 4_096
 
 
-class Crowd:
+class ConnectionLimiter:
     """How many connections there are, in all and for each address, and how fast they come from each."""
 
     def __init__(self, *, most: int, most_per_address: int) -> None:
         self._most = most
         self._most_per_address = most_per_address
         self._by_address: Counter[str] = Counter()
-        self._knocks: dict[str, Bucket] = {}
+        self._attempts: dict[str, Bucket] = {}
 
     def enter(self, address: str) -> None:
         self._by_address[address] += 1
@@ -41,22 +41,22 @@ class Crowd:
             return HTTPStatus.SERVICE_UNAVAILABLE, "The room is full.\n"
         if self._by_address[address] > self._most_per_address:
             return HTTPStatus.TOO_MANY_REQUESTS, "Too many connections from your address.\n"
-        if not self._may_knock(address, now):
+        if not self._may_connect(address, now):
             return HTTPStatus.TOO_MANY_REQUESTS, "Your address connects too often.\n"
         return None
 
-    def _may_knock(self, address: str, now: float) -> bool:
-        if address not in self._knocks and len(self._knocks) >= _MOST_ADDRESSES:
-            self._knocks.clear()
-        return self._knocks.setdefault(address, Bucket(MOST_KNOCKS, KNOCKS_A_SECOND)).take(1, now)
+    def _may_connect(self, address: str, now: float) -> bool:
+        if address not in self._attempts and len(self._attempts) >= _MOST_ADDRESSES:
+            self._attempts.clear()
+        return self._attempts.setdefault(address, Bucket(MAX_ATTEMPTS, ATTEMPTS_A_SECOND)).take(1, now)
 
     @property
-    def crushed(self) -> bool:
+    def is_overloaded(self) -> bool:
         """Whether so many have come that nobody can be told why not."""
         return self._by_address.total() > 2 * self._most
 
 
-class Repeated:
+class RepeatedWarnings:
     """Lines that others can cause as often as they like: each kind is told at once, and then counted for a minute."""
 
     def __init__(self) -> None:
