@@ -93,7 +93,6 @@ def build_lives(services: Services, *, social_only: bool) -> Lives:
         conversations=conversations,
         relationships=services.relationships,
         journal=services.journal,
-        etiquette=services.etiquette,
     )
     registry = _registry(services, publisher, social_only=social_only)
     queue = open_queue(services, social_only=social_only)

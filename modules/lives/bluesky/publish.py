@@ -20,9 +20,8 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RecordRef, ReplyBody, RepostBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
+from modules.services.outbox.types import ACTIVE_STATES, ProposedAction, Submitted
 from modules.services.peers.accounts import Relationships
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
@@ -44,14 +43,12 @@ class Publisher:
         conversations: Conversations,
         relationships: Relationships,
         journal: Journal,
-        etiquette: Etiquette,
     ) -> None:
         self._atproto = atproto
         self._outbox = outbox
         self._conversations = conversations
         self._relationships = relationships
         self._journal = journal
-        self._etiquette = etiquette
 
     async def post(
         self, text: str, *, cause_id: str, urgent: bool = False, by_owner: bool = False, hold: str = ""
@@ -94,11 +91,14 @@ class Publisher:
         if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
             why = "we already spoke in this thread and the draft only closes it"
             return await self._like_instead(SELF_CHECK, draft, parent, root, why)
-        published = await self._submit(draft)
+        submitted = await self._outbox.submit(draft)
+        if submitted.advice.code == "like_instead":
+            return await self._like_instead(LIKE_INSTEAD, draft, parent, root, submitted.advice.reason)
+        published = self._published(submitted)
         if published.status == "accepted":
             self._conversations.record_our_reply(root.uri, published.uri)
             self._relationships.mark_interaction_responded(parent.uri, published.uri)
-        return await self._gracefully(draft, parent, root, published) if published.status == "blocked" else published
+        return replace(published, ends=submitted.advice.code == "silence")
 
     async def like(
         self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
@@ -156,15 +156,6 @@ class Publisher:
             return True
         return await self._atproto.has_agent_replied_in_thread(uri)
 
-    async def _gracefully(
-        self, draft: ProposedAction, parent: StrongRef, root: StrongRef, blocked: Published
-    ) -> Published:
-        """What a reply becomes that manners forbid: a like, or silence; other words may still be tried."""
-        outlook = await self._etiquette.outlook(draft)
-        if outlook.act == "like":
-            return await self._like_instead(LIKE_INSTEAD, draft, parent, root, outlook.reason)
-        return replace(blocked, ends=outlook.act == "silence")
-
     async def _like_instead(
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str
     ) -> Published:
@@ -186,7 +177,9 @@ class Publisher:
         return Published("liked_instead", f"{summary}: {why}", liked.uri, liked.intent_id)
 
     async def _submit(self, draft: ProposedAction) -> Published:
-        submitted = await self._outbox.submit(draft)
+        return self._published(await self._outbox.submit(draft))
+
+    def _published(self, submitted: Submitted) -> Published:
         intent = submitted.intent
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)

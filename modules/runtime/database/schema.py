@@ -279,6 +279,8 @@ UPDATE intents SET by_owner = 1 WHERE state IN ('pending', 'sending') AND id IN
 
 _FIRST_SENT = """
 ALTER TABLE intents RENAME COLUMN departed_at TO first_sent_at;
+ALTER TABLE intents ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
+UPDATE intents SET rejected = 1 WHERE state = 'blocked' AND error GLOB 'the owner said no*';
 """
 
 MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE, _THINKING, _RECHECKS, _UNDONE, _UNSPACED, _BY_OWNER, _FIRST_SENT)

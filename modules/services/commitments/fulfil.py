@@ -18,22 +18,20 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 
 HELD = "waits for the owner's yes"
 
-_OWNERS_NO = "the owner said no"
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a promise is.
 
     Attributes:
-        state: `done`; `waits` for an act that is on its way; `failed` for good reason; `put_off`, and it was nobody's
-            fault; `refused` by the owner.
+        state: `done`; `waits` for an act that is on its way; `held`, an act waits for the owner's yes; `failed` for
+            good reason; `put_off`, and it was nobody's fault; `refused` by the owner.
         reason: why it is not done.
         result: what came of it so far.
 
     """
 
-    state: Literal["done", "waits", "failed", "put_off", "refused"]
+    state: Literal["done", "waits", "held", "failed", "put_off", "refused"]
     reason: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
 
@@ -115,11 +113,11 @@ class Fulfiller:
     ) -> Progress:
         so_far = acts.result_of(commitment, done) if done else dict(commitment.result or {})
         if row is not None and row.state in ACTIVE_STATES:
-            return Progress("waits", HELD if row.state == "held" else row.error or "is on its way", so_far)
+            return _under_way(row, so_far)
         if action.target in self._refused:
             return Progress("failed", self._refused[action.target], so_far)
-        if row is not None and row.state == "blocked" and (row.error or "").startswith(_OWNERS_NO):
-            return Progress("refused", row.error or _OWNERS_NO, so_far)
+        if row is not None and row.rejected:
+            return Progress("refused", row.error or "", so_far)
         if row is not None and self._tries.get(action.target) == row.id:
             state: Literal["put_off", "failed"] = "put_off" if row.state == "expired" else "failed"
             return Progress(state, row.error or row.state, so_far)
@@ -128,9 +126,15 @@ class Fulfiller:
             self._refused[action.target] = submitted.reason
             return Progress("failed", submitted.reason, so_far)
         self._tries[action.target] = submitted.intent.id
-        return Progress("waits", HELD if submitted.held else "is on its way", so_far)
+        return _under_way(submitted.intent, so_far)
 
     async def _newest(self, action: ProposedAction) -> Intent | None:
         """The row that counts: one that lives, else the latest."""
         rows = await self._outbox.by_target(action.kind, action.target)
         return next((row for row in rows if row.state in ACTIVE_STATES), rows[0] if rows else None)
+
+
+def _under_way(row: Intent, so_far: Mapping[str, Any]) -> Progress:
+    if row.state == "held":
+        return Progress("held", HELD, so_far)
+    return Progress("waits", row.error or "is on its way", so_far)

@@ -16,7 +16,7 @@ from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.commitments.announce import Announcer
-from modules.services.commitments.fulfil import HELD, Fulfiller, Progress
+from modules.services.commitments.fulfil import Fulfiller, Progress
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
 from modules.services.commitments.policy import NEVER_HEARD, ROOM_ID, STALE, UNHEARD, title_of
 from modules.services.commitments.presence import Presence
@@ -63,6 +63,7 @@ class CommitmentRunner:
         self._presence = presence
         self._journal = journal
         self._told: dict[str, str] = {}
+        self._held: set[str] = set()
         self._announce_tries: dict[str, int] = {}
         self.on_kept: Callable[[QueuedCommitment], Awaitable[None]] | None = None
         self.knows_room: Callable[[], bool] = lambda: True
@@ -78,7 +79,7 @@ class CommitmentRunner:
         for one in turn:
             await self._step(one)
         under_way = [one for one in self._queue.live() if one.status == "in_progress"]
-        working = [one for one in under_way if self._told.get(one.id) != HELD]
+        working = [one for one in under_way if one.id not in self._held]
         if not working:
             await self._presence.rests()
         return len(working)
@@ -143,7 +144,7 @@ class CommitmentRunner:
         """One promise that trips over a bug of ours must not stop the others."""
         begins = commitment.status != "in_progress"
         if not begins:
-            if self._told.get(commitment.id) != HELD:
+            if commitment.id not in self._held:
                 await self._presence.goes_on(commitment)
         else:
             commitment = self._queue.mark_in_progress(commitment.id)
@@ -162,15 +163,16 @@ class CommitmentRunner:
             await self._failed(commitment, Progress("failed", reason))
 
     async def _settle(self, commitment: QueuedCommitment, progress: Progress) -> None:
+        self._held.discard(commitment.id)
         match progress.state:
             case "done":
                 await self._done(commitment, progress)
+            case "held":
+                self._held.add(commitment.id)
+                self._presence.let_go(commitment)
+                await self._waits(commitment, progress.reason)
             case "waits":
-                if progress.reason == HELD:
-                    self._presence.let_go(commitment)
-                    await self._waits(commitment, HELD)
-                else:
-                    self._told.pop(commitment.id, None)
+                self._told.pop(commitment.id, None)
             case "failed":
                 await self._failed(commitment, progress)
             case "put_off":

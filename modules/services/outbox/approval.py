@@ -64,7 +64,8 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     """Never let it out. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     said = " ".join(reason.split())
-    rejected = replace(intent, state="blocked", error=f"the owner said no: {said}" if said else "the owner said no")
+    error = f"the owner said no: {said}" if said else "the owner said no"
+    rejected = replace(intent, state="blocked", error=error, rejected=True)
     store.update(connection, rejected)
     return rejected, audit.rejected(rejected)
 

@@ -13,6 +13,8 @@ from modules.services.outbox.types import Intent, Verdict, Wait
 PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
 
+_FOR_PROPOSERS = {"instead", "retry_in_s"}
+
 
 def admission_entry(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
     """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
@@ -25,7 +27,7 @@ def admission_entry(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
             entry = held(intent)
         case _:
             entry = _queued(intent)
-    rules = [asdict(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
+    rules = [_told(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
     return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
 
 
@@ -119,3 +121,7 @@ def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
             "deferrals": intent.deferrals,
         },
     )
+
+
+def _told(verdict: Verdict) -> dict[str, object]:
+    return {name: value for name, value in asdict(verdict).items() if name not in _FOR_PROPOSERS}

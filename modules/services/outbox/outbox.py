@@ -76,7 +76,7 @@ class Outbox:
         self._work = asyncio.Event()
 
     async def submit(self, draft: ProposedAction) -> Submitted:
-        """Keep a draft as an intent: `pending`, `held` or `blocked` with its reason. Never raises for policy."""
+        """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
         submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft))
         if submitted.accepted:
             self._work.set()
@@ -189,7 +189,8 @@ class Outbox:
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
             store.cancel_unsent(connection, intent.target)
-        return Submitted(intent, state != "blocked", reason), audit.admission_entry(intent, verdicts)
+        advice = policy.advise(verdicts, draft.hold, now)
+        return Submitted(intent, advice), audit.admission_entry(intent, verdicts)
 
 
 def _asked(rule: Rule, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:

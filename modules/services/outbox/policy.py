@@ -13,7 +13,16 @@ from common import constants as c
 from common.clock import parse_iso
 from common.result import Err
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState, Pacing, Verdict
+from modules.services.outbox.types import (
+    NON_BLUESKY_KINDS,
+    Advice,
+    AdviceCode,
+    Instead,
+    Intent,
+    IntentState,
+    Pacing,
+    Verdict,
+)
 
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
@@ -30,6 +39,13 @@ _EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
     ("post", "follow", "delete", "issue", "issue_comment"), c.POST_EXPIRY_MS
 )
 _RANK: dict[IntentKind, int] = {"reply": 0, "post": 1}
+
+_STRICTEST_FIRST: tuple[tuple[AdviceCode, Instead], ...] = (
+    ("silence", "silence"),
+    ("like_instead", "like"),
+    ("later", "later"),
+    ("other_words", "other words"),
+)
 
 Acts = Mapping[IntentKind, datetime]
 """When each kind last left, or set out to."""
@@ -188,6 +204,19 @@ def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
     if reasons := dict.fromkeys([hold, *holds] if hold else holds):
         return "held", "; ".join(reasons)
     return "pending", ""
+
+
+def advise(verdicts: Sequence[Verdict], hold: str, now: datetime) -> Advice:
+    """What to answer to an action of which all this is said; of several refusals the strictest decides."""
+    state, reason = decide(verdicts, hold)
+    if state != "blocked":
+        return Advice("held" if state == "held" else "admitted", reason)
+    for code, instead in _STRICTEST_FIRST:
+        for verdict in verdicts:
+            if verdict.says == "block" and verdict.instead == instead:
+                not_before = now + timedelta(seconds=verdict.retry_in_s) if code == "later" else None
+                return Advice(code, f"{verdict.rule}: {verdict.reason}", not_before)
+    return Advice("refused", reason)
 
 
 def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> str:

@@ -39,7 +39,7 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
     """Write what can change in an intent."""
     connection.execute(
         "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
-        " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ? WHERE id = ?",
+        " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ?, rejected = ? WHERE id = ?",
         (
             intent.state,
             intent.attempts,
@@ -52,6 +52,7 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
             intent.sent_at,
             intent.looks,
             intent.by_owner,
+            intent.rejected,
             intent.id,
         ),
     )
@@ -190,5 +191,5 @@ def _values(intent: Intent) -> list[object]:
 
 def _intent(row: sqlite3.Row) -> Intent:
     fields = dict(row)
-    flags = {name: bool(fields[name]) for name in ("urgent", "by_owner")}
+    flags = {name: bool(fields[name]) for name in ("urgent", "by_owner", "rejected")}
     return Intent(**{**fields, **flags, "body": read_body(fields["kind"], json.loads(fields["body"]))})

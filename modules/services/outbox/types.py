@@ -70,7 +70,7 @@ class Intent:
     `first_sent_at` is when it first set out: that is the time the world sees, and every later try repeats it.
     `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
     when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
-    `by_owner`: the owner asked for it, or said yes to it.
+    `by_owner`: the owner asked for it, or said yes to it. `rejected`: the owner said no to it.
     """
 
     id: str
@@ -95,6 +95,7 @@ class Intent:
     sent_at: str | None = None
     looks: int = 0
     by_owner: bool = False
+    rejected: bool = False
 
     @property
     def was_repeated(self) -> bool:
@@ -102,18 +103,50 @@ class Intent:
         return self.first_sent_at != self.sent_at
 
 
+AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]
+Instead = Literal["later", "like", "silence", "other words"]
+"""What a rule that forbids an act would have done in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the outbox answers to a proposed action, as a code for programs and a sentence for people.
+
+    Attributes:
+        code: `admitted` and `held` (it waits for the owner's yes) are kept. The others are refused: the same may be
+            met with a like (`like_instead`), may be proposed again (`later`), or said differently (`other_words`);
+            nothing at all may be done (`silence`), or no rule says what else (`refused`).
+        reason: why it is not simply admitted; "" if it is.
+        not_before: of `later`, when it makes sense to propose it again.
+
+    """
+
+    code: AdviceCode
+    reason: str = ""
+    not_before: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What the door said: the intent, and whether it was kept. `reason` is why it was not, or why it is `held`."""
+    """The answer to a proposed action: the row that was kept of it, and the advice."""
 
     intent: Intent
-    accepted: bool
-    reason: str = ""
+    advice: Advice
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it may still leave."""
+        return self.advice.code in {"admitted", "held"}
 
     @property
     def held(self) -> bool:
         """Whether it waits for the owner's yes."""
-        return self.intent.state == "held"
+        return self.advice.code == "held"
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused, or is held; "" if it was admitted."""
+        return self.intent.error or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +200,8 @@ class Verdict:
         value: what was counted or found, for example 7.
         limit: what it was held against, for example 6.
         withhold: of a block: nothing that the draft says may be kept, not even to tell of its refusal.
+        instead: of a block: what may be done in its place; None if the rule does not know.
+        retry_in_s: of a block with `later`: in how many seconds to try again.
 
     """
 
@@ -176,6 +211,8 @@ class Verdict:
     value: str | float | None = None
     limit: float | None = None
     withhold: bool = False
+    instead: Instead | None = None
+    retry_in_s: float = 0.0
 
 
 class Rule(Protocol):

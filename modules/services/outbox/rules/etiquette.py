@@ -7,7 +7,7 @@ that admits the draft or lets the intent leave. So it holds across restarts, bac
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
@@ -34,7 +34,7 @@ class Etiquette:
 
     def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
         """One verdict for each rule that looked."""
-        return list(_Look(connection, now, self._world, self._speed).at_draft(draft))
+        return self._with_advice(_Look(connection, now, self._world, self._speed).at_draft(draft))
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
         """How long an intent must wait so that what leaves passes no counter."""
@@ -59,15 +59,12 @@ class Etiquette:
             )
         draft = ProposedAction(ReplyBody(text="", parent=_ref(notification.ref), root=_ref(notification.root)))
         exempt = policy.why_exempt(draft, circle)
-        return await self.outlook(draft, [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS])
+        seen = [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS]
+        by_rows = await self._database.run(lambda connection: self(connection, draft, self._clock.now()))
+        return policy.reply_advice([*by_rows, *self._with_advice(seen)])
 
-    async def outlook(self, draft: ProposedAction, seen: Sequence[Verdict] = ()) -> ReplyAdvice:
-        """What to do about a reply, should it be forbidden; `seen` are verdicts that the rows cannot know."""
-
-        def look(connection: sqlite3.Connection) -> Sequence[Verdict]:
-            return self(connection, draft, self._clock.now())
-
-        return policy.outlook([*await self._database.run(look), *seen], speed=self._speed)
+    def _with_advice(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
+        return [policy.with_advice(verdict, speed=self._speed) for verdict in verdicts]
 
 
 class _Look:

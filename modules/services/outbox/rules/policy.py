@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -19,6 +20,8 @@ from modules.services.outbox.bodies import IntentKind, IssueBody, IssueCommentBo
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict
+
+_BY_NAME = {rule.name: rule for rule in rules.ETIQUETTE_RULES}
 
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
@@ -216,15 +219,22 @@ def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: t
     return max(0.0, (moment + window - now).total_seconds()) + _TICK_S
 
 
-def outlook(verdicts: Iterable[Verdict], *, speed: float) -> ReplyAdvice:
-    """What a reply's verdicts come to: the strongest that forbids it decides."""
-    manners = {manner.name: manner for manner in rules.ETIQUETTE_RULES}
-    against = [(manners[verdict.rule], verdict) for verdict in verdicts if verdict.says == "block"]
+def with_advice(verdict: Verdict, *, speed: float) -> Verdict:
+    """The verdict; if it forbids, with what its rule would have done instead."""
+    if verdict.says != "block":
+        return verdict
+    rule = _BY_NAME[verdict.rule]
+    retry_in_s = (rule.window_s or 0) / speed / rule.limit if rule.instead == "later" else 0.0
+    return replace(verdict, instead=rule.instead, retry_in_s=retry_in_s)
+
+
+def reply_advice(verdicts: Iterable[Verdict]) -> ReplyAdvice:
+    """What a reply's verdicts come to: the strictest that forbids it decides."""
+    against = [verdict for verdict in verdicts if verdict.says == "block"]
     for act in ("silence", "like", "later"):
-        for manner, verdict in against:
-            if manner.instead == act:
-                retry_in_s = (manner.window_s or 0) / speed / manner.limit if act == "later" else 0.0
-                return ReplyAdvice(act, f"{manner.name}: {verdict.reason}", retry_in_s)
+        for verdict in against:
+            if verdict.instead == act:
+                return ReplyAdvice(act, f"{verdict.rule}: {verdict.reason}", verdict.retry_in_s)
     return ReplyAdvice()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-Instead = Literal["later", "like", "silence", "other words"]
+from modules.services.outbox.types import Instead
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from common.constants import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTE
 from common.result import Err, ErrKind
 from modules.services.outbox import policy
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
-from modules.services.outbox.types import Intent, IntentState, Pacing
+from modules.services.outbox.types import Advice, Instead, Intent, IntentState, Pacing, Verdict
 from tests.modules.services.outbox.outbox_house import KINDS, PACING
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -248,3 +248,31 @@ def test_after_the_wait_that_was_told_the_act_may_leave(
     pause = policy.wait_s(one, acts=moments, pacing=PACING, now=NOW, started=NOW)
     later = NOW + timedelta(seconds=pause + 0.001)
     assert policy.wait_s(one, acts=moments, pacing=PACING, now=later, started=NOW) == 0
+
+
+def _forbids(rule: str, instead: Instead | None, retry_in_s: float = 0.0) -> Verdict:
+    return Verdict(rule, "block", "why", instead=instead, retry_in_s=retry_in_s)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "hold", "advice"),
+    [
+        ([], "", Advice("admitted")),
+        ([Verdict("consent")], "a stranger", Advice("held", "a stranger")),
+        ([Verdict("approval", "hold", "why")], "", Advice("held", "why")),
+        ([_forbids("once", None)], "", Advice("refused", "why")),
+        ([_forbids("once", None)], "a stranger", Advice("refused", "why")),
+        ([_forbids("same-reply", "other words")], "", Advice("other_words", "same-reply: why")),
+        ([_forbids("once", None), _forbids("repost", "like")], "", Advice("like_instead", "repost: why")),
+        ([_forbids("loop", "like"), _forbids("consent", "silence")], "", Advice("silence", "consent: why")),
+        (
+            [_forbids("same-reply", "other words"), _forbids("points", "later", 90)],
+            "",
+            Advice("later", "points: why", NOW + timedelta(seconds=90)),
+        ),
+    ],
+)
+def test_the_answer_is_a_code_and_the_strictest_refusal_decides(
+    verdicts: list[Verdict], hold: str, advice: Advice
+) -> None:
+    assert policy.advise(verdicts, hold, NOW) == advice

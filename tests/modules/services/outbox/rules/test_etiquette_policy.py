@@ -114,7 +114,7 @@ def block(manner: str) -> Verdict:
     ],
 )
 def test_the_strongest_rule_decides_what_becomes_of_a_reply(verdicts: list[Verdict], outlook: ReplyAdvice) -> None:
-    assert policy.outlook(verdicts, speed=2) == outlook
+    assert policy.reply_advice(policy.with_advice(one, speed=2) for one in verdicts) == outlook
 
 
 @pytest.mark.parametrize("manner", rules.ETIQUETTE_RULES, ids=lambda manner: manner.name)
