@@ -1,0 +1,127 @@
+"""Proves that an event reaches the handlers of its type, and that a handler that fails harms nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from common.clock import SystemClock
+from common.errors import StorageError
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.events import Event, EventBus, discard
+from modules.runtime.journal.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Rained(Event):
+    millimetres: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snowed(Event):
+    pass
+
+
+@dataclass
+class House:
+    bus: EventBus
+    journal: Journal
+    database: Database
+    console: SilentConsole
+
+    async def failures(self) -> list[tuple[str, str]]:
+        await self.bus.settle()
+        return [(one.entry.summary, one.entry.reason) for one in await self.journal.recent(9, kinds=["error"])]
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    database, console = await Database.open(tmp_path / "soul.db", MIGRATIONS), SilentConsole()
+    journal = Journal(database, console, SystemClock(), Redactor())
+    async with EventBus(journal, console) as bus:
+        yield House(bus, journal, database, console)
+    await database.close()
+
+
+async def test_handlers_of_a_type_are_called_in_order_before_publish_returns(house: House) -> None:
+    seen: list[str] = []
+    house.bus.subscribe(Rained, lambda event: seen.append(f"first {event.millimetres}"))
+    house.bus.subscribe(Rained, lambda event: seen.append(f"second {event.millimetres}"))
+    house.bus.subscribe(Snowed, lambda _: seen.append("snow"))
+    house.bus.publish(Rained(3))
+    assert seen == ["first 3", "second 3"]
+
+
+async def test_an_event_without_a_handler_is_discarded(house: House) -> None:
+    house.bus.publish(Snowed())
+    discard(Snowed())
+    assert await house.failures() == []
+
+
+async def test_an_asynchronous_handler_runs_after_publish_and_delays_nobody(house: House) -> None:
+    gate, seen = asyncio.Event(), []
+
+    async def slow(event: Rained) -> None:
+        await gate.wait()
+        seen.append(event.millimetres)
+
+    house.bus.subscribe(Rained, slow)
+    house.bus.subscribe(Rained, lambda event: seen.append(-event.millimetres))
+    house.bus.publish(Rained(2))
+    assert seen == [-2]
+    gate.set()
+    await house.bus.settle()
+    assert seen == [-2, 2]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_handler_that_fails_is_journalled_and_the_others_are_called(
+    house: House, *, asynchronous: bool
+) -> None:
+    seen: list[int] = []
+
+    def fails(event: Rained) -> None:
+        raise ValueError(f"{event.millimetres} is too much")
+
+    async def fails_later(event: Rained) -> None:
+        fails(event)
+
+    house.bus.subscribe(Rained, fails_later if asynchronous else fails)
+    house.bus.subscribe(Rained, lambda event: seen.append(event.millimetres))
+    house.bus.publish(Rained(7))
+    assert seen == [7]
+    assert await house.failures() == [("A handler of Rained failed", "ValueError: 7 is too much")]
+
+
+async def test_a_failure_that_cannot_be_journalled_is_shown(house: House) -> None:
+    def fails(_: Rained) -> None:
+        raise StorageError("the disk is full")
+
+    house.bus.subscribe(Rained, fails)
+    await house.database.run(lambda connection: connection.execute("PRAGMA query_only = on"))
+    house.bus.publish(Rained())
+    await house.bus.settle()
+    assert ("error", "A handler of Rained failed", "the disk is full") in house.console.lines
+
+
+async def test_what_still_runs_at_the_end_is_cancelled(house: House) -> None:
+    ended: list[str] = []
+
+    async def never(_: Rained) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    async with EventBus(house.journal, house.console) as bus:
+        bus.subscribe(Rained, never)
+        bus.publish(Rained())
+        await asyncio.sleep(0)
+    assert ended == ["cancelled"]
