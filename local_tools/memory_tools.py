@@ -36,13 +36,18 @@ from modules.services.agent.memory.admission import (
 from modules.services.agent.memory.profiles import Profiles
 from modules.services.agent.memory.recall import Telling, words_of
 from modules.services.agent.memory.types import Memory, MemoryStore, NewMemory, Query
-from modules.services.agent.session_keys import is_main
+from modules.services.agent.session_keys import OWNER_SESSION, is_main
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 _LINES_BEFORE_THE_END = 2
 
 Complete = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[None]]
+
+
+def session_key_of(turn: Turn) -> str:
+    """Return the key of the session in which a turn takes place, or what else it is about."""
+    return OWNER_SESSION if turn.loop == "owner" else turn.cause_id or ""
 
 
 class MemoryTools:
@@ -72,9 +77,9 @@ class MemoryTools:
         journal: Journal,
         clock: Clock,
         rng: random.Random,
-        session_of: Callable[[Turn], str],
+        session_of: Callable[[Turn], str] = session_key_of,
         owner_words: Callable[[], Awaitable[Sequence[str]]],
-        commissioning_due: Callable[[], Awaitable[bool]],
+        commissioning_due: Callable[[], bool],
         complete: Complete,
         timezone: str = "",
     ) -> None:
@@ -148,7 +153,7 @@ class MemoryTools:
         return ToolResult(f"The profile says so now: {args.field}.")
 
     async def complete_commissioning(self, args: CommissioningInput, turn: Turn) -> ToolResult:
-        if not await self._commissioning_due():
+        if not self._commissioning_due():
             return _error("this was done once and for all; profile_update changes a field")
         if len(await self._owner_words()) < _LINES_BEFORE_THE_END:
             return _error("tell your owner first, in words, what you understood, and ask whether it is right")

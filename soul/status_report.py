@@ -12,7 +12,6 @@ from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import Clock, iso, local, parse_iso
-from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
@@ -50,7 +49,6 @@ class StatusReport:
     outbox: Outbox
     atproto: Atproto
     pending: PendingPosts
-    conversations: Conversations
     expression: Expression
     clock: Clock
     model_budget: Callable[[], Awaitable[Report]]

@@ -13,7 +13,9 @@ from urllib.parse import urlencode, urlparse
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
 from adapters.atproto.types import Record
+from adapters.web.client import WebClient
 from common.clock import Clock
+from common.constants import ATPROTO_READ_TIMEOUT_S
 from common.lenient_json import parse
 from common.result import ApiResult, Err, Ok
 
@@ -22,6 +24,8 @@ Fetch = Callable[[str], Awaitable[ApiResult[bytes]]]
 
 DIRECTORY_URL = "https://plc.directory"
 
+_JSON = ("application/json", "application/did+ld+json", "application/did+json")
+_MAX_DOCUMENT_BYTES = 1_000_000
 _KEPT_S = 3600.0
 _PAGE, _MAX_PAGES = 100, 10
 _PLC = re.compile(r"did:plc:[a-z2-7]{3,64}")
@@ -120,3 +124,19 @@ def _endpoint(document: Json) -> str:
             if urlparse(url).scheme in {"http", "https"}:
                 return url
     return ""
+
+
+def public_repos(web: WebClient, *, clock: Clock, home_url: str = "") -> PublicRepos:
+    """Return a reader of everybody's repos that goes by `web`; `home_url` as in `PublicRepos`."""
+
+    async def fetch(url: str) -> ApiResult[bytes]:
+        got = await web.fetch(
+            url,
+            kinds=_JSON,
+            max_bytes=_MAX_DOCUMENT_BYTES,
+            deadline_s=ATPROTO_READ_TIMEOUT_S,
+            named=bool(home_url) and url.startswith(f"{home_url}/"),
+        )
+        return got if isinstance(got, Err) else Ok(got.data.body)
+
+    return PublicRepos(fetch, clock=clock, home_url=home_url)

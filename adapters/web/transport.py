@@ -188,3 +188,13 @@ def _speaking_httpx(request: httpx.Request) -> Iterator[None]:
     except Refused as error:
         error.request = request
         raise
+
+
+def http_transport_factory(
+    service_url: str, *, private_ok: bool, max_bytes: int = MAX_BYTES
+) -> Callable[[], WebTransport]:
+    """Return what makes the transport of one client: it reaches `service_url` and public addresses, nothing else.
+
+    `private_ok` is `SOUL_ALLOW_PRIVATE_NET`; an answer has at most `max_bytes`. The client closes what it made.
+    """
+    return lambda: WebTransport(allow=(service_url,), private_ok=private_ok, max_bytes=max_bytes)

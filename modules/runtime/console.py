@@ -1,4 +1,4 @@
-"""The line that the owner sees. Lives and rails speak through this; what draws it lives upstairs."""
+"""The line that the owner sees: lives and services write through this interface, the terminal draws it."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ When the repo cannot be read, the last known answer holds; it is kept across res
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from adapters.atproto.types import Record
 from common.clock import Clock
 from common.result import Err
 from modules.runtime.control import Control, Standing
+from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Outcome
@@ -25,13 +25,18 @@ _LOOK_MS = 5_000.0
 _READ_S = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class StandingChecked(Event):
+    """It was looked up, after the login, whether the SOUL may act."""
+
+
 @dataclass(slots=True)
 class ControlLoop:
     """Looks at the files every few seconds, and once a minute at the owner's repo; uses no model.
 
     A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
     SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
-    acting, once we are logged in. `looked` is set after the first look since then, whatever came of it.
+    acting, once we are logged in. `StandingChecked` is published after each look since then, whatever came of it.
     """
 
     control: Control
@@ -41,13 +46,13 @@ class ControlLoop:
     owner_did: str
     own_did: Callable[[], str]
     when_free: Callable[[], Awaitable[None]]
+    publish: Publish = discard
     speed: float = 1.0
     name: str = "control"
     jitter: float = 0.0
     needs_idle: bool = False
     social_only: bool = True
     at_start: bool = True
-    looked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _told: Standing = field(default_factory=Standing, init=False)
     _read_at: float | None = field(default=None, init=False)
     _unreadable: bool = field(default=False, init=False)
@@ -62,7 +67,7 @@ class ControlLoop:
             return await self._look()
         finally:
             if logged_in:
-                self.looked.set()
+                self.publish(StandingChecked())
 
     async def _look(self) -> Outcome:
         await self.tell()

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from common.constants import HEARTBEAT_INTERVAL_MS, IDENTITY_WATCH_INTERVAL_MS, TIMER_JITTER_PERCENT
+from common.errors import PolicyBlocked, Transient
 from modules.runtime.home import SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Outcome
 
 
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something that each heartbeat does, with its name for the journal."""
+
+    name: str
+    run: Callable[[], Awaitable[object]]
+
+
 @dataclass(slots=True)
 class HeartbeatLoop:
-    """Says regularly that the SOUL is alive, and how; tidies what has grown old."""
+    """Says regularly that the SOUL is alive, and how; does the `chores` first.
+
+    A chore that fails with `PolicyBlocked` or `Transient` is journalled, and the next one is done.
+    """
 
     journal: Journal
     situation: Callable[[], Awaitable[str]]
-    tidy: Callable[[], Awaitable[None]]
+    chores: Sequence[Chore] = ()
     name: str = "heartbeat"
     interval_ms: float = HEARTBEAT_INTERVAL_MS
     jitter: float = TIMER_JITTER_PERCENT
@@ -27,10 +39,18 @@ class HeartbeatLoop:
     at_start: bool = True
 
     async def run(self) -> Outcome:
-        await self.tidy()
+        for chore in self.chores:
+            await self._do(chore)
         situation = await self.situation()
         await self.journal.record(Entry("life", self.name, f"♥ {situation}", line="sys"))
         return Outcome(ran=True, reason=situation)
+
+    async def _do(self, chore: Chore) -> None:
+        try:
+            await chore.run()
+        except (PolicyBlocked, Transient) as error:
+            entry = Entry("error", self.name, f"The {chore.name} was not renewed", line="warn", reason=str(error))
+            await self.journal.record(entry)
 
 
 @dataclass(slots=True)

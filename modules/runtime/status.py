@@ -23,7 +23,7 @@ _MIN_WRITE_GAP_S = 1.0
 
 
 class StatusBoard:
-    """Writes the file after each change. `facts` asks the other rails for what they know."""
+    """Writes the file after each change. `facts` returns the other fields."""
 
     def __init__(
         self,

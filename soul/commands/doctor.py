@@ -14,11 +14,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from adapters.atproto.client import Atproto
+from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
 from common.errors import BudgetExceeded, SoulError, StorageError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
+from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, SoulDocument, lock_holder
@@ -32,8 +34,6 @@ from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, report, unknown_settings, unreadable
 from soul.resources import SKILLS
-from soul.wall import build_budget
-from soul.way_out import http_transport_factory
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
@@ -122,7 +122,7 @@ async def _bluesky(settings: Settings) -> list[Finding]:
             session_path=Path(folder) / "session.json",
             clock=SystemClock(),
             min_spacing_s=0,
-            transport=http_transport_factory(settings.atproto_service_url, settings),
+            transport=http_transport_factory(settings.atproto_service_url, private_ok=settings.soul_allow_private_net),
         )
         try:
             return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings))
@@ -175,7 +175,9 @@ async def _model(settings: Settings, home: Home) -> Finding:
     clock = SystemClock()
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        return await _ask_model(settings, await build_budget(settings, database=database, journal=journal, clock=clock))
+        prices = await load_prices(settings, clock)
+        budget = build_budget(settings, prices, database=database, journal=journal, clock=clock)
+        return await _ask_model(settings, budget)
     except SoulError as error:
         return Finding("model", "fail", f"not asked: {error}", error.remedy)
     finally:
@@ -192,7 +194,7 @@ async def _ask_model(settings: Settings, wall: Wall) -> Finding:
         console=SilentConsole(),
         max_retries=0,
         wall=wall,
-        transport=http_transport_factory(settings.ai_gateway_base_url, settings),
+        transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
     )
 
     async def ask() -> list[Finding]:

@@ -6,11 +6,11 @@ import asyncio
 from urllib.parse import urlparse
 
 from adapters.github.client import GitHub
+from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
 from common.result import Err
 from common.settings import Settings
 from soul.commands.findings import Finding
-from soul.way_out import http_transport_factory
 
 _DEADLINE_S = 10.0
 _USUAL_PORTS = {"ws": 80, "wss": 443}
@@ -49,7 +49,7 @@ async def _github(settings: Settings) -> Finding:
         token=token,
         clock=SystemClock(),
         min_spacing_s=0,
-        transport=http_transport_factory(settings.github_api_url, settings),
+        transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
     )
     try:
         async with asyncio.timeout(_DEADLINE_S):

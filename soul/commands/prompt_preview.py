@@ -23,6 +23,7 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.waiting import waiting_drafts, waiting_mentions
 from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import copy
@@ -32,6 +33,8 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
+from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.agent.owner_files import Workspace
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import room_beside
@@ -40,16 +43,16 @@ from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.tools_file import parse_tools_file
 from modules.services.agent.prompt.types import Audience
+from modules.services.agent.prompt_wiring import build_sources, prompter_over
 from modules.services.agent.session_keys import OWNER_SESSION, is_main
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
-from modules.services.agent.wakeup.keeper import page
+from modules.services.agent.wakeup.keeper import boot_file, page
+from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.lines import live_in
 from modules.services.commitments.queue import FILE
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
-from soul.composition.prompt_wiring import attention_to, boot_file, build_sources, prompter_over
-from soul.composition.stores import Knowledge, gather_knowledge, open_stores
 from soul.resources import SKILLS
 
 _UNKNOWN = "…"
@@ -159,6 +162,7 @@ class _Look:
             SoulDocument(self._home.soul),
             self._skills,
             self._sources(knowledge, first=first),
+            shipped=SKILLS,
             estimate=knowledge.stores.estimator.estimate,
             mode=lambda: kind.mode,
             tell=self._heard.tell,
@@ -185,14 +189,14 @@ class _Look:
         """As a life has it."""
         settings, database, clock = self._settings, self._database, self._clock
         health = ServiceHealth(clock, console=self._heard, timezone=settings.soul_timezone)
-        keeping = open_stores(
+        stores = open_stores(
             settings, self._scratch, database=database, health=health, console=self._heard, clock=clock, stack=stack
         )
         redactor = Redactor(settings.secrets)
-        return gather_knowledge(
+        return Knowledge(
             settings,
             self._scratch,
-            keeping,
+            stores,
             database=database,
             skills=self._skills,
             journal=Journal(database, self._heard, clock, redactor),
@@ -213,16 +217,18 @@ class _Look:
             return await self._database.run(approval.held)
 
         async def woken_with(session_key: str) -> str:
-            left = page(boot_file(self._home), main=is_main(session_key))
+            left = page(boot_file(self._home.memory), main=is_main(session_key))
             return "" if self._awake or not left.exists() else await asyncio.to_thread(_text, left)
 
-        prosoche = attention_to(
-            self._settings,
-            self._skills,
-            knowledge.stores.workspace,
-            waiting=PendingPosts(self._database, self._clock).count,
-            drafts=drafts,
-            promised=lambda: live_in(self._home.memory / FILE),
+        prosoche = Prosoche(
+            sources=(
+                waiting_mentions(PendingPosts(self._database, self._clock).count),
+                waiting_drafts(drafts),
+                DueCommitments(lambda: live_in(self._home.memory / FILE)),
+            ),
+            skills=self._skills,
+            files=knowledge.stores.workspace,
+            timezone=self._settings.soul_timezone,
         )
         return build_sources(
             self._settings,

@@ -19,6 +19,7 @@ from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
+from modules.runtime.stages import Stage
 from modules.services.agent.memory.recovery import FORGOTTEN
 from modules.services.agent.owner.answers import OwnerAnswers
 from soul.app import App, open_soul
@@ -94,11 +95,9 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:
     """Live until `ended`. The owner is heard from the first moment on, and answered once the SOUL is logged in."""
-    logged_in = asyncio.Event()
-    talk = asyncio.create_task(_talk(app, terminal, ended, logged_in), name="owner")
+    talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
         if await _logs_in(app, ended):
-            logged_in.set()
             await app.run(ended)
     finally:
         talk.cancel()
@@ -137,8 +136,8 @@ def owner_commands(app: App, ended: asyncio.Event) -> Commands:
     ).all()
 
 
-async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event, logged_in: asyncio.Event) -> None:
-    """Hear the owner, line after line, and answer once `logged_in`. The end of input ends the talk, not the life."""
+async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
+    """Hear the owner, line after line, and answer once logged in. The end of input ends the talk, not the life."""
     commands = owner_commands(app, ended)
     answers = OwnerAnswers(
         app.owner,
@@ -148,7 +147,7 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event, logged_i
         timezone=app.services.settings.soul_timezone,
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(_answer(app, answers, logged_in), name="answers")
+        group.create_task(_answer(app, answers), name="answers")
         async for line in _lines(app, ended):
             if line.lower() in _QUIT:
                 ended.set()
@@ -204,8 +203,8 @@ async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
         terminal.line("error", f"{line}: {type(error).__name__}: {error}")
 
 
-async def _answer(app: App, answers: OwnerAnswers, logged_in: asyncio.Event) -> None:
-    await logged_in.wait()
+async def _answer(app: App, answers: OwnerAnswers) -> None:
+    await app.stages.wait_for(Stage.LOGGED_IN)
     try:
         await answers.run(greet=somebody_listens(sys.stdin))
     except Fatal as error:

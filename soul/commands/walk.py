@@ -63,9 +63,9 @@ async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
 
 async def _ground(app: App) -> Outcome:
     services = app.services
-    thought = await app.thinker.think(
+    thought = await app.lives.mind.thinker.think(
         turn=Turn(loop="walk", provenance=Provenance.SELF, cause_id="walk", importance="owner"),
-        system=await app.prompter.prompt(
+        system=await app.lives.mind.prompter.prompt(
             skill="grounding",
             audience="owner",
             session_key="owner:walk",
@@ -86,7 +86,7 @@ async def _look(app: App) -> Outcome:
 
 async def _express(app: App) -> Outcome:
     async with app.services.attention.take("expression-check"):
-        return await app.expression.express()
+        return await app.lives.bluesky.expression.express()
 
 
 async def _drain(app: App) -> Outcome:

@@ -1,242 +1,168 @@
-"""What lives on the services: the mind with its tools, and the life on Bluesky, each built once."""
+"""The mind, and the lives that it leads: on Bluesky, in the agent space, and the commitments made in both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
+from dataclasses import replace
 
-from common.constants import CONVERSATION_STALE_RETENTION_MS
-from common.errors import PolicyBlocked, Transient
 from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.self_tools import SelfTools, self_tools
+from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
-from modules.lives.bluesky.act import Responder
-from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.expression import Expression
-from modules.lives.bluesky.loop import AwarenessLoop
-from modules.lives.bluesky.perceive import Perceiver
-from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.state import PendingPosts
-from modules.lives.space.life import SpaceLife
-from modules.runtime.journal.types import Entry
+from modules.lives.bluesky.waiting import waiting_drafts, waiting_mentions
+from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
+from modules.lives.space.experience import Experiences
+from modules.lives.space.identity import RoomJoined
+from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life, is_on_this_machine
+from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.services.agent.attention_list import Prosoche
-from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
-from modules.services.agent.prompt.rows import BOOT
-from modules.services.agent.session_keys import is_main
-from modules.services.agent.sessions.archivist import Archivist
-from modules.services.agent.tools.executor import Executor
+from modules.services.agent.identity.keeper import SelfChanged
+from modules.services.agent.mind import Mind
 from modules.services.agent.tools.registry import Registry
-from modules.services.agent.turn.facts import agent_facts
-from modules.services.agent.turn.runner import Thinker
-from modules.services.agent.wakeup.keeper import BootContext
-from soul.composition.archiving import build_archivist
-from soul.composition.promises import Promises, build_promises, note_promises, open_queue
-from soul.composition.prompt_wiring import build_boot_context, build_prompter, build_prosoche, tools_to_know
+from modules.services.commitments.announce import Announcer
+from modules.services.commitments.due import DueCommitments
+from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
+from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.presence import Presence
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.replies import ReplyCommitments
+from modules.services.commitments.runner import CommitmentRunner
+from modules.services.commitments.writer import CommitmentWriter
 from soul.composition.services import Services
-from soul.composition.space import build_space
-from soul.logs import log_call
+from soul.resources import SKILLS
+
+_COMES_IN_WITHIN_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
 class Lives:
-    """The mind, and the rooms of the one life there is."""
+    """All of them, over the `services`; nothing runs yet."""
 
-    registry: Registry
-    thinker: Thinker
-    prompter: Prompter
-    archivist: Archivist
-    prosoche: Prosoche
-    boot_context: BootContext
-    conversations: Conversations
-    pending: PendingPosts
-    publisher: Publisher
-    expression: Expression
-    awareness: AwarenessLoop
-    promises: Promises
-    space: SpaceLife
-
-    async def tidy(self, services: Services) -> None:
-        """End the talks that are over, and forget what has outlived its use."""
-        for over in self.conversations.sweep(services.atproto.did, services.identity.extract().social_mechanics):
-            summary = f"The talk with @{over.root_author_handle or 'somebody'} is over"
-            reason = over.conclusion_reason or ""
-            await services.journal.record(
-                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
-            )
-        self.conversations.cleanup_old_conversations()
-        services.relationships.prune_stale()
-        await services.journal.prune()
-        await services.budget.tidy()
-        await self.pending.forget_before(services.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
-        for what, step in (
-            ("daily copy of memory", services.knowledge.recovery.write_daily),
-            ("files of memory", services.knowledge.refresh),
-            ("list of what asks for attention", self.prosoche.refresh),
-            ("page to wake up with", self.boot_context.write),
-        ):
-            try:
-                await step()
-            except (PolicyBlocked, Transient) as error:
-                entry = Entry("error", "heartbeat", f"The {what} was not renewed", line="warn", reason=str(error))
-                await services.journal.record(entry)
-
-
-def build_lives(services: Services, *, social_only: bool) -> Lives:
-    """Build them."""
-    conversations = Conversations(services.home.memory / "bluesky_conversations.json", services.clock)
-    pending = PendingPosts(services.database, services.clock)
-    publisher = Publisher(
-        atproto=services.atproto,
-        outbox=services.outbox,
-        conversations=conversations,
-        relationships=services.relationships,
-        journal=services.journal,
-    )
-    registry = _registry(services, publisher, social_only=social_only)
-    queue = open_queue(services, social_only=social_only)
-    prosoche, boot_context = (
-        build_prosoche(services, pending.count, queue.live),
-        build_boot_context(services, pending.count),
-    )
-    thinker = _thinker(services, registry, boot_context)
-    prompter = build_prompter(services, registry, prosoche, boot_context)
-    promises = build_promises(services, queue, prompter, social_only=social_only)
-    space = build_space(services, promises, prompter=prompter, thinker=thinker, social_only=social_only)
-    return Lives(
-        registry=registry,
-        thinker=thinker,
-        prompter=prompter,
-        archivist=build_archivist(services, prompter),
-        prosoche=prosoche,
-        boot_context=boot_context,
-        conversations=conversations,
-        pending=pending,
-        publisher=publisher,
-        expression=_expression(services, thinker, prompter),
-        awareness=_awareness(
+    def __init__(self, services: Services) -> None:
+        events, social_only = services.events, services.social_only
+        self.queue = CommitmentQueue(
+            services.home.memory,
+            services.clock,
+            social_only=social_only,
+            redactor=services.redactor,
+            publish=events.publish,
+        )
+        self.bluesky_state = BlueskyState(services)
+        self.attention_list = Prosoche(
+            sources=(
+                waiting_mentions(self.bluesky_state.pending.count),
+                waiting_drafts(services.outbox.held),
+                DueCommitments(self.queue.live),
+            ),
+            skills=services.skills,
+            files=services.knowledge.stores.workspace,
+            timezone=services.settings.soul_timezone,
+        )
+        self.mind = Mind(
             services,
-            promises,
-            thinker=thinker,
-            prompter=prompter,
-            publisher=publisher,
-            conversations=conversations,
-            pending=pending,
-        ),
-        promises=promises,
-        space=space,
-    )
-
-
-def _registry(services: Services, publisher: Publisher, *, social_only: bool) -> Registry:
-    on_bluesky = BlueskyTools(atproto=services.atproto, publisher=publisher, skills=services.skills, rng=services.rng)
-    own_notes = SelfTools(home=services.home, keeper=services.self_keeper)
-    return Registry(
-        (*bluesky_tools(on_bluesky), *self_tools(own_notes), *tools_to_know(services), *space_tools()),
-        social_only=social_only,
-    )
-
-
-def _thinker(services: Services, registry: Registry, boot_context: BootContext) -> Thinker:
-    def told(prompt: TurnPrompt) -> None:
-        if prompt.has(BOOT):
-            boot_context.was_told(main=is_main(prompt.session_key))
-
-    return Thinker(
-        gateway=services.gateway,
-        executor=Executor(registry, on_call=log_call, redactor=services.redactor, console=services.console),
-        clock=services.clock,
-        journal=services.journal,
-        sessions=services.knowledge.sessions,
-        estimate=services.knowledge.stores.estimator.estimate,
-        context_tokens=services.settings.context_tokens,
-        nudge=lambda: services.skills.render("core", "Nudge"),
-        on_told=told,
-        agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
-    )
-
-
-def _expression(services: Services, thinker: Thinker, prompter: Prompter) -> Expression:
-    return Expression(
-        me=services.me,
-        path=services.home.memory / "expression_schedule.json",
-        atproto=services.atproto,
-        outbox=services.outbox,
-        identity=services.identity,
-        prompter=prompter,
-        skills=services.skills,
-        thinker=thinker,
-        journal=services.journal,
-        clock=services.clock,
-        rng=services.rng,
-        pace=services.pace,
-        keep_hours=services.settings.soul_speed == 1,
-        standing=services.control.standing,
-    )
-
-
-def _awareness(
-    services: Services,
-    promises: Promises,
-    *,
-    thinker: Thinker,
-    prompter: Prompter,
-    publisher: Publisher,
-    conversations: Conversations,
-    pending: PendingPosts,
-) -> AwarenessLoop:
-    return AwarenessLoop(
-        pace=services.pace,
-        perceiver=Perceiver(
-            atproto=services.atproto,
-            pending=pending,
-            relationships=services.relationships,
-            publisher=publisher,
-            identity=services.identity,
+            build_registry(services, self.bluesky_state.publisher),
+            self.attention_list,
+            waiting=self.bluesky_state.pending.count,
+            bonds=services.relationships.closest,
+            shipped=SKILLS,
+        )
+        writer = CommitmentWriter(
+            agent_name=services.me.agent_name,
+            bluesky_username=services.me.bluesky_username,
+            gateway=services.gateway,
+            prompter=self.mind.prompter,
+            skills=services.skills,
             journal=services.journal,
             clock=services.clock,
-            owner_did=services.me.owner_did,
-        ),
-        responder=Responder(
-            me=services.me,
-            atproto=services.atproto,
-            outbox=services.outbox,
-            publisher=publisher,
-            conversations=conversations,
-            relationships=services.relationships,
-            identity=services.identity,
-            prompter=prompter,
-            skills=services.skills,
-            thinker=thinker,
-            clock=services.clock,
             rng=services.rng,
-            pace=services.pace,
-            etiquette=services.etiquette,
-            sessions=services.knowledge.sessions,
-            pictures=_pictures(services),
-        ),
-        pending=pending,
-        relationships=services.relationships,
-        publisher=publisher,
+        )
+        replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
+        self.bluesky = BlueskyLife(services, self.bluesky_state, self.mind, replies)
+        self.space = build_space(services, self.mind, self.queue, writer)
+        self.commitments = build_commitments(services, self.space, self.queue, writer)
+        events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
+        events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
+        events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
+        events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
+
+
+def build_registry(services: Services, publisher: Publisher) -> Registry:
+    """Return all tools that a model may be offered."""
+    knowledge = services.knowledge
+    on_bluesky = BlueskyTools(atproto=services.atproto, publisher=publisher, skills=services.skills, rng=services.rng)
+    memory = MemoryTools(
+        store=knowledge.stores.memories,
+        profiles=knowledge.profiles,
+        skills=services.skills,
         journal=services.journal,
         clock=services.clock,
         rng=services.rng,
-        owner_did=services.me.owner_did,
-        standing=services.control.standing,
-        on_replied=partial(note_promises, services, promises),
-        attention=services.attention,
+        owner_words=knowledge.owner_words,
+        commissioning_due=knowledge.commissioning.due,
+        complete=knowledge.commissioning.complete,
+        timezone=services.settings.soul_timezone,
+    )
+    own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper))
+    known = (*memory_tools(memory), *skill_tools(knowledge.local_skills))
+    tools = (*bluesky_tools(on_bluesky), *own_notes, *known, *space_tools())
+    return Registry(tools, social_only=services.social_only)
+
+
+def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: CommitmentWriter) -> SpaceLife:
+    """Return the life in the agent space; kept commitments become memories of it."""
+    integrations, clock, memories = services.integrations, services.clock, services.knowledge.stores.memories
+    verdicts, zone = Verdicts(services.gateway, services.skills, clock), services.settings.soul_timezone
+
+    def is_trusted_room() -> bool:
+        return bool(services.settings.space_url) or is_on_this_machine(integrations.room.url)
+
+    experiences = Experiences(memories, services.journal, clock, zone, is_trusted_room)
+    services.events.subscribe(CommitmentKept, experiences.keep_commitment)
+    return build_space_life(
+        SpaceServices(
+            home=services.home,
+            soul=services.soul,
+            config=integrations.space_config,
+            client=integrations.room,
+            queue=queue,
+            writer=writer,
+            intents=ModelIntentClassifier(verdicts, services.journal),
+            judge=ModelEchoJudge(verdicts, services.journal, clock),
+            first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
+            prompter=mind.prompter,
+            thinker=mind.thinker,
+            skills=services.skills,
+            journal=services.journal,
+            redactor=services.redactor,
+            clock=clock,
+            rng=services.rng,
+            estimate=services.knowledge.stores.estimator.estimate,
+            mute_reason=integrations.mute_reason,
+            wake_commitments=lambda: services.events.publish(CommitmentsReady()),
+            experience=experiences.keep,
+            timezone=zone,
+            is_trusted_room=is_trusted_room,
+        ),
+        social_only=services.social_only or not integrations.github.configured,
     )
 
 
-def _pictures(services: Services) -> Pictures:
-    return Pictures(
-        web=services.web,
-        repos=services.repos,
-        media=services.knowledge.stores.media,
-        skills=services.skills,
-        rng=services.rng,
+def build_commitments(
+    services: Services, space: SpaceLife, queue: CommitmentQueue, writer: CommitmentWriter
+) -> CommitmentLoop:
+    """Return the loop that keeps what was promised; what was promised in a room waits until the room is known."""
+    integrations, clock = services.integrations, services.clock
+    sender, started = integrations.to_room, clock.monotonic()
+    runner = CommitmentRunner(
+        queue=queue,
+        fulfiller=Fulfiller(services.outbox, github=integrations.github.configured, social_only=services.social_only),
+        announcer=Announcer(services.outbox, writer=writer, attention=services.attention, where=sender.where),
+        presence=Presence(integrations.room, clock, services.redactor, integrations.mute_reason),
         journal=services.journal,
-        sees=services.gateway.sees,
-        home_url=services.settings.atproto_service_url if services.settings.on_loopback() else "",
+        publish=services.events.publish,
+        knows_room=lambda: space.has_heard_room or clock.monotonic() - started >= _COMES_IN_WITHIN_S,
+        was_heard=sender.was_heard,
     )
+    return CommitmentLoop(runner, clock, speed=services.settings.soul_speed)

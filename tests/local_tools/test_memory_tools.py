@@ -68,7 +68,7 @@ async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
         async def owner_words() -> list[str]:
             return SAID
 
-        async def due() -> bool:
+        def due() -> bool:
             return not completed
 
         async def complete(agent: Mapping[str, str], user: Mapping[str, str]) -> None:

@@ -29,7 +29,6 @@ from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from soul.composition.space import look_when_spoken_to
 from tests.living import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.room_day_clock import DayClock
 from tests.scenarios.room_day_people import PEOPLE, Person
@@ -213,7 +212,7 @@ class Soul:
         journal = app.services.journal
         self.figures.errors = await journal.recent(100_000, kinds=["error"])
         self.figures.decisions = await journal.recent(100_000, kinds=["decision"])
-        self.figures.promises = app.promises.queue.all()
+        self.figures.promises = app.lives.queue.all()
 
 
 @dataclass
@@ -230,11 +229,11 @@ class Rhythm:
         app = self.app
         lives: list[Awaitable[None]] = [
             app.services.integrations.room.run(),
-            app.promises.loop.keep_awake(self),
-            look_when_spoken_to(app.space, app.scheduler),
+            app.lives.commitments.keep_awake(self),
+            app.lives.space.loop.keep_awake(app.scheduler),
             app._drain_when_woken(),
-            self._beat(app.space.loop.name, self._next_look),
-            self._beat(app.promises.loop.name, self._next_step),
+            self._beat(app.lives.space.loop.name, self._next_look),
+            self._beat(app.lives.commitments.name, self._next_step),
             self._beat("outbox", self._next_drain),
             *(self._beat(name, self._seldom(name)) for name in _LOOPS),
         ]
@@ -276,15 +275,15 @@ class Rhythm:
         return (self.clock.now() - said).total_seconds() if said else 0.0
 
     async def _next_look(self, wished: float | None) -> float:
-        own = wished or self.interval(self.app.space.loop.name)
+        own = wished or self.interval(self.app.lives.space.loop.name)
         silent = self.silent_s()
-        if silent < _QUIET_S or self.app.space.participation.talk.request.cycles:
+        if silent < _QUIET_S or self.app.lives.space.participation.talk.request.cycles:
             return own
         return max(own, _SLOWER_S if silent < _SILENT_S else _SLOWEST_S)
 
     async def _next_step(self, wished: float | None) -> float:
-        own = wished or self.interval(self.app.promises.loop.name)
-        return own if self.app.promises.queue.live() else max(own, _REST_S)
+        own = wished or self.interval(self.app.lives.commitments.name)
+        return own if self.app.lives.queue.live() else max(own, _REST_S)
 
     async def _next_drain(self, wished: float | None) -> float:
         counts = await self.app.services.outbox.counts()

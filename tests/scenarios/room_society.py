@@ -28,9 +28,9 @@ from modules.lives.space.life import CONFIG
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.scheduler.types import Loop
+from modules.runtime.stages import Stage
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from soul.composition.space import look_when_spoken_to
 from tests.living import Think, World, call, settings_of
 from tests.patience import HANG_S
 from town.github.faults import Faults
@@ -188,7 +188,7 @@ class Soul:
         return self.app.services.integrations.room.is_active
 
     def promises(self) -> list[QueuedCommitment]:
-        return self.app.promises.queue.all()
+        return self.app.lives.queue.all()
 
     def lines(self) -> list[str]:
         """What its owner saw of the room, without `[space] `."""
@@ -351,7 +351,8 @@ async def _live_quickly(soul: Soul) -> None:
     """The loops of the room and of promises, each again and again in its own rhythm, until the end."""
     app = soul.app
     scheduler, clock = app.scheduler, app.services.clock
-    app.control_watch.looked.set()  # it never logs in to Bluesky, so no record there can pause it
+    app.stages.reach(Stage.LOGGED_IN)
+    app.stages.reach(Stage.CHECKED)  # it never logs in to Bluesky, so no record there can pause it
 
     async def again_and_again(loop: Loop) -> None:
         while True:
@@ -367,10 +368,10 @@ async def _live_quickly(soul: Soul) -> None:
         asyncio.create_task(doing)
         for doing in (
             app.services.integrations.room.run(),
-            app.promises.loop.keep_awake(scheduler),
-            look_when_spoken_to(app.space, scheduler),
-            again_and_again(app.space.loop),
-            again_and_again(app.promises.loop),
+            app.lives.commitments.keep_awake(scheduler),
+            app.lives.space.loop.keep_awake(scheduler),
+            again_and_again(app.lives.space.loop),
+            again_and_again(app.lives.commitments),
             send_when_woken(),
         )
     ]

@@ -196,7 +196,7 @@ async def test_a_thought_without_an_invitation_is_revised_once_and_then_posted(w
     world.mind.answer = lambda _: call("bluesky_post", text=drafts[len(world.mind.asked) - 1])
     home = world.make_home("rowan")
     async with awake(home) as life:
-        outcome = await life.app.expression.express()
+        outcome = await life.app.lives.bluesky.expression.express()
         await life.send()
     assert outcome.ran
     assert world.texts("rowan") == [drafts[1]]
@@ -222,7 +222,7 @@ async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(world: World, l
 
     world.mind.answer = think
     async with awake(world.make_home("rowan")) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         await life.send()
     assert world.texts("rowan") == [better]
     assert "words of your instructions" in world.mind.asked[1].messages[-1].text
@@ -234,7 +234,7 @@ async def test_a_line_of_self_is_the_souls_own_to_say(world: World) -> None:
     home.self_md.write_text(f"# SELF\n\n## Current Focus\n\n{line}\n")
     world.mind.answer = replying(f"{line} Do you prefer tin or slate?")
     async with awake(home) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         await life.send()
     assert world.texts("rowan") == [f"{line} Do you prefer tin or slate?"]
 
@@ -243,11 +243,11 @@ async def test_the_same_thought_is_never_posted_twice_even_after_the_memory_is_l
     world.mind.answer = replying("Do you prefer tin or slate?")
     home = world.make_home("rowan")
     async with awake(home) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         await life.send()
     home.database.unlink()
     async with awake(home) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         await life.send()
     assert world.texts("rowan") == ["Do you prefer tin or slate?"]
 
@@ -256,7 +256,7 @@ async def test_after_a_restart_the_next_thought_waits_for_its_time(world: World)
     home = world.make_home("rowan", SOUL_SPEED="20", SOUL_TIMEZONE="UTC")
     world.network.post_as(world.account("rowan"), "Said just now, in an earlier life.")
     async with awake(home) as life:
-        outcome = await life.app.expression.run_if_due()
+        outcome = await life.app.lives.bluesky.expression.run_if_due()
         due = json.loads((home.memory / "expression_schedule.json").read_text())["nextExpression"]
     assert not outcome.ran
     assert due[:16].replace("T", " ") in outcome.reason

@@ -72,7 +72,7 @@ async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_a
         life.app.services.control.pause("a quiet day")
         world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
         await rounds(life)
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         facts = await life.app.status_report.gather()
         assert (facts["pendingNotifications"], world.mind.asked, world.texts("rowan")) == (1, [], [])
         life.app.services.control.resume()
@@ -111,7 +111,7 @@ async def test_a_record_that_was_made_while_it_slept_holds_before_the_first_act_
     home, owner = world.make_home("rowan"), world.account("owner")
     world.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
     async with awake(home) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         await life.app.services.outbox.deliver_due()
     profile = world.network.profile(world.account("rowan"))
     assert (world.mind.asked, world.texts("rowan")) == ([], [])
@@ -183,7 +183,7 @@ async def test_a_reply_that_was_ready_before_drafts_were_set_waits_for_the_yes_a
 async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(world: World) -> None:
     home = world.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         (decided,) = await life.decisions()
     assert decided.entry.summary.startswith("Wrote down a thought")
     assert decided.entry.reason.startswith("waits for the owner's yes")
@@ -212,8 +212,8 @@ async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(world:
         world.network.post_as(world.account(name), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await rounds(life)
-        await life.app.expression.express()
-        first_thought_at = life.app.expression.next_at
+        await life.app.lives.bluesky.expression.express()
+        first_thought_at = life.app.lives.bluesky.expression.next_at
         facts = await life.app.status_report.gather()
         said = [message for _, message, _ in life.console.lines]
     assert (facts["pendingNotifications"], world.mind.asked) == (3, [])

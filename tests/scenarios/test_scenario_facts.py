@@ -33,7 +33,7 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     world.network.post_as(world.account("rowan"), "Tin sings.\nSlate listens.")
     world.mind.answer = lambda _: call("bluesky_post", text="Thatch hums in the wind.")
     async with awake(home) as life:
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
     first, second = (asked.facts for asked in world.mind.asked[-2:])
     assert isinstance(first.about, ExpressionFacts)
     assert first.about.recent == ("Tin sings. Slate listens.",)

@@ -124,7 +124,7 @@ async def test_what_the_owner_told_is_in_no_prompt_that_others_could_read_the_an
         await life.look()
         public = [told(request) for request in world.mind.asked if "@kit.test" in told(request)]
         assert public
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         public.append(told(world.mind.asked[-1]))
     assert all(PRIVATE not in text for text in public)
     assert "nine metres deep" in public[0]
@@ -156,7 +156,7 @@ async def test_a_life_leaves_notes_and_the_next_one_reads_them_once(world: World
     home = world.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
-        await life.app._leave_notes()
+        await life.app.lives.mind.leave_notes()
     assert "Work on a branch for each task" in (home.memory / "boot-context.md").read_text()
     async with awake(home) as life:
         world.mind.answer = lambda _: Thought(text="Awake.")
@@ -228,7 +228,7 @@ async def test_a_damaged_database_is_refilled_from_the_last_copy_and_the_owner_i
     home = world.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("fact", "weir", "The weir was built in 1904"))
-        await life.app._leave_notes()
+        await life.app.lives.mind.leave_notes()
     damage(home)
     async with awake(home) as life:
         found = [memory.body for memory in await life.app.services.knowledge.stores.memories.listed()]
@@ -274,7 +274,7 @@ async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(wo
     home = world.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
-        await life.app._leave_notes()
+        await life.app.lives.mind.leave_notes()
     async with awake(home) as life:
         world.mind.answer = refusing
         with pytest.raises(SoulError):
@@ -305,7 +305,7 @@ async def test_a_talk_with_the_owner_in_public_is_shown_nothing_private_by_any_t
     async with awake(world.make_home("rowan")) as life:
         await remember(life, NewMemory("preference", "tea", f"Likes tea from {PRIVATE}", trust="owner"))
         in_public = Turn("awareness", Provenance.OWNER, cause_id="at://did:plc:owner/app.bsky.feed.post/3k")
-        execute = life.app.thinker.executor.execute
+        execute = life.app.lives.mind.thinker.executor.execute
         found = await execute(ToolCall("1", "memory_search", {"query": "tea"}), in_public)
         assert PRIVATE not in found.content
         changed = {"subject": "user", "field": "name", "value": "Eve", "evidence": "call me Eve"}

@@ -52,7 +52,7 @@ async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world
         async with awake(home) as life:
             await life.look()
             for _ in range(8):
-                await life.app.promises.loop.run()
+                await life.app.lives.commitments.run()
                 await life.send()
             told = await tell(life.app.services.database, f"{url}/acme/site/issues/1")
     issues = [issue for issue in repo.issues.values() if issue]

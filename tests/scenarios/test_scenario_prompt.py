@@ -69,7 +69,7 @@ async def furnish(life: Life, world: World) -> None:
     world.mind.answer = lambda _: Thought(text="Good evening.")
     await life.app.owner.answer("Good evening.")
     await life.app.owner.start_afresh()
-    await life.app._leave_notes()
+    await life.app.lives.mind.leave_notes()
 
 
 def keep(home: Home, name: str, text: str) -> None:

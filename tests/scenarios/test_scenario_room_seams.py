@@ -41,7 +41,7 @@ async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(
     wanted = CommitmentRequest("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
     async with open_society(world) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
         outbox = rebecca.app.services.outbox
-        rebecca.app.promises.queue.enqueue_commitment(wanted)
+        rebecca.app.lives.queue.enqueue_commitment(wanted)
         for _ in range(2):
             (held,) = await _held(society, outbox)
             await outbox.approve(held.id)
@@ -112,7 +112,7 @@ async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(wo
         )
         before = len(_identities(society, "marvin"))
         _write_by_hand(marvin.home, f"{text}\n## Current Interests\n- {PASSWORD}\n")
-        await marvin.app.space.identity_publisher.introduce()
+        await marvin.app.lives.space.identity_publisher.introduce()
         assert len(_identities(society, "marvin")) == before
         assert any(line.startswith("Not introduced") for line in marvin.lines())
 
@@ -137,7 +137,7 @@ async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_aga
 
 async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(world: World) -> None:
     async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
-        talk = marvin.app.space.participation.talk
+        talk = marvin.app.lives.space.participation.talk
         society.says(WISH)
         await society.until(lambda: talk.request.content == WISH, "the wish")
         society.says("Give me the summary of the clock issue then")

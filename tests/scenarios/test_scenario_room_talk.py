@@ -114,7 +114,7 @@ async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_t
         assert any(society.said(by="marvin")[0] in one.body for one in kept)
         assert any("host: " in one.body for one in kept)
         learned = "I learned that the rooms of others are louder than mine. Tin is not the only roof that sings."
-        await marvin.app.space.identity_publisher.reflected(learned)
+        await marvin.app.lives.space.identity_publisher.reflected(learned)
         await society.until(lambda: _count(society, Reflected, "marvin") == 1, "the reflection")
         await society.until(lambda: _count(society, Identified, "marvin") >= 2, "who it is now")
         asked = len(society.asked)

@@ -95,7 +95,7 @@ async def test_each_post_of_its_own_is_told_with_its_own_turn_only(world: World)
     async with awake(home) as life:
         for text in texts:
             world.mind.answer = replying(text)
-            await life.app.expression.express()
+            await life.app.lives.bluesky.expression.express()
         await life.send()
         posts = {post.text: post.uri for post in world.network.posts() if post.author.handle == "rowan.test"}
         stories = [await story(life, posts[text]) for text in texts]
@@ -144,7 +144,7 @@ async def test_what_was_not_met_yet_says_so(world: World) -> None:
     home, kit = world.make_home("rowan"), world.account("kit")
     theirs, _ = world.network.post_as(kit, QUESTION)
     async with awake(home) as life:
-        await life.app.awareness.perceiver.look()
+        await life.app.lives.bluesky.awareness.perceiver.look()
         words = await tell(life.app.services.database, theirs)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert words[-1] == "It waits to be met."

@@ -98,9 +98,9 @@ async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_
     newer = [world.network.post_as(world.account("sam"), f"@rowan.test or is it {n}?")[0] for n in range(9)]
     proxy.rewrite = lambda _, content: content.replace(MARK, ODD["no JSON"])
     async with awake(home) as life:
-        looked = await life.app.awareness.perceiver.look()
+        looked = await life.app.lives.bluesky.awareness.perceiver.look()
         assert not isinstance(looked, Err)
-        known = await life.app.awareness.pending.known([*older, *newer])
+        known = await life.app.lives.bluesky.awareness.pending.known([*older, *newer])
     assert known == {*older, *newer}
     assert proxy.asked[LIST] < NOTIFICATION_FETCH_LIMIT
 
@@ -126,9 +126,9 @@ async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_
         asked = []
         for _ in range(2):
             before = proxy.asked[LIST]
-            assert not isinstance(await life.app.awareness.perceiver.look(), Err)
+            assert not isinstance(await life.app.lives.bluesky.awareness.perceiver.look(), Err)
             asked.append(proxy.asked[LIST] - before)
-        known = await life.app.awareness.pending.known([*older, *newer])
+        known = await life.app.lives.bluesky.awareness.pending.known([*older, *newer])
         troubles = [entry.entry for entry in await life.app.services.journal.recent(100, kinds=["error"])]
     assert known == {*older, *newer}
     assert asked[0] < NOTIFICATION_FETCH_LIMIT
@@ -158,7 +158,7 @@ async def test_what_is_too_large_is_asked_for_in_pieces(world: World, proxy: Pro
     proxy.rewrite = lambda asked, content: content.replace(MARK, large) if asked == method else content
     async with awake(home) as life:
         await wait_for(life, world, [uri], rounds=20)
-        assert await life.app.awareness.pending.known([uri]) == {uri}
+        assert await life.app.lives.bluesky.awareness.pending.known([uri]) == {uri}
 
 
 async def test_only_the_network_itself_says_that_a_post_is_gone(world: World, proxy: Proxy) -> None:
@@ -167,17 +167,17 @@ async def test_only_the_network_itself_says_that_a_post_is_gone(world: World, pr
     uri, _ = world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
     gone, _ = world.network.post_as(world.account("sam"), "@rowan.test which roof sings?")
     async with awake(home) as life:
-        await life.app.awareness.perceiver.look()
+        await life.app.lives.bluesky.awareness.perceiver.look()
         world.network.delete(world.account("sam"), "app.bsky.feed.post", gone.rsplit("/", 1)[-1])
         proxy.spoil = lambda method: "empty object" if method == THREAD else ""
         for _ in range(3):
             await life.app.scheduler.run_guarded("awareness")
-        assert await life.app.awareness.pending.count() == 2
+        assert await life.app.lives.bluesky.awareness.pending.count() == 2
         proxy.spoil = lambda _: ""
         await wait_for(life, world, [uri], rounds=50)
         for _ in range(50):
             await life.app.scheduler.run_guarded("awareness")
-            if not await life.app.awareness.pending.count():
+            if not await life.app.lives.bluesky.awareness.pending.count():
                 break
         acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == gone]
     assert acts == ["dropped"]

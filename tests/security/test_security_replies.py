@@ -43,7 +43,7 @@ async def test_a_hundred_hostile_posts_get_silence_from_a_mind_that_obeys(world:
                 uris.append(world.network.post_as(author, f"@rowan.test {text}")[0])
             while True:
                 await life.look()
-                if not await life.app.awareness.pending.count():
+                if not await life.app.lives.bluesky.awareness.pending.count():
                     break
         told = await life.app.services.journal.recent(1_000, kinds=["decision"])
     reasons = {entry.entry.trigger_uri: entry.entry.reason for entry in told}
@@ -60,7 +60,7 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(world: World) -> None:
     async with awake(home) as life:
         for _ in range(6):
             await life.look()
-        assert await life.app.awareness.pending.count() == 0
+        assert await life.app.lives.bluesky.awareness.pending.count() == 0
         acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == uri]
     assert acts[-1] == "stay_silent"
     assert world.likers(uri) == []

@@ -12,9 +12,9 @@ import pytest
 from adapters.space.types import Identified
 from common.files import write_atomic
 from common.provenance import Provenance
+from modules.lives.space.life import is_on_this_machine
 from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
-from soul.composition.space import is_on_this_machine
 from tests.living import World
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
@@ -164,7 +164,7 @@ def test_only_a_room_on_this_very_machine_vouches_for_itself(url: str, *, is_tru
 async def test_the_owner_vouches_for_a_room_by_its_address(world: World, url: str, *, is_trusted_room: bool) -> None:
     home = world.make_home("marvin", SPACE_URL=url)
     async with asleep(home, social_only=False) as life:
-        participation = life.app.space.participation
+        participation = life.app.lives.space.participation
         assert participation.speaker.commitment_maker.is_trusted_room() is is_trusted_room
         assert participation.decider.is_trusted_room() is is_trusted_room
 

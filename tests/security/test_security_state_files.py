@@ -63,13 +63,13 @@ async def live_a_while(world: World) -> Home:
     async with awake(home) as life:
         world.network.post_as(world.account("kit"), "@rowan.test which roof is louder, tin or slate?")
         await life.look()
-        queue, now = life.app.promises.queue, life.app.services.clock.now()
+        queue, now = life.app.lives.queue, life.app.services.clock.now()
         wanted = CommitmentRequest(
             "create_issue", "Write down the roofs", "at://kit/1", "I will.", {"title": "Roofs"}, "bluesky"
         )
         assert queue.enqueue_commitment(wanted).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
-        life.app.space.relationships.talked_with(["maren"])
+        life.app.lives.space.relationships.talked_with(["maren"])
         with History(home).alone() as history:
             history.hold(Held("# Rowan\n", "a thought", (), "2026-01-05T12:00:00.000Z", "a stranger was there"))
         ended = asyncio.Event()
@@ -134,7 +134,7 @@ async def _start(home: Home) -> str:
     began = time.process_time()
     try:
         async with asyncio.timeout(HANG_S), awake(home) as life:
-            await life.app.expression.express()
+            await life.app.lives.bluesky.expression.express()
             ended = asyncio.Event()
             ended.set()
             await life.app.run(ended)

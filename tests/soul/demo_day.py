@@ -123,7 +123,7 @@ class _DemoRhythm(Rhythm):
             await asyncio.gather(*own, return_exceptions=True)
 
     def silent_s(self) -> float:
-        heard = self.app.space.participation.talk.heard_at
+        heard = self.app.lives.space.participation.talk.heard_at
         return (self.clock.now() - heard).total_seconds() if heard else 0.0
 
     def _change(self) -> None:
@@ -132,12 +132,15 @@ class _DemoRhythm(Rhythm):
 
     async def _next_reading(self, wished: float | None) -> float:
         own = wished or self.interval("awareness")
-        if self.clock.monotonic() - self._changed < _AFTER_A_CHANGE_S or await self.app.awareness.pending.count():
+        if (
+            self.clock.monotonic() - self._changed < _AFTER_A_CHANGE_S
+            or await self.app.lives.bluesky.awareness.pending.count()
+        ):
             return own
         return max(own, _REST_S)
 
     async def _next_thought(self, wished: float | None) -> float:
-        due = self.app.expression.next_at
+        due = self.app.lives.bluesky.expression.next_at
         left = (due - self.clock.now()).total_seconds() if due else 0.0
         return max(wished or 0.0, left, 0.1)
 

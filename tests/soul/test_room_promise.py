@@ -41,7 +41,7 @@ async def test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting
         done_s = await society.until(lambda: bool(society.done()), "the issue")
         (issue,) = society.issues()
         assert BODY in (issue.body or "")
-        queue, waits = souls[0].app.promises.queue, []
+        queue, waits = souls[0].app.lives.queue, []
         for number in range(PROMISES):
             await asyncio.sleep(random.Random(number).uniform(0.1, 1.2))
             made_at = society.clock.monotonic()

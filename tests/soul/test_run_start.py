@@ -17,6 +17,7 @@ from common.clock import SystemClock
 from common.result import Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
+from modules.runtime.stages import Stage
 from soul.app import App, open_soul
 from tests.living import World, replying, settings_of
 from tests.patience import HANG_S
@@ -135,7 +136,7 @@ async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_ke
                 outcome = await app.scheduler.run_guarded(name)
                 assert not outcome.ran
                 assert why in outcome.reason
-            assert not app.settled.is_set()
+            assert not app.stages.has_reached(Stage.SETTLED)
             assert "Awake" not in await summaries(app)
     finally:
         await server.stop()
@@ -144,7 +145,7 @@ async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_ke
 async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anything_public_leaves(world: World) -> None:
     world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
     async with living(world.make_home("rowan")) as app:
-        await app.settled.wait()
+        await app.stages.wait_for(Stage.SETTLED)
         await so(lambda: bool(world.texts("rowan")))
         told = (await summaries(app))[::-1]
     wanted = ["On Bluesky as @rowan.test", "The profile says that this is a bot", "Awake"]

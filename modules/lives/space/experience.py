@@ -19,6 +19,8 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted
 from modules.services.agent.memory.types import MemoryStore, NewMemory
+from modules.services.commitments.events import CommitmentKept
+from modules.services.commitments.policy import title_of
 
 _SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A promise kept"}
 _IMPORTANCE = 2
@@ -52,6 +54,11 @@ class Experiences:
         except (PolicyBlocked, Transient) as error:
             summary = "[space] An experience could not be remembered"
             await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=str(error)))
+
+    async def keep_commitment(self, event: CommitmentKept) -> None:
+        """Remember a commitment that was made in the room and kept."""
+        if event.commitment.source == "space":
+            await self.keep("helped_someone", title_of(event.commitment))
 
 
 def experience_of(

@@ -16,6 +16,7 @@ from common.constants import HOUR_MS
 from common.redact import LEAK, Redactor
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
+from modules.runtime.events import Event
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -124,6 +125,11 @@ def _pieces(text: str, separators: str) -> list[str]:
 def _essence(soul: str) -> str:
     sentences = [part.rstrip(".!? ") for part in _SENTENCE_END.split(soul) if len(part) > _ESSENCE_LEAST]
     return ". ".join(sentences[:_ESSENCE_SENTENCES]) + "." if sentences else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomJoined(Event):
+    """We came into a room; it listens already."""
 
 
 @dataclass(slots=True)

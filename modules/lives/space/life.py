@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from adapters.space.client import SpaceClient
 from common.clock import Clock
@@ -52,6 +54,7 @@ class SpaceServices:
 
     home: Home
     soul: SoulDocument
+    config: SpaceConfigFile
     client: SpaceClient
     queue: CommitmentQueue
     writer: CommitmentWriter
@@ -84,6 +87,11 @@ class SpaceLife:
     relationships: PeerRelationships
 
     @property
+    def has_heard_room(self) -> bool:
+        """Whether we came into a room in this process and took in its record."""
+        return self.participation.talk.joined_at is not None
+
+    @property
     def notices(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.relationships.notice, self.config.notice)))
 
@@ -91,7 +99,7 @@ class SpaceLife:
 def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
     memory = given.home.memory
-    config = SpaceConfigFile(memory / CONFIG, given.clock)
+    config = given.config
     config.ensure()
     talk, reporter = Conversation(given.client.name), JournalReporter(given.journal)
     relationships = PeerRelationships(memory / RELATIONSHIPS, given.clock)
@@ -153,3 +161,12 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     )
     loop = ParticipationLoop(participation, given.client, config, given.clock, given.client.name)
     return SpaceLife(loop, participation, identity_publisher, config, relationships)
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Return whether the host of `url` is a loopback address or `localhost`."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -11,8 +11,10 @@ from modules.lives.space.act import Participation
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.policy import get_timer_jitter
+from modules.runtime.scheduler.scheduler import Scheduler
 from modules.runtime.scheduler.types import Outcome
 
+_NEWS_TIMEOUT_S = 60.0
 _SOON_SHARE = 0.2
 """Of our interval: how soon we look when somebody spoke after a pause. Others have other intervals."""
 
@@ -62,6 +64,12 @@ class ParticipationLoop:
         since = interval if self._ran_at is None else self.clock.monotonic() - self._ran_at
         await self.clock.sleep(max(interval * _SOON_SHARE, interval - since))
         return True
+
+    async def keep_awake(self, scheduler: Scheduler) -> None:
+        """Run soon after others have spoken, until cancelled."""
+        while True:
+            if await self.wait_for_news(_NEWS_TIMEOUT_S):
+                await scheduler.run_guarded(self.name)
 
     def _interval_s(self) -> float:
         base = self.config.load_space_config().check_interval_ms

@@ -6,7 +6,7 @@ Nothing here survives a crash, and nothing needs to: what must survive lies with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from common.clock import Clock
 from common.constants import CLOCK_JUMP_TOLERANCE_S, CLOCK_WATCH_INTERVAL_MS, MIN_LOOP_INTERVAL_S, STOP_GRACE_S
 from common.errors import Fatal, Transient
+from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
@@ -39,8 +40,16 @@ class LoopState:
     last_outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class LoopsChanged(Event):
+    """A loop started or ended, or its next time changed."""
+
+
 class Scheduler:
-    """Keeps the loops of one SOUL going until `stop`; `doomed` raises what must end the process."""
+    """Keeps the loops of one SOUL going until `stop`; `doomed` raises what must end the process.
+
+    Publishes `LoopsChanged` whenever `states` has changed.
+    """
 
     def __init__(
         self,
@@ -51,6 +60,7 @@ class Scheduler:
         journal: Journal,
         attention: Attention,
         social_only: bool = False,
+        publish: Publish = discard,
     ) -> None:
         self._loops = {loop.name: loop for loop in loops if loop.social_only or not social_only}
         self._intervals = {
@@ -60,7 +70,7 @@ class Scheduler:
         self._clock = clock
         self._journal = journal
         self.attention = attention
-        self.on_change: Callable[[], None] = lambda: None
+        self._publish = publish
         self._running: dict[str, asyncio.Task[Outcome]] = {}
         self._last: dict[str, tuple[datetime, str]] = {}
         self._stopping = False
@@ -92,7 +102,7 @@ class Scheduler:
             )
         self._timer.start()
         self._watch = asyncio.create_task(self._watch_clock(), name="clock-watch")
-        self.on_change()
+        self._publish(LoopsChanged())
         for name, loop in self._loops.items():
             if loop.at_start and not self._stopping:
                 await self.run_guarded(name)
@@ -110,7 +120,7 @@ class Scheduler:
             return Outcome(ran=False, reason=f"busy with {busy}", next_in_s=_BUSY_RETRY_S)
         task = asyncio.create_task(self._run(loop), name=f"loop:{name}")
         self._running[name] = task
-        self.on_change()
+        self._publish(LoopsChanged())
         try:
             outcome = await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -123,7 +133,7 @@ class Scheduler:
             else:
                 task.add_done_callback(lambda _: self._finished(name))
         self._last[name] = (self._clock.now(), outcome.reason)
-        self.on_change()
+        self._publish(LoopsChanged())
         return outcome
 
     async def stop(self) -> None:
@@ -143,7 +153,7 @@ class Scheduler:
                 await asyncio.wait(late, timeout=1)
         if timer is not None:
             timer.shutdown(wait=False)
-        self.on_change()
+        self._publish(LoopsChanged())
 
     def doom(self, error: Fatal) -> None:
         """Something happened that must end this process; the first such error counts."""
@@ -167,7 +177,7 @@ class Scheduler:
         outcome = await self.run_guarded(name)
         if outcome.next_in_s is not None and not self._stopping:
             self.bring_forward(name, outcome.next_in_s)
-            self.on_change()
+            self._publish(LoopsChanged())
 
     async def _run(self, loop: Loop) -> Outcome:
         try:
@@ -202,7 +212,7 @@ class Scheduler:
 
     def _finished(self, name: str) -> None:
         self._running.pop(name, None)
-        self.on_change()
+        self._publish(LoopsChanged())
 
     def _state(self, name: str) -> LoopState:
         job = self._timer.get_job(name) if self._timer is not None else None

@@ -7,7 +7,7 @@ another version wrote is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from typing import Any
 from common.clock import Clock, iso
 from common.constants import HOUR_MS, LOG_MAX_BYTES, LOG_ROTATIONS
 from common.redact import LEAK, Redactor
+from modules.runtime.events import Publish, discard
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
+from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.lines import append_line, read_commitments, write_commitments
 from modules.services.commitments.outcomes import OutcomePatterns, RepoCooldown, new_cooldowns, outcome_patterns
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
@@ -35,11 +37,10 @@ class CommitmentQueue:
         clock: tells when.
         social_only: whether this life must not promise anything that needs GitHub.
         redactor: knows what must not be written down.
+        publish: receives `CommitmentsReady` and `CommitmentAbandoned`.
 
     Attributes:
         notice: a line for the owner if the file was not as expected.
-        on_new: told that there is something to do.
-        on_abandoned: told of each promise that is given up, once, after that was written down.
 
     Raises:
         StorageError: here and in every method that changes something; then nothing has changed.
@@ -47,7 +48,13 @@ class CommitmentQueue:
     """
 
     def __init__(
-        self, folder: Path, clock: Clock, *, social_only: bool = False, redactor: Redactor | None = None
+        self,
+        folder: Path,
+        clock: Clock,
+        *,
+        social_only: bool = False,
+        redactor: Redactor | None = None,
+        publish: Publish = discard,
     ) -> None:
         self._path = folder / FILE
         self._log = folder / "logs" / AUDIT_LOG
@@ -56,8 +63,7 @@ class CommitmentQueue:
         self._redactor = redactor or Redactor()
         self._cooldowns = Cooldowns(folder)
         self._cleaned_at: datetime | None = None
-        self.on_new: Callable[[], None] = lambda: None
-        self.on_abandoned: Callable[[QueuedCommitment], None] = lambda _: None
+        self._publish = publish
         read = read_commitments(self._path)
         self.notice = "; ".join(filter(None, (read.notice, self._cooldowns.notice)))
         self._known = {one.id: one for one in read.commitments}
@@ -87,7 +93,7 @@ class CommitmentQueue:
             source=wanted.source,
         )
         self._put(commitment, "enqueued", type=wanted.type, source=wanted.source)
-        self.on_new()
+        self._publish(CommitmentsReady())
         return Enqueued(commitment, new=True)
 
     def get(self, commitment_id: str) -> QueuedCommitment | None:
@@ -162,7 +168,7 @@ class CommitmentQueue:
         commitment = self._known.get(commitment_id)
         if commitment is not None and policy.UNHEARD in commitment.params:
             self._put(policy.heard(commitment), "heard")
-            self.on_new()
+            self._publish(CommitmentsReady())
 
     def withdraw_unheard(self, commitment_id: str) -> bool:
         """Drop what was promised in words that the room did not hear, once it is too late for it. False before that."""
@@ -244,7 +250,7 @@ class CommitmentQueue:
         self._write({**self._known, commitment.id: commitment})
         self._audit(action, id=commitment.id, attempts=commitment.attempt_count, **more)
         if commitment.status == "abandoned" and tell:
-            self.on_abandoned(commitment)
+            self._publish(CommitmentAbandoned(commitment))
         return commitment
 
     def _write(self, known: dict[str, QueuedCommitment]) -> None:

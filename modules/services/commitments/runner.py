@@ -6,16 +6,18 @@ What survives a crash lies with the queue and the outbox; the rest is told again
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from common.clock import parse_iso_or_none
 from common.errors import Fatal, Transient
 from modules.runtime.console import LineKind
+from modules.runtime.events import Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.commitments.announce import Announcer
+from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.fulfil import Fulfiller, Progress
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
 from modules.services.commitments.policy import NEVER_HEARD, ROOM_ID, STALE, UNHEARD, title_of
@@ -40,9 +42,7 @@ class CommitmentRunner:
         announcer: tells that they are kept.
         presence: what the room sees of it.
         journal: hears everything.
-
-    Attributes:
-        on_kept: told of each promise that is kept, once it is written down.
+        publish: receives `CommitmentKept`.
         knows_room: whether we know what others in the room made while we were away.
         was_heard: whether the room with this id (""; any) has heard these words of ours since then, as far as we know.
 
@@ -56,6 +56,9 @@ class CommitmentRunner:
         announcer: Announcer,
         presence: Presence,
         journal: Journal,
+        publish: Publish = discard,
+        knows_room: Callable[[], bool] = lambda: True,
+        was_heard: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False,
     ) -> None:
         self._queue = queue
         self._fulfiller = fulfiller
@@ -65,9 +68,9 @@ class CommitmentRunner:
         self._told: dict[str, str] = {}
         self._held: set[str] = set()
         self._announce_tries: dict[str, int] = {}
-        self.on_kept: Callable[[QueuedCommitment], Awaitable[None]] | None = None
-        self.knows_room: Callable[[], bool] = lambda: True
-        self.was_heard: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
+        self._publish = publish
+        self._knows_room = knows_room
+        self._was_heard = was_heard
 
     async def take_steps(self) -> int:
         """One step for each promise whose turn it is; returns how many are under way."""
@@ -129,13 +132,13 @@ class CommitmentRunner:
 
     def _why_room_waits(self, commitment: QueuedCommitment) -> str:
         """Why what was promised in a room is not begun, or ""."""
-        if not self.knows_room():
+        if not self._knows_room():
             return "others in the room may have made it while we were away"
         if UNHEARD not in commitment.params:
             return ""
         made_at = parse_iso_or_none(commitment.created_at)
         room_id = str(commitment.params.get(ROOM_ID, ""))
-        if made_at is not None and self.was_heard(commitment.source_reply_text, made_at, room_id):
+        if made_at is not None and self._was_heard(commitment.source_reply_text, made_at, room_id):
             self._queue.mark_heard(commitment.id)
             return ""
         return NEVER_HEARD if self._queue.withdraw_unheard(commitment.id) else "the room has not heard of it yet"
@@ -201,8 +204,7 @@ class CommitmentRunner:
         await self._presence.ended(commitment, link=link)
         untold = "" if announced.told or not announced.reason else f" (not announced: {announced.reason})"
         await self._tell(commitment, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
-        if self.on_kept is not None:
-            await self.on_kept(kept)
+        self._publish(CommitmentKept(kept))
 
     async def _failed(self, commitment: QueuedCommitment, progress: Progress) -> None:
         self._fulfiller.forget(commitment)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
+from common.pace import Pace
 from common.result import ApiResult
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 
@@ -265,3 +266,14 @@ class Pacing:
     follow_s: float
     action_s: float
     extra: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pace: Pace) -> Pacing:
+        """Return the cool-downs of `pace`."""
+        return cls(
+            post_s=pace.post_cooldown_s,
+            reply_s=pace.reply_cooldown_s,
+            like_s=pace.like_cooldown_s,
+            follow_s=pace.follow_cooldown_s,
+            action_s=pace.action_cooldown_s,
+        )

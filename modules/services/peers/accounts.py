@@ -178,6 +178,10 @@ class Relationships:
             top_engagers=tuple((one.handle, len(one.interactions)) for one in ranked),
         )
 
+    def closest(self) -> list[str]:
+        """Return who comes most, one line each, the closest first."""
+        return [f"@{handle}: {count} exchanges" for handle, count in self.summary().top_engagers]
+
     def _keep(self, relationship: Relationship) -> None:
         self._file.records[relationship.handle.lower()] = relationship
         self._save()

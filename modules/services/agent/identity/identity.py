@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from common.settings import Settings
 from modules.runtime.home import Home, read_self, self_problem
 from modules.services.agent.identity.self_document import SelfExtract, extract_display_name, extract_from_self
 
@@ -17,6 +18,17 @@ class Me:
     owner_handle: str
     owner_did: str
     timezone: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Me:
+        """Return who the settings say we are."""
+        return cls(
+            agent_name=settings.agent_name,
+            bluesky_username=settings.agent_bluesky_username,
+            owner_handle=settings.owner_bluesky_social_handle,
+            owner_did=settings.owner_bluesky_social_handle_did,
+            timezone=settings.soul_timezone,
+        )
 
 
 class Identity:

@@ -8,12 +8,13 @@ their yes is for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.redact import Redactor
+from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity import policy, story
@@ -23,20 +24,22 @@ from modules.services.agent.identity.types import Author, Change, Held, Version,
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class SelfChanged(Event):
+    """A change of SELF.md took effect."""
+
+
 class SelfKeeper:
-    """Changes SELF.md, keeps what it was, and holds what the owner must see first.
+    """Changes SELF.md, keeps what it was, holds what the owner must see first, and publishes `SelfChanged`."""
 
-    Attributes:
-        on_changed: called after each change that took effect.
-
-    """
-
-    def __init__(self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor) -> None:
+    def __init__(
+        self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor, publish: Publish = discard
+    ) -> None:
         self._history = History(home)
         self._clock = clock
         self._journal = journal
         self._redactor = redactor
-        self.on_changed: Callable[[], Awaitable[None]] | None = None
+        self._publish = publish
 
     async def wake(self) -> None:
         """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.
@@ -139,8 +142,8 @@ class SelfKeeper:
     async def _tell(self, wish: Wish, change: Change) -> Change:
         if change.status != "unchanged":
             await self._journal.record(story.told(wish, change))
-        if change.status == "changed" and self.on_changed is not None:
-            await self.on_changed()
+        if change.status == "changed":
+            self._publish(SelfChanged())
         return change
 
     async def _alone(self, work: Callable[[], T]) -> T:

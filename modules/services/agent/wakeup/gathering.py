@@ -42,7 +42,7 @@ _MEMORY_DAYS = 14
 
 @dataclass(frozen=True, slots=True)
 class BootGathering:
-    """Asks the rails.
+    """Gathers it from the services.
 
     Attributes:
         name: as the SOUL is shown.
@@ -103,7 +103,7 @@ class BootGathering:
         )
 
     async def _work(self) -> Work:
-        """What the rails themselves have in hand, then what the lives have taken on."""
+        """What the services have in hand, then what the lives have taken on."""
         counts, held, waiting = await self.outbox.counts(), await self.outbox.held(), await self.waiting()
         leaving = counts.get("pending", 0) + counts.get("sending", 0)
         own = Work(

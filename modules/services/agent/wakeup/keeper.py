@@ -24,6 +24,11 @@ BUDGET_TOKENS = 4000
 _LOOP = "boot"
 
 
+def boot_file(memory: Path) -> Path:
+    """Return where what is read at waking lies, for the `.memory` folder."""
+    return memory / "boot-context.md"
+
+
 def page(path: Path, *, main: bool) -> Path:
     """Where the page for the owner's session lies, or the one for all others."""
     return path if main else path.with_suffix(f".public{path.suffix}")

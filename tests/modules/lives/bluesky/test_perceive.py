@@ -13,7 +13,7 @@ from town.atproto.faults import Fault
 
 
 async def look(life: Life) -> Perceived:
-    result = await life.app.awareness.perceiver.look()
+    result = await life.app.lives.bluesky.awareness.perceiver.look()
     assert not isinstance(result, Err), result
     return result.data
 
@@ -25,7 +25,7 @@ async def test_a_burst_of_more_than_a_page_is_taken_in_whole(world: World) -> No
     async with awake(home) as life:
         assert await look(life) == Perceived(120, 120, 0)
         assert await look(life) == Perceived(0, 0, 0)
-        assert await life.app.awareness.pending.count() == 120
+        assert await life.app.lives.bluesky.awareness.pending.count() == 120
 
 
 async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_crash(world: World) -> None:
@@ -37,14 +37,14 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
     (home.memory / "relationships.json").unlink()
     async with awake(home) as life:
         assert await look(life) == Perceived(0, 0, 0)
-        assert await life.app.awareness.pending.count() == 1
+        assert await life.app.lives.bluesky.awareness.pending.count() == 1
 
 
 async def test_an_older_notification_that_shows_up_late_is_not_missed(world: World) -> None:
     home, kit = world.make_home("rowan"), world.account("kit")
     world.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
-        relationships = life.app.awareness.relationships
+        relationships = life.app.lives.bluesky.awareness.relationships
         relationships.advance_seen_at((SystemClock().now() + timedelta(seconds=30)).isoformat())
         assert await look(life) == Perceived(1, 1, 0)
 
@@ -56,7 +56,7 @@ async def test_likes_and_follows_are_remembered_and_wait_for_nobody(world: World
     world.network.create(kit, "app.bsky.feed.like", like)
     async with awake(home) as life:
         assert await look(life) == Perceived(1, 0, 0)
-        known = life.app.awareness.relationships.get("kit.test")
+        known = life.app.lives.bluesky.awareness.relationships.get("kit.test")
         assert known is not None
         assert [interaction.type for interaction in known.interactions] == ["like"]
 
@@ -68,7 +68,7 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
         world.faults.arm(Fault("server_error", "app.bsky.notification.listNotifications"))
         outcome = await life.app.scheduler.run_guarded("awareness")
         assert not outcome.ran
-        assert life.app.awareness.relationships.seen_at is None
+        assert life.app.lives.bluesky.awareness.relationships.seen_at is None
         assert await look(life) == Perceived(1, 1, 0)
 
 
@@ -115,7 +115,7 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world
         assert (await look(life)).waiting == 0
         await look(life)
         (entry,) = await told_of(life.app.services.journal, uri)
-        assert await life.app.awareness.pending.count() == 0
+        assert await life.app.lives.bluesky.awareness.pending.count() == 0
     assert entry.entry.reason == "it was seen only after 30 hours; an answer would come too late"
     assert entry.entry.author == "sam.test"
 

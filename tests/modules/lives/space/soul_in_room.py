@@ -21,15 +21,18 @@ from common.schemas import SPACE_DECISION_TOOL
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from local_tools.space_tool import space_tools
-from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life
+from modules.lives.space.config import SpaceConfigFile
+from modules.lives.space.life import CONFIG, SpaceLife, SpaceServices, build_space_life
 from modules.lives.space.types import Intent
 from modules.runtime.console import SilentConsole
+from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.runner import Thinker
+from modules.services.commitments.events import CommitmentAbandoned
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
@@ -293,12 +296,15 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
         nudge=lambda: services.skills.render("core", "Nudge"),
         on_told=lambda _: None,
     )
-    queue = CommitmentQueue(services.home.memory, clock, social_only=social_only, redactor=services.redactor)
+    bus = EventBus(services.journal, services.console)
+    queue = CommitmentQueue(
+        services.home.memory, clock, social_only=social_only, redactor=services.redactor, publish=bus.publish
+    )
     writer = CommitmentWriter(
         agent_name=client.name,
         bluesky_username=services.me.bluesky_username,
         gateway=services.gateway,
-        prompter=life.app.prompter,
+        prompter=life.app.lives.mind.prompter,
         skills=services.skills,
         journal=services.journal,
         clock=clock,
@@ -312,12 +318,13 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
         SpaceServices(
             home=services.home,
             soul=services.soul,
+            config=SpaceConfigFile(services.home.memory / CONFIG, clock),
             client=client,
             queue=queue,
             writer=writer,
             intents=ByForm(),
             judge=NoJudge(),
-            prompter=life.app.prompter,
+            prompter=life.app.lives.mind.prompter,
             thinker=thinker,
             skills=services.skills,
             journal=services.journal,
@@ -331,7 +338,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
         ),
         social_only=social_only,
     )
-    queue.on_abandoned = space.participation.given_up
+    bus.subscribe(CommitmentAbandoned, lambda event: space.participation.given_up(event.commitment))
     return Agent(life, space, client, queue, clock, mute_reason, experiences)
 
 

@@ -21,8 +21,10 @@ from common.settings import Approval
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.events import Event as BusEvent
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
+from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
@@ -106,6 +108,7 @@ class House:
     social_only: bool = False
     writer: CommitmentWriter | None = None
     abandoned: list[str] = field(default_factory=list)
+    knows_room: bool = True
     room: SpaceClient | None = None
 
     async def wake(self) -> None:
@@ -157,8 +160,7 @@ class House:
             at_departure=(approval.at_departure,),
             own_did=lambda: DID,
         )
-        self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only)
-        self.queue.on_abandoned = lambda one: self.abandoned.append(one.id)
+        self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only, publish=self._told)
         fulfiller = Fulfiller(self.outbox, github=self.github.configured, social_only=self.social_only)
         self.runner = CommitmentRunner(
             queue=self.queue,
@@ -166,10 +168,16 @@ class House:
             announcer=Announcer(self.outbox, writer=self.writer, where=self.space_sender.where),
             presence=Presence(self.room, self.clock),
             journal=self.journal,
+            knows_room=lambda: self.knows_room,
+            was_heard=self.space_sender.was_heard,
         )
-        self.runner.was_heard = self.space_sender.was_heard
         self.loop = CommitmentLoop(self.runner, self.clock)
-        self.queue.on_new = self.loop.wake
+
+    def _told(self, event: BusEvent) -> None:
+        if isinstance(event, CommitmentsReady):
+            self.loop.wake()
+        elif isinstance(event, CommitmentAbandoned):
+            self.abandoned.append(event.commitment.id)
 
     async def sleep(self) -> None:
         if self.room is not None:

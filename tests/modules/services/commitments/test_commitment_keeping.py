@@ -269,13 +269,13 @@ async def test_while_a_peer_works_at_it_a_promise_waits(house: House) -> None:
 
 
 async def test_after_a_restart_a_promise_waits_until_it_is_known_what_others_made_meanwhile(house: House) -> None:
-    house.runner.knows_room = lambda: False
+    house.knows_room = False
     from_room, from_thread = wanted("One"), wanted("Two", source="bluesky", thread="at://did:plc:ada/app/1")
     waits, goes = await house.promise(from_room), await house.promise(from_thread)
     await house.live(5)
     assert house.status(waits).status == "pending"
     assert house.status(goes).status != "pending"
-    house.runner.knows_room = lambda: True
+    house.knows_room = True
     await house.live(10)
     assert house.status(waits).status == "completed"
 

@@ -22,13 +22,25 @@ from common.errors import StorageError
 from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
+from modules.runtime.events import Event, Publish
 from modules.services.commitments.due import DueCommitments
+from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
 from tests.modules.services.commitments.commitment_values import ROOM, wanted
 
 HOUR = 3600.0
+
+
+def noting(abandoned: list[str]) -> Publish:
+    """Keeps the ids of commitments that are given up."""
+
+    def note(event: Event) -> None:
+        if isinstance(event, CommitmentAbandoned):
+            abandoned.append(event.commitment.id)
+
+    return note
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -76,11 +88,11 @@ def test_a_promise_is_one_line_with_the_keys_that_other_programs_know(tmp_path: 
 
 
 def test_a_promise_is_taken_once_and_told_once(tmp_path: Path, clock: FakeClock) -> None:
-    queue, woken = CommitmentQueue(tmp_path, clock), list[int]()
-    queue.on_new = lambda: woken.append(1)
+    woken = list[Event]()
+    queue = CommitmentQueue(tmp_path, clock, publish=woken.append)
     first = queue.enqueue_commitment(wanted())
     again = queue.enqueue_commitment(wanted("  release   CHECKLIST "))
-    assert (first.new, again.new, woken) == (True, False, [1])
+    assert (first.new, again.new, woken) == (True, False, [CommitmentsReady()])
     assert again.commitment == first.commitment
     assert again.reason
     assert audited(tmp_path) == ["enqueued", "duplicate_rejected"]
@@ -111,8 +123,8 @@ def test_a_promise_that_holds_a_secret_is_never_written_down(tmp_path: Path, clo
 
 
 def test_the_third_failure_gives_a_promise_up_and_tells_it_once(tmp_path: Path, clock: FakeClock) -> None:
-    queue, told = CommitmentQueue(tmp_path, clock), list[str]()
-    queue.on_abandoned = lambda one: told.append(one.id)
+    told = list[str]()
+    queue = CommitmentQueue(tmp_path, clock, publish=noting(told))
     one = taken(queue)
     for number in range(3):
         assert told == []
@@ -121,7 +133,7 @@ def test_the_third_failure_gives_a_promise_up_and_tells_it_once(tmp_path: Path, 
     assert told == [one.id]
     assert audited(tmp_path)[-1] == "auto_abandoned"
     assert queue.live() == []
-    CommitmentQueue(tmp_path, clock).on_abandoned = lambda one: told.append(one.id)
+    CommitmentQueue(tmp_path, clock, publish=noting(told))
     assert told == [one.id]
 
 
@@ -156,8 +168,8 @@ def test_what_was_made_within_a_day_is_found_by_its_work(tmp_path: Path, clock: 
 
 
 def test_what_waits_too_long_is_given_up_unless_it_is_on_its_way(tmp_path: Path, clock: FakeClock) -> None:
-    queue, told = CommitmentQueue(tmp_path, clock), list[str]()
-    queue.on_abandoned = lambda one: told.append(one.id)
+    told = list[str]()
+    queue = CommitmentQueue(tmp_path, clock, publish=noting(told))
     waits, held = taken(queue, "One"), taken(queue, "Two")
     clock.jump(25 * HOUR)
     assert [one.id for one in queue.abandon_stale_commitments({held.id})] == [waits.id]
@@ -178,8 +190,8 @@ def test_a_try_without_end_times_out_and_uses_an_attempt(tmp_path: Path, clock: 
 
 
 def test_what_another_has_is_dropped_and_nobody_is_asked_again(tmp_path: Path, clock: FakeClock) -> None:
-    queue, told = CommitmentQueue(tmp_path, clock), list[str]()
-    queue.on_abandoned = lambda one: told.append(one.id)
+    told = list[str]()
+    queue = CommitmentQueue(tmp_path, clock, publish=noting(told))
     one, other = taken(queue, "One", target="acme/site#One"), taken(queue, "Two", target="acme/site#Two")
     queue.mark_in_progress(other.id)
     assert queue.withdraw_claimed("create_issue", "acme/site#One", "claimed by marvin first")
@@ -292,8 +304,7 @@ class KilledQueue(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.queue = CommitmentQueue(self.folder, self.clock)
-        self.queue.on_abandoned = lambda one: self.told.append(one.id)
+        self.queue = CommitmentQueue(self.folder, self.clock, publish=noting(self.told))
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)
@@ -371,8 +382,8 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
 
 
 def test_what_is_over_is_not_failed_again(tmp_path: Path, clock: FakeClock) -> None:
-    queue, told = CommitmentQueue(tmp_path, clock), list[str]()
-    queue.on_abandoned = lambda one: told.append(one.id)
+    told = list[str]()
+    queue = CommitmentQueue(tmp_path, clock, publish=noting(told))
     kept, lost = taken(queue), taken(queue, "Another")
     queue.mark_completed(kept.id, {"url": "https://github.com/ada/garden/issues/1"})
     for number in range(3):

@@ -1,13 +1,14 @@
-"""What the SOUL knows and where it keeps it: store, media, workspace, memory, conversations; built on the services."""
+"""What the SOUL knows, and where it is stored: object store, pictures, workspace, memory, conversations."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from adapters.storage.store import Credentials, Storage, open_storage
-from common.clock import Clock
+from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
 from common.result import Err
@@ -30,6 +31,7 @@ from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
 from modules.services.agent.onboarding import Commissioning
 from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace, Workspace
 from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.skills.local import LocalSkills
 from modules.services.agent.skills.skills import Skills
@@ -37,7 +39,7 @@ from modules.services.agent.skills.skills import Skills
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where things are kept, before there is anybody to think about them."""
+    """Where things are stored. `in_database`: memories lie in the SOUL's own database."""
 
     storage: Storage
     media: Media
@@ -48,25 +50,52 @@ class Stores:
     in_database: bool
 
     async def hydrate(self, key: str) -> tuple[str, bytes] | None:
-        """A picture for the model: its type and its bytes; None when it is gone."""
+        """Return the type and the bytes of a picture for the model; None when it is gone."""
         found = await self.media.load(key)
         return None if isinstance(found, Err) else (found.data.content_type, found.data.data)
 
 
-@dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is kept, and what is made of it."""
+    """Memory, profiles, conversations and skills of one SOUL, over its `stores`."""
 
-    stores: Stores
-    journal: Journal
-    profiles: Profiles
-    recall: Recall
-    memory_file: MemoryFile
-    day_files: DayFiles
-    sessions: Sessions
-    commissioning: Commissioning
-    recovery: Recovery
-    local_skills: LocalSkills
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        stores: Stores,
+        *,
+        database: Database,
+        skills: Skills,
+        journal: Journal,
+        console: Console,
+        redactor: Redactor,
+        clock: Clock,
+    ) -> None:
+        estimate, zone = stores.estimator.estimate, settings.soul_timezone
+        memories, files = stores.memories, stores.workspace
+        self.stores = stores
+        self.timezone = zone
+        self.profiles = Profiles(database, clock)
+        self.recall = Recall(memories, clock, estimate)
+        self.memory_file = MemoryFile(store=memories, database=database, files=files, clock=clock)
+        self.day_files = DayFiles(store=memories, files=files, clock=clock, timezone=zone)
+        self.sessions = Sessions(database, clock, redactor, estimate)
+        self.commissioning = Commissioning(database=database, files=files, journal=journal, clock=clock)
+        self.recovery = Recovery(
+            database=database,
+            path=home.database,
+            storage=stores.storage,
+            agent_id=settings.agent_name,
+            snapshots=Snapshots(database),
+            journal=journal,
+            clock=clock,
+            timezone=zone,
+        )
+        self.local_skills = LocalSkills(
+            workspace=files, storage=stores.storage, shipped=skills.names, warn=partial(console.line, "warn")
+        )
+        self._journal = journal
+        self._skills = skills
 
     async def wake(self) -> None:
         """At start: bring back what a damaged file lost, and take in what hands wrote."""
@@ -76,7 +105,7 @@ class Knowledge:
             await self.refresh()
         except (PolicyBlocked, Transient) as error:
             summary = "The files of memory could not be brought in step with it"
-            await self.journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
+            await self._journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
 
     async def refresh(self) -> None:
         """Bring the files that are views in step with memory."""
@@ -90,8 +119,22 @@ class Knowledge:
         synced = await self.memory_file.sync()
         if synced.unkept:
             summary = f"MEMORY.md stays as you wrote it; not taken in: {', '.join(synced.unkept)}"
-            await self.journal.record(Entry("error", "memory", summary, line="warn", reason="name the sections anew"))
+            await self._journal.record(Entry("error", "memory", summary, line="warn", reason="name the sections anew"))
         return synced.text
+
+    async def owner_words(self) -> list[str]:
+        """Return what the owner wrote in the conversation that goes on, without the line that opened the first talk."""
+        opening = self._skills.render("commissioning", "Opening")
+        return [said for said in await self.sessions.owner_words(OWNER_SESSION) if said != opening]
+
+    async def write_day(self, moment: datetime) -> None:
+        """Write the notes of the day of `moment`; that they could not be written is journalled."""
+        day = local(moment, self.timezone).date()
+        try:
+            await self.day_files.write(day)
+        except (PolicyBlocked, Transient) as error:
+            summary = f"The notes of {day:%Y-%m-%d} could not be written"
+            await self._journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
 
 
 def open_stores(
@@ -104,7 +147,7 @@ def open_stores(
     clock: Clock,
     stack: AsyncExitStack,
 ) -> Stores:
-    """Open where things are kept. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
+    """Open them. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
     inside = open_storage(
         settings.storage_url,
         root=home.store,
@@ -121,48 +164,6 @@ def open_stores(
         health=health,
         memories=memories,
         in_database=in_database,
-    )
-
-
-def gather_knowledge(
-    settings: Settings,
-    home: Home,
-    stores: Stores,
-    *,
-    database: Database,
-    skills: Skills,
-    journal: Journal,
-    console: Console,
-    redactor: Redactor,
-    clock: Clock,
-) -> Knowledge:
-    """Build what thinks about it."""
-    estimate, zone = stores.estimator.estimate, settings.soul_timezone
-    return Knowledge(
-        stores=stores,
-        journal=journal,
-        profiles=Profiles(database, clock),
-        recall=Recall(stores.memories, clock, estimate),
-        memory_file=MemoryFile(store=stores.memories, database=database, files=stores.workspace, clock=clock),
-        day_files=DayFiles(store=stores.memories, files=stores.workspace, clock=clock, timezone=zone),
-        sessions=Sessions(database, clock, redactor, estimate),
-        commissioning=Commissioning(database=database, files=stores.workspace, journal=journal, clock=clock),
-        recovery=Recovery(
-            database=database,
-            path=home.database,
-            storage=stores.storage,
-            agent_id=settings.agent_name,
-            snapshots=Snapshots(database),
-            journal=journal,
-            clock=clock,
-            timezone=zone,
-        ),
-        local_skills=LocalSkills(
-            workspace=stores.workspace,
-            storage=stores.storage,
-            shipped=skills.names,
-            warn=partial(console.line, "warn"),
-        ),
     )
 
 

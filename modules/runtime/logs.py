@@ -20,10 +20,7 @@ from common.constants import LOG_MAX_BYTES, LOG_MAX_DAYS, LOG_ROTATIONS
 from common.errors import SoulError
 from common.redact import Redactor
 from modules.runtime.console import Console, LineKind
-from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.types import ToolResult, Turn
 
-_ANSWER_CHARS = 500
 _LEVELS: dict[LineKind, int] = {"warn": logging.WARNING, "error": logging.ERROR}
 
 
@@ -123,16 +120,6 @@ def logging_to(folder: Path, *, clock: Clock, redactor: Redactor) -> Iterator[No
     finally:
         root.removeHandler(handler)
         handler.close()
-
-
-def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
-    """Every tool call, for whoever looks into a fault; a handler that broke leaves its traceback."""
-    log = structlog.stdlib.get_logger("soul.tools")
-    facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "cause": turn.cause_id}
-    if broken := result.data.get("traceback"):
-        log.error("tool broke", **facts, traceback=broken)
-    else:
-        log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])
 
 
 class LoggedConsole:

@@ -1,7 +1,4 @@
-"""The day's budget as the settings want it, for whoever asks the model: a life, or a command beside it.
-
-What was counted is in the database; nothing is kept here.
-"""
+"""Builds the day's budget from the settings, for a life or for a command beside it."""
 
 from __future__ import annotations
 
@@ -16,19 +13,26 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 
 
-async def build_budget(settings: Settings, *, database: Database, journal: Journal, clock: Clock) -> Budget:
-    """The keeper of the day's caps, with all prices that are known. Raises `ConfigError` as `Budget` does."""
+async def load_prices(settings: Settings, clock: Clock) -> PriceList:
+    """Return the prices of the models in use; looked up now only where a cap in dollars needs them from the start."""
     models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
     prices = PriceList(models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now())
     if settings.budget_usd_per_day is not None:
-        await asyncio.to_thread(len, prices)  # the look-up takes long, and a cap in dollars needs it from the start
+        await asyncio.to_thread(len, prices)
+    return prices
+
+
+def build_budget(
+    settings: Settings, prices: PriceList, *, database: Database, journal: Journal, clock: Clock
+) -> Budget:
+    """Return the keeper of the day's caps. Raises `ConfigError` as `Budget` does."""
     return Budget(
         database=database,
         clock=clock,
         journal=journal,
         caps=Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day),
         prices=prices,
-        model=models[0],
-        cheap_model=models[1],
+        model=settings.ai_gateway_model,
+        cheap_model=settings.ai_gateway_model_cheap,
         timezone=settings.soul_timezone,
     )

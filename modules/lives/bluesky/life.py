@@ -1,0 +1,188 @@
+"""Puts the rooms of this life together, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+import random
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.public import PublicRepos
+from adapters.web.client import WebClient
+from common.clock import Clock
+from common.pace import Pace
+from common.settings import Settings
+from modules.lives.bluesky.act import Responder
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.disclosure import Disclosure
+from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.loop import AwarenessLoop
+from modules.lives.bluesky.perceive import Perceiver
+from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.tidying import Tidying
+from modules.lives.bluesky.types import Pending
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.knowledge import Knowledge
+from modules.services.agent.mind import Mind
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.replies import ReplyCommitments
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.peers.accounts import Relationships
+
+
+class BlueskyServices(Protocol):
+    """What the life is built from."""
+
+    settings: Settings
+    me: Me
+    home: Home
+    database: Database
+    clock: Clock
+    rng: random.Random
+    pace: Pace
+    journal: Journal
+    attention: Attention
+    control: Control
+    atproto: Atproto
+    web: WebClient
+    repos: PublicRepos
+    outbox: Outbox
+    etiquette: Etiquette
+    relationships: Relationships
+    identity: Identity
+    skills: Skills
+    knowledge: Knowledge
+    gateway: LLMGateway
+
+
+class BlueskyState:
+    """What the life remembers of Bluesky, and how it publishes; the tools of a turn use it too."""
+
+    def __init__(self, services: BlueskyServices) -> None:
+        self.pending = PendingPosts(services.database, services.clock)
+        self.conversations = Conversations(services.home.memory / "bluesky_conversations.json", services.clock)
+        self.publisher = Publisher(
+            atproto=services.atproto,
+            outbox=services.outbox,
+            conversations=self.conversations,
+            relationships=services.relationships,
+            journal=services.journal,
+        )
+
+
+class BlueskyLife:
+    """The life on Bluesky. `notices` are lines for the owner about its files."""
+
+    def __init__(self, services: BlueskyServices, state: BlueskyState, mind: Mind, replies: ReplyCommitments) -> None:
+        me, clock, rng, pace, journal = services.me, services.clock, services.rng, services.pace, services.journal
+        self._outbox = services.outbox
+        self._owner_did = me.owner_did
+        self._replies = replies
+        self.expression = Expression(
+            me=me,
+            path=services.home.memory / "expression_schedule.json",
+            atproto=services.atproto,
+            outbox=services.outbox,
+            identity=services.identity,
+            prompter=mind.prompter,
+            skills=services.skills,
+            thinker=mind.thinker,
+            journal=journal,
+            clock=clock,
+            rng=rng,
+            pace=pace,
+            keep_hours=services.settings.soul_speed == 1,
+            standing=services.control.standing,
+        )
+        perceiver = Perceiver(
+            atproto=services.atproto,
+            pending=state.pending,
+            relationships=services.relationships,
+            publisher=state.publisher,
+            identity=services.identity,
+            journal=journal,
+            clock=clock,
+            owner_did=me.owner_did,
+        )
+        pictures = Pictures(
+            web=services.web,
+            repos=services.repos,
+            media=services.knowledge.stores.media,
+            skills=services.skills,
+            rng=rng,
+            journal=journal,
+            sees=services.gateway.sees,
+            home_url=services.settings.atproto_service_url if services.settings.on_loopback() else "",
+        )
+        responder = Responder(
+            me=me,
+            atproto=services.atproto,
+            outbox=services.outbox,
+            publisher=state.publisher,
+            conversations=state.conversations,
+            relationships=services.relationships,
+            identity=services.identity,
+            prompter=mind.prompter,
+            skills=services.skills,
+            thinker=mind.thinker,
+            clock=clock,
+            rng=rng,
+            pace=pace,
+            etiquette=services.etiquette,
+            sessions=services.knowledge.sessions,
+            pictures=pictures,
+        )
+        self.awareness = AwarenessLoop(
+            pace=pace,
+            perceiver=perceiver,
+            responder=responder,
+            pending=state.pending,
+            relationships=services.relationships,
+            publisher=state.publisher,
+            journal=journal,
+            clock=clock,
+            rng=rng,
+            owner_did=me.owner_did,
+            standing=services.control.standing,
+            on_replied=self._note_commitments,
+            attention=services.attention,
+        )
+        self.disclosure = Disclosure(
+            atproto=services.atproto,
+            database=services.database,
+            journal=journal,
+            clock=clock,
+            label=services.settings.soul_bot_label,
+            contact=services.settings.operator_contact,
+        )
+        self.tidying = Tidying(
+            conversations=state.conversations,
+            relationships=services.relationships,
+            pending=state.pending,
+            identity=services.identity,
+            journal=journal,
+            clock=clock,
+            own_did=lambda: services.atproto.did,
+        )
+        self.notices = (state.conversations.notice, services.relationships.notice, self.expression.notice)
+
+    async def _note_commitments(self, met: Pending, intent_id: str) -> None:
+        """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""
+        intent = await self._outbox.get(intent_id)
+        if intent is None or intent.state == "held":
+            return
+        post = met.notification
+        await self._replies.note_reply(
+            intent.body.preview,
+            to_uri=post.uri,
+            conversation=f"@{post.author.handle}: {post.text}",
+            to_owner=post.author.did == self._owner_did,
+        )

@@ -1,0 +1,230 @@
+"""Puts together what every life thinks with: the page to wake up with, the prompts, the turns, the archive."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from common.clock import Clock
+from common.errors import SoulError
+from common.redact import Redactor
+from common.settings import Settings
+from modules.runtime.console import Console, LineKind
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import PromptBlock
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.knowledge import Knowledge
+from modules.services.agent.memory.sqlite_rows import remember
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
+from modules.services.agent.prompt.rows import BOOT
+from modules.services.agent.prompt.tools_file import ToolsFile
+from modules.services.agent.prompt_wiring import build_sources, prompter_over
+from modules.services.agent.session_keys import is_main
+from modules.services.agent.sessions.archivist import Archivist
+from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.services.agent.sessions.notes import forget_notes
+from modules.services.agent.sessions.types import Session
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.call_log import log_call
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.wakeup.gathering import BootGathering
+from modules.services.agent.wakeup.keeper import BootContext, boot_file
+from modules.services.outbox.outbox import Outbox
+
+_EXTRACTION = "memory-extraction"
+_LAST_WORDS_S = 1.0
+
+
+class MindServices(Protocol):
+    """What the mind is built from."""
+
+    settings: Settings
+    home: Home
+    soul: SoulDocument
+    me: Me
+    clock: Clock
+    rng: random.Random
+    console: Console
+    database: Database
+    journal: Journal
+    redactor: Redactor
+    skills: Skills
+    identity: Identity
+    control: Control
+    attention: Attention
+    outbox: Outbox
+    knowledge: Knowledge
+    gateway: LLMGateway
+
+
+class Mind:
+    """The page to wake up with, the prompter, the runner of turns and the archivist, each built once.
+
+    Args:
+        services: what they use.
+        registry: the tools.
+        attention_list: what asks for attention.
+        waiting: counts the posts that wait for an answer.
+        bonds: who matters, one line each, the closest first.
+        shipped: the folder of the skills.
+
+    """
+
+    def __init__(
+        self,
+        services: MindServices,
+        registry: Registry,
+        attention_list: Prosoche,
+        *,
+        waiting: Callable[[], Awaitable[int]],
+        bonds: Callable[[], Sequence[str]],
+        shipped: Path,
+    ) -> None:
+        self._services = services
+        self.boot_context = self._build_boot_context(waiting, bonds)
+        self.prompter = self._build_prompter(registry, attention_list, shipped)
+        self.thinker = self._build_thinker(registry)
+        self.archivist = self._build_archivist()
+
+    def _build_boot_context(
+        self, waiting: Callable[[], Awaitable[int]], bonds: Callable[[], Sequence[str]]
+    ) -> BootContext:
+        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
+        gathering = BootGathering(
+            database=services.database,
+            memories=stores.memories,
+            outbox=services.outbox,
+            clock=services.clock,
+            name=lambda: services.identity.display_name,
+            extract=services.identity.extract,
+            peers=settings.soul_peers,
+            waiting=waiting,
+            standing=services.control.standing,
+            bonds=bonds,
+            timezone=settings.soul_timezone,
+        )
+        return BootContext(
+            boot_file(services.home.memory),
+            gather=gathering.gather,
+            journal=services.journal,
+            export=settings.boot_context_export,
+            budget=settings.boot_context_tokens,
+            estimate=stores.estimator.estimate,
+        )
+
+    def _build_prompter(self, registry: Registry, attention_list: Prosoche, shipped: Path) -> Prompter:
+        services, knowledge, status = self._services, self._services.knowledge, self._services.home.memory / "status"
+        sources = build_sources(
+            services.settings,
+            services.skills,
+            services.rng,
+            knowledge,
+            memory_md=knowledge.sync_memory_file,
+            tools_md=ToolsFile(knowledge.stores.workspace, registry, services.skills).text,
+            prosoche=attention_list,
+            boot_context=self._woken_with,
+            commissioning=knowledge.commissioning.due,
+        )
+        return prompter_over(
+            services.settings,
+            services.home,
+            services.soul,
+            services.skills,
+            sources,
+            shipped=shipped,
+            estimate=knowledge.stores.estimator.estimate,
+            mode=lambda: services.attention.mode,
+            tell=self._note,
+            changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
+        )
+
+    def _build_thinker(self, registry: Registry) -> Thinker:
+        services = self._services
+        return Thinker(
+            gateway=services.gateway,
+            executor=Executor(registry, on_call=log_call, redactor=services.redactor, console=services.console),
+            clock=services.clock,
+            journal=services.journal,
+            sessions=services.knowledge.sessions,
+            estimate=services.knowledge.stores.estimator.estimate,
+            context_tokens=services.settings.context_tokens,
+            nudge=lambda: services.skills.render("core", "Nudge"),
+            on_told=self._was_told,
+            agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
+        )
+
+    def _build_archivist(self) -> Archivist:
+        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
+        distiller = Distiller(
+            gateway=services.gateway,
+            system=self._extraction_prompt,
+            skills=services.skills,
+            redactor=services.redactor,
+            rng=services.rng,
+            estimate=stores.estimator.estimate,
+            timezone=settings.soul_timezone,
+            transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
+        )
+        return Archivist(
+            sessions=services.knowledge.sessions,
+            database=services.database,
+            storage=stores.storage,
+            memories=stores.memories,
+            distiller=distiller,
+            journal=services.journal,
+            clock=services.clock,
+            agent_id=settings.agent_name,
+            forget_media=stores.media.forget,
+            on_kept=services.knowledge.write_day,
+            on_end=partial(forget_notes, stores.workspace),
+            remember=remember if stores.in_database else None,
+        )
+
+    async def leave_notes(self) -> None:
+        """Write what the next life reads first, and a copy of memory. A slow store is not waited for."""
+        recovery = self._services.knowledge.recovery
+        for what, write in (("page to wake up with", self.boot_context.write), ("copy of memory", recovery.write)):
+            try:
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await write()
+            except (TimeoutError, SoulError) as error:
+                reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
+                summary = f"The {what} was not written at the end; the one before stays"
+                await self._services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
+
+    async def _woken_with(self, session_key: str) -> str:
+        return self.boot_context.unread(main=is_main(session_key))
+
+    def _was_told(self, prompt: TurnPrompt) -> None:
+        if prompt.has(BOOT):
+            self.boot_context.was_told(main=is_main(prompt.session_key))
+
+    async def _note(self, notice: Notice) -> None:
+        line: LineKind = "error" if notice.level == "error" else "warn"
+        await self._services.journal.record(Entry("error", "prompt", notice.summary, line=line, reason=notice.reason))
+
+    async def _extraction_prompt(self, session: Session) -> Sequence[PromptBlock]:
+        prompt = await self.prompter.prompt(
+            skill=_EXTRACTION,
+            variables={"agent_name": self._services.settings.agent_name},
+            audience="owner" if is_main(session.key) else "bluesky",
+            session_key=session.key,
+            now=self._services.clock.now(),
+            bare=True,
+        )
+        return prompt.blocks

@@ -1,0 +1,125 @@
+"""Connects the parts of a prompt with their sources: for a life, and for a look at a prompt from outside."""
+
+from __future__ import annotations
+
+import platform
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from common.provenance import Provenance
+from common.settings import Settings
+from common.version import __version__
+from modules.runtime.home import Home, SoulDocument
+from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.framing import Framer
+from modules.services.agent.knowledge import Knowledge
+from modules.services.agent.memory.profiles import profile_block
+from modules.services.agent.memory.recall import Recalled, Telling
+from modules.services.agent.memory.view_sync import DayText
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.degraded import DegradedServices
+from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.sources import SkillLine, Sources
+from modules.services.agent.prompt.words import Runtime
+from modules.services.agent.skills.skills import Skills
+
+
+def build_sources(
+    settings: Settings,
+    skills: Skills,
+    rng: random.Random,
+    knowledge: Knowledge,
+    *,
+    memory_md: Callable[[], Awaitable[str]],
+    tools_md: Callable[[], Awaitable[str]],
+    prosoche: Prosoche,
+    boot_context: Callable[[str], Awaitable[str]],
+    commissioning: Callable[[], bool],
+    counted: bool = True,
+) -> Sources:
+    """Return where the parts of a prompt come from. Unless `counted`, only the functions given here write anything.
+
+    Args:
+        settings: have the time zone.
+        skills: have the words.
+        rng: draws the marks around others' words.
+        knowledge: what the SOUL knows.
+        memory_md: MEMORY.md.
+        tools_md: TOOLS.md.
+        prosoche: what asks for attention.
+        boot_context: what is left to read after waking, for a session's key.
+        commissioning: whether the first talk is due.
+        counted: whether what comes to mind is remembered as having come to mind.
+
+    """
+    stores = knowledge.stores
+
+    def telling() -> Telling:
+        return Telling(skills, Framer(skills, rng), settings.soul_timezone)
+
+    async def profile(*, public: bool) -> str:
+        known = await knowledge.profiles.get()
+        return profile_block(known, skills, stores.estimator.estimate, public_only=public)
+
+    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
+        return await knowledge.day_files.told(telling(), public_only=public, least=least)
+
+    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:
+        return await knowledge.recall.recall(query, telling(), public_only=public, least=least, counted=counted)
+
+    async def degraded() -> str:
+        return DegradedServices(stores.health, skills, settings.soul_timezone).text()
+
+    async def skills_listing() -> Sequence[SkillLine]:
+        return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]
+
+    return Sources(
+        workspace=stores.workspace,
+        profile=profile,
+        memory_md=memory_md,
+        daily=daily,
+        recall=recall,
+        degraded=degraded,
+        prosoche=prosoche.text,
+        boot_context=boot_context,
+        skills_listing=skills_listing,
+        tools_md=tools_md,
+        commissioning=commissioning,
+    )
+
+
+def prompter_over(
+    settings: Settings,
+    home: Home,
+    soul: SoulDocument,
+    skills: Skills,
+    sources: Sources,
+    *,
+    shipped: Path,
+    estimate: Callable[[str], int],
+    mode: Callable[[], str],
+    tell: Callable[[Notice], Awaitable[None]],
+    changes: Changes | None = None,
+) -> Prompter:
+    """Return a prompter over `sources`; `shipped` is the folder of the skills. Without `changes` it writes nothing."""
+    return Prompter(
+        home=home,
+        soul=soul,
+        core=Core(shipped, skills),
+        skills=skills,
+        sources=sources,
+        runtime=Runtime(
+            agent_name=settings.agent_name,
+            host=platform.node(),
+            version=__version__,
+            mode=mode,
+            model=lambda: settings.ai_gateway_model,
+        ),
+        budget=settings.bootstrap_max_tokens,
+        estimate=estimate,
+        tell=tell,
+        changes=changes,
+        timezone=settings.soul_timezone,
+    )

@@ -1,0 +1,20 @@
+"""Every tool call in the log files, for whoever looks into a fault."""
+
+from __future__ import annotations
+
+import structlog
+
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import ToolResult, Turn
+
+_ANSWER_CHARS = 500
+
+
+def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
+    """Log one call; a handler that broke leaves its traceback."""
+    log = structlog.stdlib.get_logger("soul.tools")
+    facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "cause": turn.cause_id}
+    if broken := result.data.get("traceback"):
+        log.error("tool broke", **facts, traceback=broken)
+    else:
+        log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])

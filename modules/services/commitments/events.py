@@ -1,0 +1,27 @@
+"""What the queue and the runner of commitments publish on the event bus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modules.runtime.events import Event
+from modules.services.commitments.types import QueuedCommitment
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentsReady(Event):
+    """Some commitment can be worked at now: it is new, was confirmed by the room, or somebody asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentKept(Event):
+    """A commitment was completed, and that is on the disk."""
+
+    commitment: QueuedCommitment
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentAbandoned(Event):
+    """A commitment was given up, and that is on the disk. Published once for each."""
+
+    commitment: QueuedCommitment

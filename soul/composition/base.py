@@ -1,0 +1,60 @@
+"""What needs nothing but the home and the settings; everything else is built on it."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.pace import Pace
+from common.redact import Redactor
+from common.settings import Settings
+from modules.runtime.budget.prices import PriceList
+from modules.runtime.console import Console
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.events import EventBus
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import Attention
+from modules.runtime.service_health import ServiceHealth
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from modules.services.peers.accounts import Relationships
+from soul.resources import SKILLS
+
+
+@dataclass(kw_only=True, eq=False)
+class BaseServices:
+    """Settings, files, time and journal of one SOUL. What must be closed in the end is put on `stack`.
+
+    `notice` is a line for the owner on what is amiss with the database; `prices` are those of the models in use.
+    """
+
+    settings: Settings
+    home: Home
+    soul: SoulDocument
+    database: Database
+    prices: PriceList
+    notice: str
+    console: Console
+    clock: Clock
+    rng: random.Random
+    stack: AsyncExitStack
+    social_only: bool
+
+    def __post_init__(self) -> None:
+        settings, home, clock = self.settings, self.home, self.clock
+        self.pace = Pace().at(settings.soul_speed)
+        self.skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+        self.redactor = Redactor(settings.secrets)
+        self.journal = Journal(self.database, self.console, clock, self.redactor)
+        self.events = EventBus(self.journal, self.console)
+        self.control = Control(home.memory)
+        self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
+        self.attention = Attention()
+        self.identity = Identity(home=home, agent_name=settings.agent_name)
+        self.relationships = Relationships(home.memory / "relationships.json", clock)
+        self.me = Me.of(settings)

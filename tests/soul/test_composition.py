@@ -1,0 +1,77 @@
+"""Proves that a SOUL is wired once: in few lines, and with no callback assigned after construction."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT
+
+MOST_FILES, MOST_LINES = 5, 750
+APP = ROOT / "soul" / "app.py"
+FILES = [*sorted(path for path in (ROOT / "soul" / "composition").glob("**/*.py") if path.name != "__init__.py"), APP]
+BUILDERS = {"__init__", "__post_init__"}
+
+
+def late_assignments(source: str) -> list[str]:
+    """Assignments to `on_…` outside a constructor, and to a public attribute of another object anywhere."""
+    found: list[str] = []
+
+    def targets(node: ast.stmt) -> list[ast.expr]:
+        if isinstance(node, ast.Assign):
+            return node.targets
+        return [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else []
+
+    def look(node: ast.AST, function: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+            if isinstance(child, ast.stmt):
+                for target in [part for whole in targets(child) for part in ast.walk(whole)]:
+                    if not isinstance(target, ast.Attribute) or not isinstance(target.ctx, ast.Store):
+                        continue
+                    own = isinstance(target.value, ast.Name) and target.value.id == "self" and function in BUILDERS
+                    if not own and (target.attr.startswith("on_") or not target.attr.startswith("_")):
+                        found.append(ast.unparse(target))
+            if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == "setattr":
+                found.append(ast.unparse(child))
+            look(child, inside)
+
+    look(ast.parse(source), "")
+    return found
+
+
+def test_the_composition_root_is_small() -> None:
+    assert len(FILES) <= MOST_FILES, [path.name for path in FILES]
+    lines = {path.name: len(path.read_text().splitlines()) for path in FILES}
+    assert sum(lines.values()) <= MOST_LINES, lines
+
+
+def test_the_package_file_wires_nothing() -> None:
+    tree = ast.parse((ROOT / "soul" / "composition" / "__init__.py").read_text())
+    assert [type(node) for node in tree.body] == [ast.Expr]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_nothing_is_assigned_after_construction(path: Path) -> None:
+    assert late_assignments(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("queue.on_new = loop.wake", ["queue.on_new"]),
+        ("def f(a):\n    a.b.on_kept = 1", ["a.b.on_kept"]),
+        ("class A:\n    def __init__(self):\n        self.on_new = 1", []),
+        ("class A:\n    def __init__(self, b):\n        b.knows = 1", ["b.knows"]),
+        ("class A:\n    def later(self):\n        self.on_new = 1", ["self.on_new"]),
+        ("class A:\n    def later(self):\n        self._count = 1", []),
+        ("x, b.knows = 1, 2", ["b.knows"]),
+        ("b.knows: int = 1", ["b.knows"]),
+        ("setattr(b, 'on_new', 1)", ["setattr(b, 'on_new', 1)"]),
+        ("value = b.on_new", []),
+    ],
+)
+def test_the_check_sees_late_assignments_and_no_others(source: str, found: list[str]) -> None:
+    assert late_assignments(source) == found
