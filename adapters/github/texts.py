@@ -6,6 +6,7 @@ import re
 
 from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
+from common.text.markdown import close_code
 
 TITLE_MAX_CHARS = 256
 PAGE = 100
@@ -13,7 +14,7 @@ PAGE = 100
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-_FENCE = "```"
+_FENCE_ROOM = 16
 _CUT = "\n\n*[Cut here: the text was longer than GitHub takes.]*"
 
 
@@ -21,10 +22,10 @@ def fit_body(text: str) -> str:
     """At most `GITHUB_BODY_MAX_CHARS` characters; what is cut says so, outside of any code block."""
     if len(text) <= GITHUB_BODY_MAX_CHARS:
         return text
-    kept = text[: GITHUB_BODY_MAX_CHARS - len(_CUT) - len(_FENCE) - 1]
-    if kept.count(_FENCE) % 2:
-        kept += f"\n{_FENCE}"
-    return kept + _CUT
+    room = GITHUB_BODY_MAX_CHARS - len(_CUT)
+    kept = text[: room - _FENCE_ROOM]
+    closed = close_code(kept)
+    return (closed if len(closed) <= room else kept) + _CUT
 
 
 def fit_title(text: str) -> str:

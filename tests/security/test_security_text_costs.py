@@ -14,6 +14,7 @@ from common.text.closings import content_words, is_emoji_only, is_low_value_clos
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.host_intent import classify_host_intent_structural
 from common.text.lookalikes import shape, skeleton
+from common.text.markdown import is_meaningful, split_sections
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import create_slug, dedup_key, normalize_post_text
 from common.text.untrusted import clean
@@ -22,7 +23,6 @@ from modules.lives.space.request_parser import repo_in
 from modules.runtime.journal.naming import understand
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
 from modules.services.agent.identity.self_document import extract_from_self
-from modules.services.agent.prompt.markdown import is_meaningful, split_sections
 from modules.services.commitments.promising import contains_promise
 from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.outbox.rules.policy import named_in

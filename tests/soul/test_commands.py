@@ -39,7 +39,19 @@ def test_status_loads_neither_the_settings_model_nor_what_reads_the_arguments_of
         text=True,
     )
     loaded = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    heavy = {"asyncio", "email", "httpx", "importlib.metadata", "openai", "pydantic", "regex", "rich", "ssl", "typer"}
+    heavy = {
+        "asyncio",
+        "email",
+        "httpx",
+        "importlib.metadata",
+        "markdown_it",
+        "openai",
+        "pydantic",
+        "regex",
+        "rich",
+        "ssl",
+        "typer",
+    }
     assert json.loads(done.stdout)["awake"] is False
     assert "soul.commands.status" in loaded
     assert not loaded & heavy

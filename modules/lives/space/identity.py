@@ -14,6 +14,7 @@ from adapters.space.client import SpaceClient
 from adapters.space.types import IdentitySummary
 from common.constants import HOUR_MS
 from common.redact import LEAK, Redactor
+from common.text.markdown import split_at, without_headings
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.events import Event
@@ -23,6 +24,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.commitments.queue import CommitmentQueue
 
 MOST_ITEMS = 5
+_SECTION = 2
 MOST_CHARS = 300
 
 _NO_WORK = "No recent completed work"
@@ -31,7 +33,6 @@ _VOICE_CHARS, _WORK_CHARS = 120, 100
 _VALUE_CHARS = range(4, 40)
 _ESSENCE_SENTENCES, _ESSENCE_LEAST = 3, 10
 _REFLECTION_SENTENCES, _REFLECTION_LEAST = 2, 15
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _BULLET = re.compile(r"^\s*[-*]\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -90,12 +91,12 @@ def _few(items: tuple[str, ...]) -> tuple[str, ...]:
 
 def _sections(markdown: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in markdown.replace("\u2019", "'").splitlines():
-        if line.startswith("## "):
-            lines = found.setdefault(line.removeprefix("## ").strip().casefold(), [])
-        elif line.strip() and not _RULE.match(line):
-            lines.append(line.strip())
+    for heading, lines in split_at(
+        markdown.replace("\u2019", "'").splitlines(), lambda heading: heading.level == _SECTION
+    ):
+        if heading:
+            said = (line.strip() for line in lines if line.strip() and not _RULE.match(line))
+            found.setdefault(heading.text.casefold(), []).extend(said)
     return found
 
 
@@ -114,7 +115,7 @@ def _voice(sections: dict[str, list[str]]) -> str:
 
 def _prose(markdown: str) -> str:
     """Without headings, rules and emphasis, on one line."""
-    kept = (line for line in markdown.splitlines() if not _HEADING.match(line) and not _RULE.match(line))
+    kept = (line for line in without_headings(markdown.splitlines()) if not _RULE.match(line))
     return " ".join(_EMPHASIS.sub("", " ".join(_BULLET.sub("", line) for line in kept)).split())
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import regex
 
-from common.text.fences import fenced
+from common.text.markdown import in_code
 from common.text.strings import normalize_quotes
 from common.text.utf16 import u16_len
 
@@ -184,7 +184,7 @@ def has_list(message: str) -> bool:
     A year begins no item, nor do words in bold.
     """
     lines = message.splitlines()
-    prose = [line for line, code in zip(lines, fenced(lines), strict=True) if not code]
+    prose = [line for line, code in zip(lines, in_code(lines), strict=True) if not code]
     return any(_ITEM.match(line) for line in prose) or _counts_up("\n".join(prose))
 
 

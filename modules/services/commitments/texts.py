@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from common.constants import GITHUB_BODY_MAX_CHARS
+from common.text.markdown import close_code
 from common.text.untrusted import one_line
 from modules.services.commitments.naming import web_url
 from modules.services.commitments.policy import title_of
@@ -20,7 +21,6 @@ TITLE_CHARS = 256
 _QUOTED_CHARS = 1_000
 _ROOM_FOR_THE_REST = 3_000
 _CUT = "\n\n*[Cut here: the text was longer than GitHub takes.]*"
-_FENCE = "```"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>/]{1,255}/[^\s<>]{1,2000}", re.IGNORECASE)
 # NOTE(self): HTML reads the numbers without a semicolon too. Behind an invisible sign it was done before.
 _AT = re.compile("(?:@|&(?:#0*64(?![0-9]);?+|#x0*40(?![0-9a-f]);?+|commat;))(?!\u200b)", re.IGNORECASE)
@@ -39,10 +39,7 @@ def comment_body(text: str) -> str:
     body = without_mentions(text.strip())
     room = GITHUB_BODY_MAX_CHARS - _ROOM_FOR_THE_REST
     cut = _CUT if len(body) > room else ""
-    kept = body[: room - len(_CUT)] if cut else body
-    if kept.count(_FENCE) % 2:
-        kept += f"\n{_FENCE}"
-    return kept + cut
+    return close_code(body[: room - len(_CUT)] if cut else body) + cut
 
 
 def without_mentions(text: str) -> str:

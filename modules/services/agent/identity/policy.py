@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
+from common.text.markdown import outline, without_headings
 from common.text.strings import straighten
 from modules.services.agent.identity.self_document import extract_from_self
 
 LOSS_LIMIT = 0.5
+_SECTION = 2
 
 # NOTE(self): what the program itself reads, by the keys of `extract_from_self`.
 _OPERATIONAL = {"socialMechanics": "Social Mechanics", "voice": "Voice", "dailyRituals": "Daily Rituals"}
-_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 # NOTE(self): scripts that part no words by spaces are counted sign by sign.
 _SPACELESS = "\u0e00-\u0fff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
@@ -59,7 +59,7 @@ def with_section(text: str, heading: str, body: str) -> str:
     new = body.strip().splitlines()
     if new and new[0].startswith("#") and _plain(new[0]).casefold() == title.casefold():
         new = "\n".join(new[1:]).strip().splitlines()
-    starts = list(_starts(lines))
+    starts = [heading.line for heading in outline(lines).headings if heading.level == _SECTION and not heading.indent]
     found = next((start for start in starts if _plain(lines[start]).casefold() == title.casefold()), None)
     if found is None:
         lines += ["", f"## {title}", "", *new]
@@ -101,21 +101,12 @@ def _operational(text: str) -> list[str]:
     return [name for key, name in _OPERATIONAL.items() if key in found]
 
 
-def _starts(lines: list[str]) -> Iterator[int]:
-    """Where the sections of the second level begin; code holds no headings."""
-    in_code = False
-    for number, line in enumerate(lines):
-        in_code ^= line.lstrip().startswith(("```", "~~~"))
-        if not in_code and line.startswith("## "):
-            yield number
-
-
 def _plain(heading: str) -> str:
     return " ".join(straighten(heading).strip("# \t\n").split())
 
 
 def _words(text: str) -> Counter[str]:
-    lines = (line for line in text.splitlines() if not _HEADING.match(line))
+    lines = without_headings(text.splitlines())
     return Counter(word.casefold() for line in lines for word in _WORD.findall(line))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from common.text.markdown import Heading, outline
 from common.text.strings import straighten
 from modules.services.agent.identity.self_mechanics import (
     DailyRitual,
@@ -60,7 +61,6 @@ _WEIGHTS: Mapping[Part, int] = {
 }
 _FEW_VALUES = 3
 
-_HEADING = re.compile(r"(#{1,6})\s")
 _RULE = re.compile(r"([-*_])(?:\s*+\1){2,}")
 _PLACEHOLDER = re.compile(r"(?:[-*]\s++)?([*_])\(.*\)\1")
 _STARTS_ANEW = re.compile(r"\s*+(?:[-*+]\s|\d+[.)]\s|\||#|```|~~~|>)")
@@ -174,24 +174,23 @@ def assess_self_richness(extract: SelfExtract) -> SelfRichness:
 
 
 def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
-    """The H1, the lines right under it, and the H2 sections as (heading, body). Fenced code holds no headings."""
+    """The H1, the lines right under it, and the H2 sections as (heading, body)."""
     title, opening = "", list[str]()
     sections: list[tuple[str, list[str]]] = []
-    in_opening = fenced = False
-    for line in content.splitlines():
+    in_opening = False
+    lines_of_page = content.splitlines()
+    headings = {heading.line: heading for heading in outline(lines_of_page).headings if not heading.indent}
+    for place, line in enumerate(lines_of_page):
         if not line:
             lines = sections[-1][1] if sections else opening
             if lines and lines[-1]:
                 lines.append("")
             continue
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        heading = _HEADING.match(line) if line.startswith("#") and not fenced else None
-        level = len(heading.group(1)) if heading else 0
-        if heading and level == 1 and not title:
-            title, in_opening = _said(heading), True
-        elif heading and level <= 2:  # noqa: PLR2004 - H1 and H2 end a section, only H2 opens one
-            sections.append((_said(heading) if level > 1 else "", []))
+        heading = headings.get(place)
+        if heading and heading.level == 1 and not title:
+            title, in_opening = _without_closing_marks(heading), True
+        elif heading and heading.level <= 2:  # noqa: PLR2004 - H1 and H2 end a section, only H2 opens one
+            sections.append((_without_closing_marks(heading) if heading.level > 1 else "", []))
             in_opening = False
         elif sections:
             bare = line.strip()
@@ -203,8 +202,8 @@ def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
     return title, opening, [(heading, "\n".join(body).strip()) for heading, body in sections]
 
 
-def _said(heading: re.Match[str]) -> str:
-    return heading.string[heading.end() :].strip().rstrip("#").rstrip()
+def _without_closing_marks(heading: Heading) -> str:
+    return heading.text.rstrip("#").rstrip()
 
 
 def _first_of_each(sections: list[tuple[str, str]]) -> dict[str, str]:

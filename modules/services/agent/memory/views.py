@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from common.text.fences import fenced, opens
+from common.text.markdown import Heading, in_code, outline, split_at
 from modules.services.agent.memory import policy
 from modules.services.agent.memory.types import Memory, Trust
 
@@ -20,9 +20,9 @@ PREAMBLE = "Before the first heading"
 """The subject of what stands above the first heading."""
 
 _UNTITLED = "Untitled"
+_LEVEL = 2
 _LINE_END = re.compile(r"\r\n?")
 _BLANK_START = re.compile(r"\A(?:[^\S\n]*\n|\ufeff)+")
-_HEADING = re.compile(r"##[ \t]+(?=\S)(.*)")
 _TRUST_FIRST: tuple[Trust, ...] = ("owner", "self", "peer", "stranger")
 
 
@@ -37,17 +37,13 @@ class Section:
 def parse_view(markdown: str) -> tuple[Section, ...]:
     """The sections of a file, in its order."""
     lines = _lines(policy.clean(markdown).lstrip("\ufeff"))
-    titles: list[str] = [PREAMBLE]
-    texts: list[list[str]] = [[]]
-    for line, in_fence in zip(lines, fenced(lines), strict=True):
-        heading = None if in_fence else _HEADING.fullmatch(line)
-        if heading:
-            titles.append(_title(heading[1]))
-            texts.append([])
-        else:
-            texts[-1].append(line if in_fence else _unescaped(line))
-    found = [(title, _tidy("\n".join(text))) for title, text in zip(titles, texts, strict=True)]
-    named = [*found[:1], *zip(_unique(titles[1:]), (text for _, text in found[1:]), strict=True)]
+    titles: list[str] = []
+    texts: list[str] = []
+    for heading, below in split_at(lines, _begins_section):
+        titles.append(_title(heading.text) if heading else PREAMBLE)
+        marked = zip(below, in_code(below), strict=True)
+        texts.append(_tidy("\n".join(line if code else _unescaped(line) for line, code in marked)))
+    named = zip([PREAMBLE, *_unique(titles[1:])], texts, strict=True)
     return tuple(Section(title, text) for title, text in named if text or title != PREAMBLE)
 
 
@@ -134,8 +130,8 @@ def _tidy(text: str) -> str:
 
 def _escaped(text: str) -> str:
     lines = text.split("\n")
-    marked = zip(lines, fenced(lines), strict=True)
-    return "\n".join(line if in_fence or not _meant(line) else f"\\{line}" for line, in_fence in marked)
+    marked = zip(lines, in_code(lines), strict=True)
+    return "\n".join(line if code or not _meant(line) else f"\\{line}" for line, code in marked)
 
 
 def _unescaped(line: str) -> str:
@@ -144,5 +140,9 @@ def _unescaped(line: str) -> str:
 
 def _meant(line: str) -> bool:
     """Whether a line outside of code, without the backslashes before it, would be a heading or open a code block."""
-    bare = line.lstrip("\\")
-    return _HEADING.fullmatch(bare) is not None or opens(bare) is not None
+    alone = outline([line.lstrip("\\")])
+    return bool(alone.open_fence) or any(not heading.indent and _begins_section(heading) for heading in alone.headings)
+
+
+def _begins_section(heading: Heading) -> bool:
+    return heading.level == _LEVEL and bool(heading.text)

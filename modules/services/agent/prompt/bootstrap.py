@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from common.constants import LLM_MAX_OUTPUT_TOKENS
 from common.errors import PolicyBlocked
+from common.text.markdown import is_meaningful, split_sections
 from common.text.tokens import estimate_roughly
 from common.wording import number
 from modules.runtime.llm.types import GROUPS
-from modules.services.agent.prompt.markdown import is_meaningful, split_sections
 from modules.services.agent.prompt.types import BootstrapResult, PromptFile, PromptPart, Truncated
 
 __all__ = ["HEARTBEAT", "assemble", "history_budget", "is_meaningful", "room_beside", "truncate_sections"]

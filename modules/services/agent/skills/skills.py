@@ -19,7 +19,7 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from common.errors import SkillError
-from common.text.fences import fenced
+from common.text.markdown import Heading, split_at
 
 Contracts = Mapping[str, Mapping[str, frozenset[str]]]
 
@@ -118,12 +118,12 @@ def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
 
 def parse_sections(body: str, allowed: Collection[str] | None = None) -> dict[str, str]:
     """Sections by heading, `## ` only and outside code fences; with `allowed`, only those headings divide."""
-    return _split(body, "## ", allowed)
+    return _split(body, 2, allowed)
 
 
 def parse_subsections(text: str) -> dict[str, str]:
     """Subsections of a section by their `### ` heading."""
-    return _split(text, "### ", None)
+    return _split(text, 3, None)
 
 
 def interpolate(template: str, variables: Mapping[str, object]) -> str:
@@ -151,16 +151,14 @@ def _environment() -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def _split(text: str, marker: str, allowed: Collection[str] | None) -> dict[str, str]:
+def _split(text: str, level: int, allowed: Collection[str] | None) -> dict[str, str]:
+    def divides(heading: Heading) -> bool:
+        return heading.level == level and (allowed is None or heading.text in allowed)
+
     parts: dict[str, list[str]] = {}
-    current: list[str] = []
-    lines = text.splitlines()
-    for line, in_fence in zip(lines, fenced(lines), strict=True):
-        name = line.removeprefix(marker).strip()
-        if line.startswith(marker) and not in_fence and (allowed is None or name in allowed):
-            current = parts.setdefault(name, [])
-        else:
-            current.append(line)
+    for heading, lines in split_at(text.splitlines(), divides):
+        if heading:
+            parts.setdefault(heading.text, []).extend(lines)
     return {name: "\n".join(lines).strip() for name, lines in parts.items()}
 
 

@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.errors import PolicyBlocked
+from common.text.markdown import split_sections
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.bootstrap import assemble, history_budget, is_meaningful, truncate_sections
-from modules.services.agent.prompt.markdown import split_sections
 from modules.services.agent.prompt.types import PromptFile, PromptPart
 from tests.exploration import examples
 
