@@ -1,7 +1,7 @@
-"""What a room's server tells the program around it: a terminal, the town's page, a test.
+"""The interface through which a room's server informs the program around it: a terminal, the town's page, a test.
 
-Calls come in the order in which things happened, on the server's event loop, after the members have been sent theirs.
-They must return at once; one that raises is reported by `log` and harms nobody in the room.
+Calls come in the order of the events, on the server's event loop, after the members' frames were sent. They must return
+at once; an exception is reported through `log` and does not affect the room.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ LogLevel = Literal["info", "warn", "error"]
 
 
 class RoomHost(Protocol):
-    """The human's side of a room."""
+    """The host's view of a room."""
 
     def happened(self, event: Event) -> None:
-        """Take note of what the members were told: Joined, Left, Said (the host's own, too), Typing, Claimed and so on.
+        """An event was sent to the members, the host's own messages included.
 
-        `PresenceList` comes whenever who is present, or what they told of themselves, has changed.
+        A `PresenceList` follows whenever the members or their identities changed.
         """
         ...
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        """A line for whoever runs the server; `message` is ours, `detail` may hold foreign text."""
+        """A log line for the operator. `message` is a fixed text; `detail` may hold untrusted text."""
         ...
 
 
 class SilentHost:
-    """Nobody looks on."""
+    """A host that ignores everything."""
 
     def happened(self, event: Event) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        """Nothing."""
+        """Does nothing."""

@@ -1,8 +1,8 @@
-"""The rules of a room, without sockets and files: what came in goes in, what is to be done comes out.
+"""The protocol core of a room, without I/O: connections, frames and time go in, effects come out.
 
-A shell tells it of connections, frames and time (`opened`, `received`, `ponged`, `closed`, `tick`), its host speaks
-(`say`) and closes it (`drain`, then `finish`); each call returns `Effect`s to be carried out in their order. It relays
-and never judges words. All that it knows ends with the process, but for the record, which a shell keeps.
+The server reports what happens (`opened`, `received`, `ponged`, `closed`, `tick`); the host speaks (`say`) and closes
+the room (`drain`, then `finish`). Each call returns the `Effect`s that the server must carry out, in order. The room
+relays messages and never judges their content. Its state is lost with the process; the record is kept by the server.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _CLEANUP_INTERVAL_S = SPACE_CLAIM_CLEANUP_INTERVAL_MS / 1000
 
 
 class Room:
-    """One room. The host speaks under `host_name`, and under an id that is made anew each time.
+    """One room. The host speaks as `host_name`, with an id that is new for each instance.
 
-    `new_token` makes what nobody can guess: each member gets its own, to take its place over after a lost connection.
+    `new_token` returns a secret token; with it a member resumes its place after a lost connection.
     """
 
     def __init__(
@@ -69,26 +69,26 @@ class Room:
 
     @property
     def agents(self) -> tuple[Presence, ...]:
-        """Who is in the room, in the order of joining."""
+        """The members, in the order in which they joined."""
         return tuple(member.presence() for member in self._state.members.values())
 
     @property
     def claims(self) -> tuple[Claimed, ...]:
-        """What is being worked at."""
+        """The live claims, oldest first."""
         return self._state.claims.live(self._state.now)
 
     def remember(self, replay: Replay, room_id: str = "") -> None:
-        """What the record holds from before, and the room's id, if it has one; to be told before anybody comes."""
+        """Sets the record of earlier runs and the room's id ("" for none). Must be called before the first `opened`."""
         self._state.replay, self._state.room_id = replay, room_id
 
     def opened(self, number: int, address: str = "") -> list[Effect]:
-        """A connection from `address` stands; `number` has never been used before."""
+        """A connection from `address` was opened. `number` identifies it and is never used again."""
         now = self._state.now
         self._state.links[number] = Link(number, now, address, self._state.addresses.take(address, now))
         return self._state.taken()
 
     def closed(self, number: int) -> list[Effect]:
-        """A connection is gone, for whatever reason."""
+        """A connection has ended, for any reason."""
         link = self._state.links.pop(number, None)
         if link is not None:
             with self._charging(link):
@@ -99,7 +99,7 @@ class Room:
         return self._state.taken()
 
     def ponged(self, number: int) -> list[Effect]:
-        """Somebody answered a ping."""
+        """A pong was received."""
         link = self._state.links.get(number)
         if link is not None:
             link.lives()
@@ -109,7 +109,7 @@ class Room:
         return self._state.taken()
 
     def received(self, number: int, raw: str | bytes) -> list[Effect]:
-        """A frame came in."""
+        """A frame was received."""
         link = self._state.links.get(number)
         if link is not None and link.standing == "detached":
             self._state.close(link, REPLACED, "Replaced by new connection")
@@ -119,7 +119,7 @@ class Room:
         return self._state.taken()
 
     def tick(self) -> list[Effect]:
-        """Time has passed; call this four times a second."""
+        """Applies everything that depends on time. Must be called four times a second."""
         now = self._state.now
         for link in list(self._state.links.values()):
             if link.standing == "waiting" and now - link.opened_at >= _JOIN_TIMEOUT_S:
@@ -137,7 +137,7 @@ class Room:
         return self._state.taken()
 
     def say(self, text: str) -> list[Effect]:
-        """The host speaks; blank words are none, and what is longer than a chat may be is cut."""
+        """The host sends a message. Blank text is ignored; text above the limit of a chat is cut."""
         if text.strip():
             if u16_len(text) > SPACE_MAX_CHAT_U16:
                 text = u16_slice(text, SPACE_MAX_CHAT_U16)
@@ -147,14 +147,14 @@ class Room:
         return self._state.taken()
 
     def drain(self) -> list[Effect]:
-        """Announce the end: members may finish what they do, nobody new comes in."""
+        """Announces the shutdown. Members stay connected; new joins are refused."""
         if not self._draining:
             self._draining = True
             self._state.broadcast(ShuttingDown("Server shutting down", self._state.at))
         return self._state.taken()
 
     def finish(self) -> list[Effect]:
-        """The end: the record says that all have left, and every connection is closed."""
+        """Records that all members left, and closes every connection."""
         self._draining = True
         for member in self._state.members.values():
             self._state.record(LogEntry(self._state.at, member.name, member.id, "leave", ""))
@@ -166,14 +166,14 @@ class Room:
 
     @contextmanager
     def _charging(self, link: Link) -> Iterator[None]:
-        """What all members are told meanwhile counts as told by `link`."""
+        """Charges `link` for all broadcasts made inside the block."""
         state = self._state
         frames, chars = state.told_frames, state.told_chars
         yield
         link.allowance.told(state.told_frames - frames, state.told_chars - chars)
 
     def _judge(self, link: Link, raw: str | bytes) -> None:
-        """Hear a frame, if its connection and its address may say so much."""
+        """Handles a frame if it is within the limits of its connection and its address."""
         state, size = self._state, len(raw)
         verdict = link.allowance.judge(size, state.now)
         part = state.addresses.part_of(link.address, state.now)
@@ -183,7 +183,7 @@ class Room:
             verdict = link.allowance.dropped(size)
         match verdict:
             case "hear" if link.standing == "waiting" and size > MAX_UNJOINED:
-                state.refuse(link, "Must join first: nothing so long is heard before")
+                state.refuse(link, "Must join first: a frame of this length is only read from members")
             case "hear":
                 self._hear(link, raw)
             case "refuse":

@@ -1,4 +1,4 @@
-"""What a member does in a room, once its frame has been found sound."""
+"""The effects of a member's valid request on the room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Refle
 
 
 def act(state: RoomState, member: Member, request: Act) -> None:
-    """Carry out one request of `member`, which bears its name: its effects are then on the state."""
+    """Applies one request of `member`, already stamped with its name, id and time."""
     member.last_seen = state.at
     member.link.lives()
     match request:
@@ -48,7 +48,7 @@ def _chat(state: RoomState, member: Member, said: Said) -> None:
 
 
 def _identify(state: RoomState, member: Member, identified: Identified) -> None:
-    """Tell who a member is, then who is present; what was told already is not told again."""
+    """Broadcasts an identity; the member list follows only if the identity changed."""
     is_new = member.identity is None or member.identity.told != identified.summary.told
     member.identity = identified.summary
     state.share(identified)
@@ -71,7 +71,7 @@ def _claim(state: RoomState, member: Member, wanted: Claimed) -> None:
 
 
 def _end(state: RoomState, done: ActionDone) -> None:
-    """Tell a result; whoever hears it forgets the claim, so one that still holds for somebody else is told again."""
+    """Broadcasts a result. Members drop the claim on it, so a claim that another member still holds is sent again."""
     held = state.claims.done(done.name, done.action, done.target, state.now)
     state.share(done)
     if held is not None:

@@ -1,4 +1,4 @@
-"""Whom the host means: names behind an `@`, then names that stand in the text as whole words. Pure."""
+"""Which members a message addresses: names after an `@`, then names that occur as whole words. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _JOINT = re.compile(r"[.-]")
 
 
 def parse_addressed(content: str, names: Sequence[str]) -> list[str]:
-    """The names of `names` (in the order of joining) that `content` addresses, each once, in any case of letters.
+    """Returns the names that `content` addresses, each once, ignoring case: mentions first, then by order of joining.
 
-    A name that is only part of a longer one which was meant (`marvin` in `sh-marvin`) is not meant itself. Of names
-    that differ only in case the one spelled so is meant; all of them where none is.
+    A name inside a longer one that matched (`marvin` in `sh-marvin`) does not match itself. Of names that differ only
+    in case, the one with exactly this spelling matches, or all of them if there is none.
     """
     by_fold: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):

@@ -1,11 +1,10 @@
-"""How much a connection may say, and that whoever goes and comes again begins where it stopped.
+"""Rate limits of a room, by connection and by address.
 
-Limits are remembered by address: a new connection takes over the allowance that was last given back from its address,
-so that coming anew resets nothing, while many members of one address keep an allowance each. What a connection causes
-for all members is counted too, in frames and characters: the addresses share equally in what a room may tell each of
-them, and the connections of an address in its part, so that no address can tell the members of a room more than they
-endure (`client_connection`). Pure; times are monotonic
-seconds. Lost with the process.
+A new connection takes over the allowance that was last returned from its address, so that reconnecting resets nothing,
+while several members of one address keep an allowance each. Broadcasts that a connection causes are counted too, in
+frames and characters: all addresses have equal shares of what the room may broadcast, and the connections of an address
+share its part, so that no address can push the members' inbound traffic over the limit of `client_connection`.
+Pure; times are monotonic seconds. Lost with the process.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ ADDRESS_BYTES = 8 * 1024 * 1024
 ADDRESS_BYTES_A_SECOND = 1024 * 1024
 TOLD_FRAMES, TOLD_FRAMES_A_SECOND = 3_000, 300
 TOLD_CHARS, TOLD_CHARS_A_SECOND = 4 * 1024 * 1024, 384 * 1024
-"""What all members together may cause each of them to be told: a part of what a member hears, `client_connection`."""
+"""Limits of all broadcasts together, below what `client_connection.InboundLimiter` accepts of one room."""
 ADDRESS_CHATS = 20
-"""From one address as many members as this may talk without a pause."""
+"""So many members of one address may chat at the full rate."""
 REMEMBERED_S = 60.0
 _MOST_ADDRESSES = 4_096
 _MOST_GIVEN_BACK = 256
@@ -40,7 +39,7 @@ Verdict = Literal["hear", "refuse", "ignore", "close"]
 
 @dataclass(slots=True)
 class Bucket:
-    """Holds `most`, fills by `per_second`, and gives what is in it."""
+    """A token bucket with the capacity `most` and the refill rate `per_second`."""
 
     most: float
     per_second: float
@@ -51,7 +50,7 @@ class Bucket:
         self._level = self.most
 
     def take(self, amount: float, now: float) -> bool:
-        """Take so much; False, and nothing is taken, if there is less."""
+        """Takes `amount`; returns False and takes nothing if there is less."""
         if now > self._at:
             gained = (now - self._at) * self.per_second
             self._level, self._at = min(self.most, self._level + gained), now
@@ -63,7 +62,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class Share:
-    """A bucket of which only a part belongs to its owner, another one each time, and which may run into debt."""
+    """A bucket of which a varying part belongs to its owner, and whose level may become negative."""
 
     most: float
     per_second: float
@@ -71,19 +70,19 @@ class Share:
     _at: float = field(default=0.0, init=False)
 
     def is_open(self, part: float, now: float) -> bool:
-        """Whether anything is left; `part` (of 1) is what the owner has had since it was last asked."""
+        """Refills by the owner's `part` (0 to 1) of the rate since the last call; returns whether anything is left."""
         self._level = min(self.most * part, self._level + (now - self._at) * self.per_second * part)
         self._at = now
         return self._level > 0
 
     def charge(self, amount: float) -> None:
-        """Take so much, whether it is there or not."""
+        """Takes `amount`, even if there is less."""
         self._level -= amount
 
 
 @dataclass(slots=True)
 class Allowance:
-    """What one connection may say: 20 frames in 5 s, bytes by a budget. `spoke_at`: when its last chat was taken."""
+    """The limits of one connection: 20 frames in 5 s, and a byte budget. `spoke_at` is the time of its last chat."""
 
     spoke_at: float | None = None
     _heard: deque[float] = field(default_factory=lambda: deque(maxlen=FLOOD_FRAMES))
@@ -94,16 +93,16 @@ class Allowance:
     _dropped_bytes: int = 0
 
     def may_tell(self, part: float, now: float) -> bool:
-        """Whether it may cause anything for all members, where `part` of what the room may tell is its own."""
+        """Returns whether it may cause a broadcast; `part` (0 to 1) is its share of the room's limit."""
         return self._told_frames.is_open(part, now) & self._told_chars.is_open(part, now)
 
     def told(self, frames: int, chars: int) -> None:
-        """It has caused so many frames, of so many characters together, for all members."""
+        """Charges broadcasts that it caused."""
         self._told_frames.charge(frames)
         self._told_chars.charge(chars)
 
     def judge(self, size: int, now: float) -> Verdict:
-        """What to do with a frame of `size` bytes or characters that came `now`."""
+        """Returns what to do with a frame of `size` bytes or characters that was received at `now`."""
         is_timely = len(self._heard) < FLOOD_FRAMES or now - self._heard[0] >= FLOOD_WINDOW_S
         if is_timely and self._bytes.take(size, now):
             self._heard.append(now)
@@ -112,7 +111,7 @@ class Allowance:
         return self.dropped(size)
 
     def dropped(self, size: int) -> Verdict:
-        """A frame is not heard: whether to say so, and when to hear no more."""
+        """Counts a frame that was not handled; returns whether to answer, ignore it, or close the connection."""
         self._dropped += 1
         self._dropped_bytes += size
         if self._dropped > FLOOD_ENDURED or self._dropped_bytes > FLOOD_ENDURED_BYTES:
@@ -130,14 +129,14 @@ class _Address:
 
 
 class Addresses:
-    """Allowances, byte and chat budgets by address."""
+    """The allowances, byte budgets and chat budgets of all addresses."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Address] = {}
         self._open = 0
 
     def take(self, address: str, now: float) -> Allowance:
-        """An allowance for a new connection: the one that was given back last from there, or a new one."""
+        """Returns the allowance for a new connection: the last one returned from its address, or a new one."""
         known = self._at(address, now)
         self._open += not known.open
         known.open += 1
@@ -149,22 +148,22 @@ class Addresses:
         return Allowance()
 
     def give_back(self, address: str, allowance: Allowance, now: float) -> None:
-        """A connection is gone."""
+        """Returns the allowance of a connection that ended."""
         known = self._at(address, now)
         known.given_back.append((allowance, now))
         known.open -= 1
         self._open -= not known.open
 
     def part_of(self, address: str, now: float) -> float:
-        """The part (of 1) of what the room may tell that belongs to each connection from `address`."""
+        """Returns the share (0 to 1) of the broadcast limit that each connection from `address` has."""
         return 1 / (max(1, self._open) * max(1, self._at(address, now).open))
 
     def bears_chat(self, address: str, now: float) -> bool:
-        """Take a chat into account; False if all from this address together talk too much."""
+        """Counts a chat; returns False if its address is over its chat budget."""
         return self._at(address, now).chats.take(1, now)
 
     def bears(self, address: str, size: int, now: float) -> bool:
-        """Take a frame of so many bytes into account; False if all from this address together say too much."""
+        """Counts a frame of `size` bytes; returns False if its address is over its byte budget."""
         return self._at(address, now).bytes.take(size, now)
 
     def _at(self, address: str, now: float) -> _Address:

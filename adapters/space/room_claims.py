@@ -1,4 +1,4 @@
-"""Who works at what in a room: one holder for each claim, for a minute unless renewed. Pure; times are monotonic, s."""
+"""The claims of a room: one holder for each action and target, for a minute. Pure; times in monotonic s."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class _Held:
 
 
 class Claims:
-    """The live claims by action and target; as one word, "a:b" on "c" would be "a" on "b:c"."""
+    """The claims by (action, target). A joined string would confuse "a:b" on "c" with "a" on "b:c"."""
 
     def __init__(self) -> None:
         self._held: dict[Key, _Held] = {}
 
     def ask(self, wanted: Claimed, now: float) -> tuple[Verdict, Claimed]:
-        """Claim something.
+        """Makes or renews a claim.
 
         Returns:
-            `new`, `renewed` (nobody need know) or `retold` (members may have forgotten, so tell them again) with the
-            claim as it stands; `conflict` with the claim of who was first.
+            `new`, `renewed` (nothing to broadcast) or `retold` (members may have dropped it: broadcast it again) with
+            the claim as it stands; `conflict` with the claim of the present holder.
 
         """
         key = (wanted.action, wanted.target)
@@ -55,7 +55,7 @@ class Claims:
         return "new", wanted
 
     def done(self, name: str, action: str, target: str, now: float) -> Claimed | None:
-        """`name` reports a result: its own claim ends. Somebody else's live one stays and is returned."""
+        """Ends the claim of `name` after its result. The live claim of another member stays, and is returned."""
         key = (action, target)
         held = self._held.get(key)
         if held is not None and held.claim.name != name and now - held.renewed_at < _TTL_S:
@@ -67,15 +67,15 @@ class Claims:
         self._keep(held for held in self._held.values() if held.claim.name != name)
 
     def drop_expired(self, now: float) -> None:
-        """Forget claims older than their time."""
+        """Drops claims that were not renewed within a minute."""
         self._keep(held for held in self._held.values() if now - held.renewed_at <= _TTL_S)
 
     def live(self, now: float) -> tuple[Claimed, ...]:
-        """Claims that still hold, oldest first."""
+        """The claims that still hold, oldest first."""
         return tuple(held.claim for held in self._held.values() if now - held.renewed_at < _TTL_S)
 
     def _keep_few(self, name: str) -> None:
-        """The oldest claim of `name` gives way where it has too many; where all have, the oldest of who has most."""
+        """Drops the oldest claim of `name` if it has too many, or of whoever has most if all have too many."""
         of_name = sum(held.claim.name == name for held in self._held.values())
         if len(self._held) > MOST_CLAIMS and of_name <= MOST_OF_A_MEMBER:
             name = Counter(held.claim.name for held in self._held.values()).most_common(1)[0][0]

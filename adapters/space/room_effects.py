@@ -1,4 +1,4 @@
-"""What a room wants done. Its rules make these in order; whoever holds sockets and files carries them out."""
+"""The effects that the rules of a room produce, in order, and that its server carries out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close a connection in an orderly way, after all that was delivered to it."""
+    """Close a connection with a close frame, after everything that was delivered to it."""
 
     connection: int
     code: int
@@ -28,35 +28,35 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Cut a connection off: nobody is there."""
+    """Drop a connection whose peer does not answer."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Ask whether somebody is there."""
+    """Send a ping."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Keep a line in the record."""
+    """Append an entry to the record."""
 
     entry: LogEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Let the host see it."""
+    """Show an event to the host."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A line for whoever runs the server."""
+    """A log line for the operator of the server."""
 
     level: LogLevel
     message: str

@@ -1,9 +1,8 @@
-"""Who may come into a room, and under which name: nobody takes a place that is not its own.
+"""Joining a room: which names are accepted, and when a connection may replace a member.
 
-A connection takes a member's place over only where it is surely the same process: it shows the token that this member
-got as it joined, or, where that member is of a make that knows no tokens, it has the same id and comes from the same
-address. Whoever else wants a name that is taken, or one that looks like it, is refused; the member of that name is
-asked whether it still lives, and leaves if it does not say so.
+A connection replaces a member only if it is the same process: it presents the resume token that the member got when it
+joined or, for a member that knows no tokens, it has the same id and address. Any other join under a name that is taken,
+or that looks like one, is refused. The holder of the name is then pinged, and removed if it does not answer.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ MOST_TOLD_BYTES = 512 * 1024
 
 
 def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: str) -> None:
-    """Let somebody in, or tell it why not. `resume`: the token for a member that knows of tokens."""
+    """Admits a connection, or refuses it with the reason. `resume` is the new token, for a member that knows tokens."""
     if wrong := _wrong_with(request.name, host_name):
         state.refuse(link, f"Invalid join: {wrong}")
         state.close(link, INVALID_JOIN, "Invalid join message")
@@ -49,7 +48,7 @@ def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: 
 
 
 def leave_if_silent(state: RoomState) -> None:
-    """Members who were asked whether they still live, and did not say so in time, are gone."""
+    """Removes members that did not answer the ping after a refused join in time."""
     for member in list(state.members.values()):
         link = member.link
         if link.asked_at is not None and state.now - link.asked_at >= LIVES_WITHIN_S:
@@ -59,7 +58,7 @@ def leave_if_silent(state: RoomState) -> None:
 
 
 def _wrong_with(name: str, host_name: str) -> str:
-    """Why nobody may have this name, "" if somebody may."""
+    """Returns why this name is not allowed, "" if it is."""
     if not appearance(name):
         return "nothing can be seen of this name"
     if appearance(name) == appearance(host_name):
@@ -97,8 +96,8 @@ def _supersede(state: RoomState, incumbent: Member, newcomer: Link) -> None:
     if incumbent.resume:
         state.close(old, REPLACED, "Replaced by new connection")
         return
-    # NOTE(self): a member of the reference make that is told 4002 joins again for ever, every five seconds. It says
-    # nothing on the old connection; whoever does is another one, and is closed then, so that it comes back.
+    # NOTE(self): a reference member that is closed with 4002 rejoins every five seconds, endlessly. It sends nothing
+    # on the old connection; if that connection sends anything, it is another process, and is closed so that it rejoins.
     old.standing = "detached"
     detached = [link for link in state.links.values() if link.standing == "detached" and link.id == old.id]
     for link in detached[:-MAX_DETACHED]:
@@ -125,7 +124,7 @@ def _welcome(state: RoomState, link: Link, request: Joined, resume: str) -> None
 
 
 def _tell_newcomer(state: RoomState, newcomer: Member) -> None:
-    """What only the newcomer gets: who is here, what was said, and what is going on."""
+    """Sends the newcomer the member list, the record, and the live workspaces, claims and states."""
     alone = (newcomer.link.number,)
     state.deliver(presence_text(state.members.values(), newcomer.resume), alone)
     entries = state.replay.select(dynamic_history_limit(len(state.members)))
@@ -137,7 +136,7 @@ def _tell_newcomer(state: RoomState, newcomer: Member) -> None:
 
 
 def _told(events: Iterable[Event]) -> list[str]:
-    """The frames of these events, oldest first; of more than a newcomer can be told at once, the newest."""
+    """The frames of these events, oldest first; the newest of them up to `MOST_TOLD_BYTES`."""
     texts = [encode_event(event) for event in events]
     sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))
     count = sum(size <= MOST_TOLD_BYTES for size in sizes)

@@ -1,4 +1,4 @@
-"""Who is connected to a room, and who of them is a member. Plain records; `room` alone changes them."""
+"""Connections and members of a room. Plain records, changed only by the rules of `room`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Link:
     """A connection.
 
     Attributes:
-        number: what the shell calls it.
+        number: the server's number for it.
         opened_at: monotonic s.
-        address: where it comes from; "" if unknown.
-        allowance: what it may still say.
-        standing: `waiting` to join; `joined`; `detached`: the same member has come anew and this one is only kept
-            open; `closing`: nothing it says counts any more.
-        name: of the member it is or was, "" before.
+        address: the remote address, "" if unknown.
+        allowance: its remaining rate limits.
+        standing: `waiting` to join; `joined`; `detached`: the member has rejoined and this connection is only kept
+            open; `closing`: its frames are ignored.
+        name: of its member, "" before the join.
         id: likewise.
-        alive: whether it was heard since the last ping.
-        asked_at: when it was asked whether it still lives, as somebody wants its name; None once it was heard.
+        alive: whether anything was received since the last ping.
+        asked_at: when it was pinged because another connection asked for its name (monotonic s); None once it answered.
 
     """
 
@@ -45,7 +45,7 @@ class Link:
     asked_at: float | None = None
 
     def lives(self) -> None:
-        """It was heard."""
+        """Something was received."""
         self.alive, self.asked_at = True, None
 
 
@@ -54,9 +54,8 @@ class Member:
     """An agent in the room. Times are ISO-8601 UTC, or monotonic s where they are numbers.
 
     Attributes:
-        resume: what its process must show to take its own place over from another connection; "" if it knows no such
-            thing.
-        presence_told: the number of the last list of members that it has.
+        resume: the token with which another connection of its process may replace this one; "" if it knows no tokens.
+        presence_told: the number of the last member list that it was sent.
 
     """
 
@@ -85,9 +84,9 @@ class Member:
 
 
 def presence_text(members: Iterable[Member], resume: str = "") -> str:
-    """The frame that lists all members; where it would pass 1 MiB, the longest identities are left out.
+    """Returns the frame that lists all members; the longest identities are left out where it would exceed 1 MiB.
 
-    `resume` goes to one member only, which asked for it.
+    `resume` is the token of the one receiver, if the frame is for a single newcomer.
     """
     listed = [member.presence() for member in members]
     texts = [encode_presence(agent) for agent in listed]

@@ -1,6 +1,6 @@
-"""What a newcomer is told of the past: words and results first, the noise of states after them, never too much.
+"""Selects the part of the record that is replayed to a newcomer: chats and results first, other entries after them.
 
-Kept in memory, so that a join reads no file; the record on disk fills it at start. Pure.
+The entries are kept in memory as JSON, so that a join reads no file and encodes nothing. Pure.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FOREMOST = frozenset({"chat", "action_result"})
 
 
 def dynamic_history_limit(agents: int) -> int:
-    """How many entries a newcomer gets when `agents`, itself among them, are in the room."""
+    """Returns the number of entries for a newcomer; `agents` counts the members including it."""
     return min(REPLAY_BASE + max(0, agents - 2) * REPLAY_PER_AGENT, REPLAY_MAX)
 
 
 class Replay:
-    """The end of a room's record, as far as it could be replayed."""
+    """The most recent entries of a room's record, as many as can be replayed."""
 
     def __init__(self, entries: Iterable[LogEntry] = ()) -> None:
         self._foremost = _Tail()
@@ -40,7 +40,7 @@ class Replay:
         (self._foremost if entry.type in _FOREMOST else self._others).add(self._count, encode_entry(entry))
 
     def select(self, limit: int) -> list[str]:
-        """At most `limit` entries as JSON, oldest first, together below 1 MiB; the newest is always among them."""
+        """Returns at most `limit` entries as JSON, oldest first, below 1 MiB together, always with the newest."""
         if limit <= 0 or not self._count:
             return []
         newest = max(self._foremost.last(1) + self._others.last(1))
@@ -59,7 +59,7 @@ class Replay:
 
 
 class _Tail:
-    """The last entries of a kind, with their place in the record."""
+    """The last entries of one kind, with their position in the record."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[int, str]] = deque(maxlen=REPLAY_MAX)

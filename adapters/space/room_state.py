@@ -1,6 +1,6 @@
-"""What stands in a room, and the few moves that every rule is made of: deliver, share, keep, refuse, close, leave.
+"""The state of a room, and the operations that all of its rules are made of: deliver, share, record, refuse, close.
 
-Each move leaves its effects in `out`, in order. No socket, no file.
+Each operation appends its effects to `out`, in order. No socket, no file.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from common.constants import SPACE_WORKSPACE_STATE_TTL_MS
 
 PRESENCE_GAP_S = 0.25
 PRESENCE_CHARS_A_SECOND = 128 * 1024
-"""For each member."""
+"""Limit of the member lists for each member."""
 PRESENCE_BYTES_A_SECOND = 32 * 1024 * 1024
-"""For all members together: in a room of a hundred with long identities the list comes less often."""
+"""Limit of the member lists for all members together: a large room with long identities sends them less often."""
 
 MAX_WORKSPACES = 100
 _WORKSPACE_TTL_S = SPACE_WORKSPACE_STATE_TTL_MS / 1000
@@ -45,7 +45,7 @@ _Kept: TypeAlias = Identified | StateChanged | ActionDone | Reflected | Workspac
 
 
 class Workspaces:
-    """The latest reports, at most 100: the oldest give way."""
+    """The latest report for each workspace, at most 100; the oldest are dropped first."""
 
     def __init__(self) -> None:
         self._latest: dict[str, tuple[float, WorkspaceProgress]] = {}
@@ -60,7 +60,7 @@ class Workspaces:
         self._latest = {key: kept for key, kept in self._latest.items() if kept[1].name != name}
 
     def drop_stale(self, now: float) -> None:
-        """Forget reports that are a day old."""
+        """Drops reports older than a day. `now` is monotonic s."""
         self._latest = {key: kept for key, kept in self._latest.items() if now - kept[0] <= _WORKSPACE_TTL_S}
 
     def all(self) -> tuple[WorkspaceProgress, ...]:
@@ -68,10 +68,10 @@ class Workspaces:
 
 
 class RoomState:
-    """Connections, members, claims and plans of one room; `out` is what is to be done and not taken yet.
+    """Connections, members, claims and workspaces of one room; `out` holds the effects that were not taken yet.
 
-    `spoken` is when names that have left spoke last, as far as that still counts (monotonic s). `told_frames` and
-    `told_chars` are how much all members were told in all, but for the list of them.
+    `spoken` maps names that have left to the time of their last chat (monotonic s), while the chat limit still needs
+    it. `told_frames` and `told_chars` count all broadcasts, without the member lists.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -101,16 +101,16 @@ class RoomState:
         return iso_now(self.clock)
 
     def member_of(self, link: Link) -> Member | None:
-        """Who speaks on a connection, if it speaks for a member."""
+        """The member that is joined through a connection, or None."""
         return self.members.get(link.name) if link.standing == "joined" else None
 
     def taken(self) -> list[Effect]:
-        """What is to be done; it is handed out once."""
+        """Returns the pending effects and clears them."""
         taken, self.out = self.out, []
         return taken
 
     def deliver(self, text: str, to: tuple[int, ...] | None = None) -> None:
-        """Send one frame to some connections, or to every member's."""
+        """Sends one frame to the given connections, or to all members."""
         numbers = tuple(member.link.number for member in self.members.values()) if to is None else to
         if to is None:
             self.told_frames += 1
@@ -123,17 +123,17 @@ class RoomState:
         self.out.append(Record(entry))
 
     def broadcast(self, event: Left | Said | Typing | Claimed | ShuttingDown | _Kept) -> None:
-        """Tell all members and the host, and keep nothing."""
+        """Sends an event to all members and the host, without recording it."""
         self.deliver(encode_event(event))
         self.out.append(Tell(event))
 
     def share(self, event: Said | Claimed | _Kept) -> None:
-        """Keep it in the record, and tell all."""
+        """Records an event, then broadcasts it."""
         self.record(entry_of(event))
         self.broadcast(event)
 
     def presence_changed(self, told: Member | None = None) -> None:
-        """Who is here, or what they are, is new: all but `told` are told, four times a second at most."""
+        """The member list changed: all members but `told` get the new list, at most four times a second."""
         self.presence_number += 1
         if told is not None:
             told.presence_told = self.presence_number
@@ -141,7 +141,7 @@ class RoomState:
         self.tell_presence()
 
     def tell_presence(self) -> None:
-        """Tell who is here to all who do not know yet, if that is due."""
+        """Sends the member list to all members that have an older one, if a list may be sent now."""
         if not self.presence_due or self.now < self._presence_at:
             return
         self.presence_due = False
@@ -157,11 +157,11 @@ class RoomState:
         self.out.append(Tell(PresenceList(tuple(member.presence() for member in self.members.values()))))
 
     def refuse(self, link: Link, message: str) -> None:
-        """Answer one connection with an error, which begins with a stable prefix."""
+        """Sends an `error` frame to one connection. `message` begins with one of `ERROR_PREFIXES`."""
         self.deliver(encode_event(Refused(message)), (link.number,))
 
     def close(self, link: Link, code: int, reason: str) -> None:
-        """Close a connection; a member who speaks on it leaves."""
+        """Closes a connection; its member leaves."""
         member = self.member_of(link)
         link.standing = "closing"
         self.out.append(Close(link.number, code, reason))
@@ -169,7 +169,7 @@ class RoomState:
             self.leave(member)
 
     def leave(self, member: Member) -> None:
-        """A member is gone, and with it its claims and reports."""
+        """Removes a member with its claims and workspace reports, and tells the others."""
         left = Left(member.name, member.id, self.at)
         self.record(entry_of(left))
         del self.members[member.name]
@@ -181,7 +181,7 @@ class RoomState:
         self.presence_changed()
 
     def _remember_words(self, member: Member) -> None:
-        """When a member last spoke counts for its name, wherever it comes from the next time."""
+        """Keeps the time of a member's last chat by name, so that a new connection does not reset the chat limit."""
         self.spoken = {name: at for name, at in self.spoken.items() if self.now - at < CHAT_GAP_S}
         if member.link.allowance.spoke_at is not None:
             self.spoken[member.name] = member.link.allowance.spoke_at
