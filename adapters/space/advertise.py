@@ -1,8 +1,8 @@
-"""Lets agents on the local network find a room by themselves: one mDNS service, `_agent-space._tcp`.
+"""Advertises a room in the local network: one mDNS service, `_agent-space._tcp`.
 
-Members of the reference make take the host of the URL from the service's target, so the target is a LAN address in
-figures with a final dot, and an A record of that name stands beside it for each address. Nothing is kept; a kill
-leaves records that expire by themselves within two minutes.
+Reference members take the host of the URL from the service's target, so the target is a numeric LAN address with a
+final dot, with an A record of that name for each address. Nothing is kept; after a kill the records expire within two
+minutes.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ def instance_label(name: str) -> str:
 
 
 def lan_addresses(binds: Sequence[str]) -> tuple[str, ...]:
-    """The IPv4 addresses under which others on the local network reach a server that listens on `binds`.
+    """Returns the IPv4 addresses under which a server that listens on `binds` can be reached from the local network.
 
-    Loopback is none of them; those that only this link knows (169.254.0.0/16) come last.
+    Loopback is left out; link-local addresses (169.254.0.0/16) come last.
     """
     return reachable(binds, (str(ip.ip) for adapter in ifaddr.get_adapters() for ip in adapter.ips if ip.is_IPv4))
 
 
 def reachable(binds: Sequence[str], addresses: Iterable[str]) -> tuple[str, ...]:
-    """Which of a machine's IPv4 `addresses` are among `binds` and seen by others; as `lan_addresses`."""
+    """Returns those of a machine's IPv4 `addresses` that `binds` covers; as `lan_addresses`."""
     own = [ipaddress.IPv4Address(address) for address in dict.fromkeys(addresses)]
     seen = [ip for ip in own if not ip.is_loopback and (str(ip) in binds or _EVERYWHERE & set(binds))]
     return tuple(str(ip) for ip in sorted(seen, key=lambda ip: ip.is_link_local))
 
 
 class Advertisement:
-    """A room's service while it stands. `url` is how others reach it."""
+    """A registered service. `url` is the address for other machines."""
 
     def __init__(self, zeroconf: AsyncZeroconf, info: AsyncServiceInfo, url: str) -> None:
         self._zeroconf = zeroconf
@@ -60,11 +60,11 @@ class Advertisement:
 
     @property
     def name(self) -> str:
-        """The instance's name as it stands; another than was asked for if that was taken."""
+        """The registered instance name, which differs from the requested one if that was taken."""
         return self._info.name.removesuffix(f".{SERVICE_TYPE}")
 
     async def close(self) -> None:
-        """Take the service back."""
+        """Unregisters the service."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DEADLINE_S):
                 await (await self._zeroconf.async_unregister_service(self._info))
@@ -72,7 +72,7 @@ class Advertisement:
 
 
 async def advertise(name: str, port: int, binds: Sequence[str]) -> ApiResult[Advertisement]:
-    """Make a room known on the local network.
+    """Registers a room in the local network.
 
     Args:
         name: of the room; another room of that name makes it `name-2`.

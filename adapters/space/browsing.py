@@ -1,6 +1,6 @@
-"""Which rooms the local network shouts about, by multicast DNS.
+"""Browses the local network for advertised rooms, by multicast DNS.
 
-Anybody in that network may shout anything: only a host and a port are taken from it, and few of them. Nothing is kept.
+Anybody in that network may advertise anything, so only hosts and ports are used, and few of them. Nothing is kept.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NAME_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """A room as it is advertised; all of it is foreign.
+    """A room as it is advertised; all fields are untrusted.
 
     Attributes:
-        name: of the room, without what is common to all.
+        name: the instance name, without the service type.
         port: TCP.
         addresses: as text, IPv4 first; may be empty.
         host: where its service record points: a name, or an address written as one.
@@ -65,7 +65,7 @@ async def browse(*, within_s: float = BROWSE_S, gather_s: float = GATHER_S) -> A
 
 
 class _Seen(ServiceListener):
-    """Asks each room that is named for its host and port."""
+    """Resolves each advertised name to a host and a port."""
 
     def __init__(self, zeroconf: AsyncZeroconf, group: asyncio.TaskGroup) -> None:
         self.spaces: dict[str, Advertised] = {}
@@ -85,7 +85,7 @@ class _Seen(ServiceListener):
         self.spaces.pop(name, None)
 
     async def gather(self, within_s: float, gather_s: float) -> None:
-        """Until some time after the first answer, or until there has been none for too long."""
+        """Waits until some time after the first answer, or until there was none within `within_s`."""
         try:
             async with asyncio.timeout(within_s):
                 await self._first.wait()
@@ -94,7 +94,7 @@ class _Seen(ServiceListener):
         await asyncio.sleep(gather_s)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Cancels the pending lookups."""
         for asking in self._asked.values():
             asking.cancel()
 

@@ -1,7 +1,7 @@
-"""The record of a room on disk: one JSON line for each entry in `data/chat.jsonl`, older parts beside it.
+"""The record of a room on disk: one JSON line for each entry in `data/chat.jsonl`, with rotated older parts.
 
-An entry is with the operating system when `append` returns, so it outlives a kill of the process. A rotation that was
-cut short at any step is finished by the next start; a torn last line is closed and passed over.
+An entry is written to the operating system when `append` returns, so it survives a kill of the process. A rotation that
+was interrupted is completed at the next start; a partial last line is terminated and skipped.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def _to_stderr(message: str) -> None:
 
 
 class ChatLog:
-    """The record under `base_dir`, which one process writes.
+    """The record under `base_dir`, written by one process.
 
     Args:
-        base_dir: the room's folder; `data/` in it is made.
-        max_bytes: a part that grows beyond is put aside.
-        report: takes one line whenever the disk refuses, on the thread that met it; only `open` raises.
+        base_dir: the room's folder; `data/` in it is created.
+        max_bytes: the size at which a part is rotated.
+        report: called with one line for each disk error, on the thread of the error; only `open` raises.
 
     """
 
@@ -63,21 +63,20 @@ class ChatLog:
 
     @property
     def path(self) -> Path:
-        """The part that is being written."""
+        """The part that is written."""
         return self._folder / "chat.jsonl"
 
     def open(self) -> None:
-        """Open the part that is written, before anybody relies on it. Raises `StorageError`: it cannot be written."""
+        """Opens the record for writing. Raises `StorageError` if that is impossible."""
         try:
             self._opened()
         except OSError as error:
             raise storage_error(self.path, error) from error
 
     def room_id(self) -> str:
-        """The id of the room, made the first time it is asked for and kept beside the record; "" if the disk refuses.
+        """The id of the room, made at the first call and stored beside the record; "" if it cannot be stored.
 
-        It stays the same wherever the room listens. An id that cannot be kept would be another one next time, so it is
-        none.
+        It is independent of the room's address. An id that is not stored would change at the next start.
         """
         path = self._folder / "room-id"
         try:
@@ -96,7 +95,7 @@ class ChatLog:
         return made
 
     def append(self, entry: LogEntry) -> None:
-        """Keep one entry. Never raises for what the disk does."""
+        """Appends one entry. Never raises; disk errors go to `report`."""
         line = encode_entry(entry).encode() + b"\n"
         try:
             handle = self._opened()
@@ -111,7 +110,7 @@ class ChatLog:
             self._complain(error)
 
     def get_recent_history(self, limit: int = 200) -> list[LogEntry]:
-        """The last `limit` entries, oldest first; lines that cannot be read count, but are left out."""
+        """Returns the last `limit` entries, oldest first; unreadable lines count, but are left out."""
         parts = (self.path, self._part(1))
         lines = islice(chain.from_iterable(_lines_backwards(part) for part in parts), max(limit, 0))
         try:
@@ -121,11 +120,11 @@ class ChatLog:
             return []
         return [entry for entry in reversed(entries) if entry is not None]
 
-    # NOTE(self): kept for who is to read on from a time it knows; a joiner gets the recent history instead.
+    # NOTE(self): kept for reading on from a known time; a newcomer gets the recent history instead.
     def get_since(self, timestamp: str, limit: int = 200) -> list[LogEntry]:
-        """Of the last `2 * limit` entries those strictly later than an ISO-8601 time, at most the last `limit`.
+        """Returns the entries after an ISO-8601 time among the last `2 * limit`, at most the last `limit`.
 
-        Nothing is later than a time that cannot be read.
+        An unreadable time yields none.
         """
         since = parse_iso_or_none(timestamp)
         if since is None:
@@ -135,7 +134,7 @@ class ChatLog:
         return later[-limit:] if limit > 0 else []
 
     def close(self) -> None:
-        """Let go of the file; `append` opens it again."""
+        """Closes the file; `append` opens it again."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -155,7 +154,7 @@ class ChatLog:
         self._finish_rotation()
 
     def _finish_rotation(self) -> None:
-        """Shift the older parts up to the first gap (what was shifted already stays), then put the aside one first."""
+        """Shifts the older parts up to the first gap (already shifted ones stay), then moves the rotated part to 1."""
         if not self._aside.exists():
             return
         gap = next((number for number in range(1, KEPT_PARTS) if not self._part(number).exists()), KEPT_PARTS)
@@ -185,7 +184,7 @@ def _entry(line: bytes) -> LogEntry | None:
 
 
 def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file that are not empty, last one first; bytes are put together before they are text."""
+    """Yields the non-empty lines of a file, last one first; bytes are joined before they are decoded."""
     try:
         file = path.open("rb")
     except FileNotFoundError:

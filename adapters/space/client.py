@@ -1,7 +1,7 @@
-"""A SOUL's place in the agent space: what is known of the room, what was heard there, and what to say.
+"""The client of the agent space: what a SOUL knows of its room, what it received there, and what it sends.
 
-One object per process, through every loss of the room. What it knows is lost with the process: the room replays its
-record to whoever joins. How it gets there and stays is told in `client_connection`.
+One object for the whole process, which survives every loss of the connection (`client_connection`). Its state is lost
+with the process: the room replays its record to each newcomer.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ _NOT_CONNECTED = Err("not connected to an agent space", "transient")
 
 
 class SpaceClient:
-    """A SOUL's place in the agent space.
+    """A SOUL's membership in the agent space.
 
     Args:
-        agent_name: its name there; unique in the room.
-        agent_version: of this program.
-        capabilities: says which of `social`, `github`, `code` it has, asked at each join; None means all.
-        discover: finds the room's address; see `discovery`.
-        clock: the time.
+        agent_name: its name, unique in the room.
+        agent_version: the version of this program.
+        capabilities: returns which of `social`, `github`, `code` it has, called at each join; None means all.
+        discover: finds the room's URL; see `discovery`.
+        clock: the source of time.
         rng: spreads delays.
-        reconnect_interval_s: seconds between looks for a room where there is none; asked each time.
-        on_joined: called after each join, while the room already listens; bounded to 30 s.
+        reconnect_interval_s: returns the seconds between searches while there is no room; called each time.
+        on_joined: called after each join, while frames are already sent and received; bounded to 30 s.
         notice: tells the owner: kind, message, detail.
-        on_event: shown each event at once, for a terminal.
-        keepalive_s: seconds between pings, and how long an answer may take.
+        on_event: called with each event at once, for a terminal.
+        keepalive_s: seconds between pings, and the time for an answer.
 
     """
 
@@ -104,65 +104,62 @@ class SpaceClient:
 
     @property
     def status(self) -> Status:
-        """Where we stand towards the room."""
+        """The state of the connection."""
         return self._member.status
 
     @property
     def is_active(self) -> bool:
-        """Whether we are in a room, and what we say is heard."""
+        """Whether this member is in a room and can send."""
         return self._member.is_active
 
     @property
     def url(self) -> str:
-        """Where the room is, or was last; without a token."""
+        """The URL of the current or the last room, without its token."""
         return without_secrets(self._connection.url)
 
     @property
     def room_id(self) -> str:
-        """The id of the room that we are in, or were in last; it moves with the room. "" where the room tells none."""
+        """The id of the current or the last room, independent of its address; "" if the room has none."""
         return self._member.room_id
 
     @property
     def joins(self) -> int:
-        """How often we joined a room in this process."""
+        """The number of joins in this process."""
         return self._member.joins
 
     @property
     def fresh_room(self) -> bool:
-        """Whether the latest join led into another room, or one that we do not know again.
-
-        By the room's id, else by its record: not one word in it was known to us.
-        """
+        """Whether the latest join led into another room: by the rooms' ids or, without ids, if no message was known."""
         return self._member.inbox.fresh_room
 
     async def run(self) -> None:
-        """Be in the room, and come back to it, until cancelled or closed. Only once at a time."""
+        """Joins the room and reconnects, until cancelled or closed. Must not run twice at a time."""
         await self._connection.run()
 
     async def close(self) -> None:
-        """Leave the room for good; `run` returns."""
+        """Leaves the room; `run` returns."""
         await self._connection.close()
 
     def renew(self) -> bool:
-        """Leave and come in anew if what we can do is no longer what the room was told; whether we do.
+        """Rejoins if the capabilities changed since the join, which alone carries them; returns whether it does.
 
-        A room learns what a member can do only as it joins. To be called now and then.
+        Must be called from time to time.
         """
         return self._connection.renew()
 
     def get_and_flush_messages(self) -> list[Said]:
-        """Words since the last call, the latest 500: those of others, and at a join what the room's record tells.
+        """Returns and clears the messages of others, at most the latest 500, and after a join those of the record.
 
-        The record comes once, marked `replayed`, without what was heard before; only in it are words of our own.
+        Messages of the record are marked `replayed`, come once, and are the only ones that may be our own.
         """
         return self._member.inbox.take_messages()
 
     def take_events(self) -> list[Event]:
-        """All that the room said since the last call, the latest 1000, the echo of our own words among it."""
+        """Returns and clears all events, at most the latest 1000, the echoes of our own messages included."""
         return self._member.inbox.take_events()
 
     async def wait_for_news(self, timeout_s: float) -> bool:
-        """Wait until others have said or done something since the last call; False after `timeout_s` without."""
+        """Waits until others said or did something since the last call; returns False after `timeout_s`."""
         news = self._connection.news
         if not news.is_set():
             await first_of(news.wait(), self._clock.sleep(timeout_s))
@@ -171,43 +168,43 @@ class SpaceClient:
         return heard
 
     def peers(self) -> dict[str, Presence]:
-        """Who else is in the room, by name, in the order in which they joined."""
+        """The other members by name, in the order in which they joined."""
         return self._member.view.peers()
 
     def typing(self) -> list[str]:
-        """Who began to type within the last 10 s and has said nothing yet."""
+        """The members that sent `typing` within the last 10 s and no message since."""
         return self._member.view.typing(self._clock.monotonic())
 
     def identities(self) -> dict[str, IdentitySummary]:
-        """Who peers say they are, by name."""
+        """The identities of peers, by name."""
         return self._member.view.identities()
 
     def reflections(self) -> dict[str, Reflected]:
-        """What peers last learned about themselves, by name."""
+        """The last reflections of peers, by name."""
         return self._member.view.reflections()
 
     def states(self) -> dict[str, StateChanged]:
-        """What peers are doing, by name."""
+        """The states of peers, by name."""
         return self._member.view.states()
 
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
-        """How far peers' plans have come, by workspace; nothing older than a day."""
+        """The progress of peers' plans, by workspace; nothing older than a day."""
         return self._member.view.workspace_states(self._clock.monotonic())
 
     def has_active_claim(self, action: str, target: str) -> str | None:
-        """Which peer works at it, as far as told within the last minute."""
+        """The peer whose claim on it was broadcast within the last minute, or None."""
         return self._member.view.claims.holder(action, target, self._clock.monotonic())
 
     def claims(self) -> tuple[Claimed, ...]:
-        """Peers' claims that still hold."""
+        """The live claims of peers."""
         return self._member.view.claims.live(self._clock.monotonic())
 
     def lost_claims(self) -> set[tuple[str, str]]:
-        """Claims of ours, as (action, target), that the room refused because somebody was first."""
+        """Our claims, as (action, target), that the room refused because another member held them."""
         return self._member.view.claims.lost
 
     async def send_chat(self, content: str, *, thread_id: str = "") -> ApiResult[str]:
-        """Say something, when the room's limiter lets it through; returns at once with an id for `delivered`."""
+        """Queues a message, sent when the room's rate limit allows; returns at once with an id for `delivered`."""
         if not self.is_active:
             return _NOT_CONNECTED
         if not content.strip():
@@ -219,9 +216,9 @@ class SpaceClient:
         return Ok(chat.id)
 
     async def delivered(self, chat_id: str) -> ApiResult[bool]:
-        """Wait for what becomes of a chat, 66 s at most: True when the room echoed it, False when 5 s brought no echo.
+        """Waits for the outcome of a message, at most 66 s: True if the room echoed it, False if no echo came in 5 s.
 
-        An `Err` says that it was never said.
+        Returns an `Err` if it was not sent.
         """
         delivery = await self._connection.delivery(chat_id)
         if delivery is None:
@@ -231,39 +228,39 @@ class SpaceClient:
         return Ok(delivery.state == "echoed")
 
     async def send_typing(self) -> ApiResult[None]:
-        """Show that we are about to speak."""
+        """Announces that a message is being written."""
         return await self._tell(Typing(*self._who, self._now()))
 
     async def send_identity(self, summary: IdentitySummary) -> ApiResult[None]:
-        """Tell who we are."""
+        """Sends our identity."""
         return await self._tell(Identified(*self._who, summary, self._now()))
 
     async def send_claim(self, action: str, target: str) -> ApiResult[None]:
-        """Tell that we work at something; `lost_claims` shows a moment later if somebody was first."""
+        """Claims an action; `lost_claims` contains it a moment later if another member holds it."""
         claim = Claimed(*self._who, action, target, self._now())
         if self.is_active:
             self._member.view.claims.asked(action, target, self._clock.monotonic())
         return await self._tell(claim)
 
     async def renew_claim(self, action: str, target: str) -> ApiResult[None]:
-        """Tell that we still work at it; within each minute."""
+        """Renews a claim; needed within each minute."""
         return await self.send_claim(action, target)
 
     async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]:
-        """Tell what we are doing."""
+        """Sends our state."""
         return await self._tell(StateChanged(*self._who, state, self._now(), detail=detail))
 
     async def send_action_result(
         self, action: str, target: str, *, success: bool, link: str = "", error: str = ""
     ) -> ApiResult[None]:
-        """Tell how a claimed action ended; the claim ends with it."""
+        """Sends the result of a claimed action, which ends the claim."""
         return await self._tell(ActionDone(*self._who, action, target, success, self._now(), link=link, error=error))
 
     async def send_reflection(self, summary: str) -> ApiResult[None]:
-        """Tell what we learned about ourselves."""
+        """Sends a reflection."""
         return await self._tell(Reflected(*self._who, summary, self._now()))
 
-    # NOTE(self): kept for the loop that is to poll plans; rooms and members of other makers speak and hear it already.
+    # NOTE(self): kept for the loop that is to poll plans; rooms and members of other makes already use this frame.
     async def send_workspace_state(
         self,
         workspace: str,
@@ -274,7 +271,7 @@ class SpaceClient:
         blocked: float = 0,
         in_progress: float = 0,
     ) -> ApiResult[None]:
-        """Tell how far a plan has come, in tasks."""
+        """Sends the progress of a plan, in tasks."""
         counts = (plan_number, total, completed, blocked, in_progress)
         return await self._tell(WorkspaceProgress(*self._who, workspace, *counts, self._now()))
 

@@ -1,7 +1,7 @@
-"""How a member gets to its room and stays there: the loop that connects, listens, speaks, and begins again.
+"""The connection of a member to its room: the loop that connects, receives, sends and reconnects.
 
-The thin shell around `member`: it only moves bytes and waits for moments. Every wait on the room has an end, so that no
-silence of the other side can leave a SOUL deaf.
+The I/O around the protocol core `member`: it moves bytes and waits for times. Every wait for the room has a deadline,
+so that a silent room cannot block a SOUL.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class InboundLimiter:
 
 
 class ClientConnection:
-    """Keeps `member` in its room. `url` is where that is, with its token; `news` is set when others did something."""
+    """Keeps `member` in its room. `url` includes the token; `news` is set when other members did something."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class ClientConnection:
         self._resting.set()
 
     async def run(self) -> None:
-        """Until cancelled or closed. One at a time."""
+        """Runs until cancelled or closed. Must not run twice at a time."""
         if not self._resting.is_set():
             raise RuntimeError("this member lives already")
         self._resting.clear()
@@ -101,12 +101,12 @@ class ClientConnection:
             self._resting.set()
 
     async def close(self) -> None:
-        """Make `run` return, and wait for it, 4 s at most."""
+        """Makes `run` return, and waits for it, at most 4 s."""
         self._closing.set()
         await first_of(self._resting.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
 
     async def send(self, request: Request) -> ApiResult[None]:
-        """Tell the room something."""
+        """Sends one frame."""
         connection = self._connection
         if connection is None:
             return Err("not connected to an agent space", "transient")
@@ -121,21 +121,21 @@ class ClientConnection:
         return Ok(None)
 
     def renew(self) -> bool:
-        """Whether we are about to leave and come in anew, as what we can do has changed."""
+        """Returns whether the member is about to rejoin; see `Member.renew`."""
         renewing = self._member.renew()
         if renewing:
             self._wake.set()
         return renewing
 
     def expect(self, chat: Chat) -> None:
-        """A chat was queued, and somebody may ask what became of it."""
+        """Keeps the outcome of a queued message for `delivery`."""
         self._deliveries[chat.id] = asyncio.get_running_loop().create_future()
         while len(self._deliveries) > _DELIVERIES_KEPT:
             self._deliveries.pop(next(iter(self._deliveries)))
         self._wake.set()
 
     async def delivery(self, chat_id: str) -> Delivery | None:
-        """What became of a chat, once it is known; None for one that is not expected."""
+        """Waits for the outcome of a message; None for an unknown id."""
         waiting = self._deliveries.get(chat_id)
         return await asyncio.shield(waiting) if waiting else None
 
@@ -180,7 +180,7 @@ class ClientConnection:
             self._member.ended(connection.close_code, why, refused=self._flooded)
 
     async def _listen(self, connection: WebSocket) -> None:
-        """Until the connection ends, which its keepalive sees to, or brings more than anybody can hear."""
+        """Receives until the connection ends, which its keepalive ensures, or exceeds the inbound limit."""
         joins, frames, inbound = self._member.joins, 0, InboundLimiter()
         async with asyncio.TaskGroup() as group:
             greeting: asyncio.Task[None] | None = None
@@ -215,7 +215,7 @@ class ClientConnection:
         self._wake.set()
 
     async def _speak(self) -> None:
-        """What is due, when it is due, until the room keeps us waiting for too long."""
+        """Sends what is due, when it is due, until the connection must be closed."""
         while not self._member.overdue():
             if (said := self._member.due()) is not None:
                 await self.send(said)
@@ -233,7 +233,7 @@ class ClientConnection:
             await self._tell("warn", "We could not introduce ourselves in the agent space", repr(error))
 
     async def _rest(self, until: float | None) -> None:
-        """Until a moment in monotonic seconds or the member's own next one, or until something happens."""
+        """Waits until `until` or the member's next due time (monotonic s), or until something happens."""
         moments = [moment for moment in (until, self._member.next_at()) if moment is not None]
         if not self._wake.is_set():
             if moments:
@@ -259,7 +259,7 @@ class ClientConnection:
 
 
 async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
-    """Until one of them is done; the others are cancelled. What one of them raises is raised as it is."""
+    """Waits until one of them is done, and cancels the others. An exception of one is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in doing]
@@ -271,7 +271,7 @@ async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
 
 
 async def _part(connection: WebSocket) -> None:
-    """Say good-bye, as far as the other side listens."""
+    """Closes the connection; drops it if the other side does not answer."""
     try:
         async with asyncio.timeout(_PART_WITHIN_S):
             await connection.close(1000, "Client disconnecting")

@@ -1,7 +1,7 @@
-"""How a member reaches a room: a WebSocket without proxy, redirect or compression; failures in words without secrets.
+"""Opens a WebSocket to a room, without proxy, redirect or compression; describes failures without secrets.
 
-A room stands in the local network, so neither a proxy nor a redirect has a place between; what discovery checked is
-what is connected to. The address may carry a token, so the library's own log of requests is kept shut.
+A room is in the local network, so proxies and redirects are not followed: the connection goes to the address that
+discovery checked. The URL may contain a token, so the library's own request log is off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 OPEN_WITHIN_S: Final = 10.0
 CLOSE_WITHIN_S: Final = 1.0
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
-"""Larger than what a room takes from us: the record of a lively one outgrows 1 MiB, and it comes in one frame."""
+"""Larger than a room accepts from a member: the record of a busy room exceeds 1 MiB, and comes in one frame."""
 
 _LIBRARY_LOG = logging.getLogger("adapters.space.websockets")
 _LIBRARY_LOG.setLevel(logging.WARNING)
@@ -29,21 +29,21 @@ _TURNED_AWAY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """No connection came about: why, and whether the room turned us away for good reason."""
+    """No connection could be opened: why, and whether the room refused it (401 or 403)."""
 
     why: str
     refused: bool = False
 
 
 class _Straight(connect):
-    """Goes where it was sent and nowhere else."""
+    """A connection that follows no redirect."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
 
 
 async def connect_to_room(url: str, *, keepalive_s: float) -> WebSocket | Unreached:
-    """A connection to the room at `url`, within `OPEN_WITHIN_S`; it pings every `keepalive_s` and waits as long."""
+    """Connects to `url` within `OPEN_WITHIN_S`. It pings every `keepalive_s`, and waits as long for a pong."""
     try:
         async with asyncio.timeout(OPEN_WITHIN_S):
             return await _Straight(
@@ -71,7 +71,7 @@ async def connect_to_room(url: str, *, keepalive_s: float) -> WebSocket | Unreac
 
 
 def without_secrets(url: str) -> str:
-    """An address as it may be shown: no token, no password; "" for what is none."""
+    """Returns a URL without token and password, to be shown; "" if it is no URL."""
     try:
         parts = urlsplit(url)
     except ValueError:

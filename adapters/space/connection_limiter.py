@@ -1,6 +1,6 @@
-"""Who may open a connection to a room's server: foreign web pages may not, nor anybody without the token.
+"""Admission to a room's server: limits of connections, allowed web origins, the token.
 
-Pure, but for the counts that `ConnectionLimiter` and `RepeatedWarnings` keep.
+Pure, except for the counts that `ConnectionLimiter` and `RepeatedWarnings` keep in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_ADDRESSES = 4_096
 
 
 class ConnectionLimiter:
-    """How many connections there are, in all and for each address, and how fast they come from each."""
+    """Counts open connections in all and by address, and limits how often an address may connect."""
 
     def __init__(self, *, most: int, most_per_address: int) -> None:
         self._most = most
@@ -36,7 +36,7 @@ class ConnectionLimiter:
         self._by_address += Counter()
 
     def refusal(self, address: str, now: float) -> tuple[HTTPStatus, str] | None:
-        """Why one who has entered `now` (monotonic s) must go again."""
+        """Returns the response that refuses a connection counted by `enter`, or None. `now` is monotonic s."""
         if self._by_address.total() > self._most:
             return HTTPStatus.SERVICE_UNAVAILABLE, "The room is full.\n"
         if self._by_address[address] > self._most_per_address:
@@ -52,24 +52,24 @@ class ConnectionLimiter:
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether so many have come that nobody can be told why not."""
+        """Whether there are so many connections that even refusing them by a response costs too much."""
         return self._by_address.total() > 2 * self._most
 
 
 class RepeatedWarnings:
-    """Lines that others can cause as often as they like: each kind is told at once, and then counted for a minute."""
+    """Limits log lines that remote peers can cause: each kind is logged at once, and then counted for a minute."""
 
     def __init__(self) -> None:
         self._counted: dict[str, tuple[float, int]] = {}
 
     def is_told(self, kind: str, now: float) -> bool:
-        """Whether to tell a line of this kind now; else it is counted. Times are monotonic s."""
+        """Returns whether to log a line of this kind now; otherwise it is counted. Times are monotonic s."""
         since, count = self._counted.get(kind, (now, -1))
         self._counted[kind] = since, count + 1
         return count < 0
 
     def due(self, now: float) -> list[tuple[str, int]]:
-        """Kinds whose minute is over, with how often they came again in it."""
+        """Returns the kinds whose minute is over, with the number of repetitions in it."""
         over = [(kind, count) for kind, (since, count) in self._counted.items() if now - since >= TOLD_EVERY_S]
         for kind, count in over:
             if count:
@@ -80,12 +80,12 @@ class RepeatedWarnings:
 
 
 def refused_origin(origins: Collection[str], allowed: Collection[str]) -> bool:
-    """Whether the `Origin` headers of a request show a web page that may not join. No header: no browser."""
+    """Returns whether the `Origin` headers of a request name a web page that may not join. No header: no browser."""
     return bool(origins) and (len(origins) > 1 or not set(origins) <= set(allowed))
 
 
 def refused_token(path: str, token: str) -> bool:
-    """Whether the request's `?token=` is not the one that is asked for; "" asks for none."""
+    """Returns whether the `?token=` of a request is wrong. An empty `token` requires none."""
     if not token:
         return False
     given = parse_qs(urlsplit(path).query).get("token", [])

@@ -1,7 +1,7 @@
-"""Where the room is: as the owner set it, as the local network advertises it, or on this very machine.
+"""Finds the room: the configured URL, else one advertised in the local network, else one on this machine.
 
-A room that is found stands in the local network, so only private, link-local and loopback addresses are believed, and
-what was checked is what is returned: an address, never a name that could mean something else a moment later.
+A discovered room is in the local network, so only private, link-local and loopback addresses are accepted. The result
+is the address that was checked, never a name that could resolve to another one a moment later.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NEVER = frozenset(map(ip_address, ("169.254.169.254", "169.254.170.2", "fd00:ec
 
 
 async def _browse() -> ApiResult[list[Advertised]]:
-    """What the local network advertises."""
-    from adapters.space.browsing import browse  # noqa: PLC0415 - takes time to load, and only who looks around needs it
+    """Returns the rooms that the local network advertises."""
+    from adapters.space.browsing import browse  # noqa: PLC0415 - slow to import, and only needed here
 
     return await browse()
 
@@ -49,8 +49,8 @@ async def discover_space(
     """The URL of the room.
 
     Args:
-        space_url: as the owner set it, used as it is; "" to look for one.
-        discovery: whether to look at all.
+        space_url: the configured URL, used as it is; "" to search.
+        discovery: whether to search at all.
         notice: tells the owner what was seen but not taken: message, detail.
         browse_rooms: what the local network advertises.
         local_port: where a room on this machine would listen.
@@ -82,7 +82,7 @@ async def discover_space(
 
 
 def believable(addresses: Iterable[str]) -> list[Address]:
-    """Those where a found room may be, best first: IPv4 of a network, link-local, IPv6 of a network, loopback."""
+    """Returns the acceptable addresses, best first: private IPv4, link-local, private IPv6, loopback."""
     ranked = [(rank, place, address) for place, address in enumerate(_parsed(addresses)) if (rank := _rank(address))]
     return list(dict.fromkeys(address for _, _, address in sorted(ranked, key=lambda one: one[:2])))
 
@@ -98,7 +98,7 @@ def _parsed(addresses: Iterable[str]) -> list[Address]:
 
 
 def _rank(address: Address) -> int:
-    """1 is best; 0: never. An IPv6 link-local address means nothing without its interface."""
+    """Returns 1 for the best, 0 for an unacceptable address. IPv6 link-local is useless without its interface."""
     if address in _NEVER or address.is_unspecified or address.is_multicast or not address.is_private:
         return 0
     if isinstance(address, IPv6Address):
@@ -107,7 +107,7 @@ def _rank(address: Address) -> int:
 
 
 async def _reached(space: Advertised) -> str | None:
-    """The URL of the best address of an advertised room at which something listens."""
+    """Returns the URL of the best address of an advertised room that accepts connections, or None."""
     if space.port < _LOWEST_PORT:
         return None
     addresses = believable(space.addresses) or believable([space.host]) or believable(await _resolved(space.host))
@@ -129,7 +129,7 @@ async def _resolved(host: str) -> Sequence[str]:
 
 
 async def _answers(host: str, port: int) -> bool:
-    """Whether something takes a TCP connection there, within `PROBE_S`."""
+    """Returns whether a TCP connection is accepted within `PROBE_S`."""
     try:
         async with asyncio.timeout(PROBE_S):
             _, writer = await asyncio.open_connection(host, port)

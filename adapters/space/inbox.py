@@ -1,6 +1,6 @@
-"""What a member heard and has not yet been asked for: each word once, however often the room replays it.
+"""The received messages and events that were not taken yet; a message that the room replays is kept once.
 
-Lost with the process, like the ears. Bounded: who does not listen for long misses the oldest. Pure.
+Lost with the process. Bounded: the oldest are dropped. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KNOWN_KEPT = 10_000
 
 
 class Inbox:
-    """The ears of `me`."""
+    """The inbox of `me`."""
 
     def __init__(self, me: MemberName) -> None:
         self._me = me
@@ -29,23 +29,23 @@ class Inbox:
 
     @property
     def fresh_room(self) -> bool:
-        """Whether the latest record is another room's by the ids; without ids, whether it holds no word we knew."""
+        """Whether the latest record is another room's: by the ids or, without ids, if no message in it was known."""
         return self._fresh
 
     def take_messages(self) -> list[Said]:
-        """Words since the last call: those of others, and our own only where the room's record told us of them."""
+        """Returns and clears the messages of others, and those of our own that only the record contained."""
         messages = list(self._messages)
         self._messages.clear()
         return messages
 
     def take_events(self) -> list[Event]:
-        """All that the room said since the last call, the echo of our own words among it."""
+        """Returns and clears all events, the echoes of our own messages included."""
         events = list(self._events)
         self._events.clear()
         return events
 
     def note(self, event: Event, stamp: str = "") -> None:
-        """Keep an event; `stamp` is the time that the room gave it, if another than its own."""
+        """Keeps an event. `stamp` is the room's time of it, if `event` bears another."""
         self._events.append(event)
         if isinstance(event, Said):
             self._know(_words(stamp or event.timestamp, event.name, event.content))
@@ -53,11 +53,11 @@ class Inbox:
                 self._messages.append(event)
 
     def replay(self, told: History, ours: History | None = None) -> list[Said]:
-        """Keep the room's record in place of an earlier one; returns the words in it that are new, oldest first.
+        """Keeps the room's record in place of an earlier one; returns the new messages in it, oldest first.
 
         Args:
-            told: as the room told it; by its times words are known again.
-            ours: the same with the times of our own clock, if they are others.
+            told: the record with the room's times, by which messages are recognised.
+            ours: the same record with times of our own clock, if they differ.
 
         """
         told_ids = bool(told.room_id and self._room_id)
@@ -80,7 +80,7 @@ class Inbox:
         return new
 
     def _forget(self) -> None:
-        """Drop what was heard in the room before; who is in the new one is told before its record is."""
+        """Drops what came from the previous room; the new one's member list came before its record, and stays."""
         self._messages.clear()
         self._known.clear()
         self._events = deque(
@@ -88,7 +88,7 @@ class Inbox:
         )
 
     def _know(self, words: int) -> bool:
-        """Remember; whether it is new."""
+        """Remembers a message; returns whether it is new."""
         if words in self._known:
             return False
         self._known[words] = None
@@ -102,5 +102,5 @@ def _of(entry: LogEntry) -> int:
 
 
 def _words(timestamp: str, name: str, content: str) -> int:
-    # NOTE(self): a number in place of the words, which may be long and are many.
+    # NOTE(self): a hash in place of the text, which may be long.
     return hash((timestamp, name, content))

@@ -1,8 +1,7 @@
-"""A member of an agent space as a protocol core, without I/O: frames and moments in, frames and notices out.
+"""The protocol core of a member of an agent space, without I/O: frames and times go in, frames and notices come out.
 
-It owns one life cycle (`member_cycle`), what it knows of the room (`member_view`, `member_claims`), what it heard
-(`inbox`), and what it still has to say (`outgoing`). Nothing of it
-survives a crash; the room tells it anew.
+It owns the connection cycle (`member_cycle`), the view of the room (`member_view`, `member_claims`), the messages
+received (`inbox`) and those to send (`outgoing`). All of it is lost with the process; the room sends it again.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ CLOSE_REPLACED: Final = 4002
 CLOSE_INVALID_JOIN: Final = 4003
 CLOSE_NAME_TAKEN: Final = 4004
 MAX_UNECHOED: Final = 2
-"""So many messages of ours without an echo, one after the other, and the room does not hear us: we come in anew."""
+"""After so many messages in a row without an echo the member reconnects."""
 
 _SAME_TIME = timedelta(seconds=1)
 
@@ -46,7 +45,7 @@ NoticeKind = Literal["info", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A line for the owner. `detail` may hold foreign text, never a token."""
+    """A line for the owner. `detail` may hold untrusted text, never a token."""
 
     kind: NoticeKind
     message: str
@@ -54,11 +53,10 @@ class Notice:
 
 
 class RoomTime:
-    """When something happened in the room of `agent_id`, by our own clock: a room's machine may be minutes off.
+    """Converts the room's timestamps to our own clock, because the room's machine may be minutes off.
 
-    What comes live happened now, whatever the room writes. An entry of its record happened as long ago as the room's
-    clock says; how far that clock is off shows in the time at which the room says that we joined. Until then the
-    room's clock counts as right.
+    A live event happened now, whatever the room writes. An entry of the record happened as long ago as the room's clock
+    says; the offset of that clock is the difference between our join time and the room's. Until then the offset is 0.
     """
 
     def __init__(self, agent_id: str) -> None:
@@ -66,13 +64,13 @@ class RoomTime:
         self._ahead = timedelta()
 
     def came_in(self, present: PresenceList, now: datetime) -> None:
-        """We came in now, and this is what the room says of it."""
+        """Sets the offset from the `joined_at` of this member, which joined at `now`."""
         stamps = (parse_iso_or_none(agent.joined_at) for agent in present.agents if agent.id == self._agent_id)
         ahead = next((at - now for at in stamps if at is not None), timedelta())
         self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta()
 
     def by_ours(self, event: Event, now: datetime) -> Event:
-        """The event with our times in place of the room's, as far as they differ by more than a second."""
+        """Returns the event with times of our clock, where they differ by more than a second."""
         match event:
             case History():
                 told = (replace(entry, timestamp=self._told(entry.timestamp)) for entry in event.entries)
@@ -94,16 +92,16 @@ class RoomTime:
 
 
 class Member:
-    """One agent towards one room.
+    """One agent as a member of one room.
 
     Args:
-        name: ours, as our owner gave it; `name` is the one under which the others know us now.
-        agent_id: ours, for this process.
-        version: of this program.
-        capabilities: says what we can do, asked at each join; None means everything.
-        clock: the time; only its monotonic side decides, its wall time dates what is heard.
+        name: the configured name; the property `name` is the one in use.
+        agent_id: the id of this process.
+        version: the version of this program.
+        capabilities: returns the capabilities, called at each join; None means all.
+        clock: the source of time; the monotonic time decides, the wall time stamps events.
         rng: spreads delays.
-        interval_s: seconds between two looks for a room, asked each time.
+        interval_s: returns the seconds between two searches for a room, called each time.
 
     """
 
@@ -142,7 +140,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The name under which we are in the room, or come next."""
+        """The name of the current or the next join."""
         return self._name.current
 
     @property
@@ -151,11 +149,11 @@ class Member:
 
     @property
     def is_active(self) -> bool:
-        """Whether we are in a room, though it may be about to close."""
+        """Whether this member is in a room, even one that is shutting down."""
         return self._cycle.status in ("joined", "draining")
 
     def step(self) -> Step:
-        """What to do next while there is no connection."""
+        """Returns what to do next while there is no connection."""
         return self._cycle.step(self._clock.monotonic())
 
     def found(self, url: str) -> None:
@@ -164,28 +162,28 @@ class Member:
         self._told_absence = False
 
     def not_found(self, why: str) -> None:
-        """Discovery found none. The owner is told once until one is found."""
+        """Discovery found no room. The owner is told once until one is found."""
         self._cycle.not_found(self._clock.monotonic())
         if not self._told_absence:
             self._told_absence = True
             self._notices.append(Notice("info", "No agent space found", why))
 
     def opened(self) -> Joined:
-        """The connection stands; what to send at once."""
+        """The connection was opened; returns the join to send."""
         self._refusal = ""
         self._told_errors.clear()
         self._cycle.opened(self._clock.monotonic())
         self._shown = self._able()
         self._unechoed = 0
-        # NOTE(self): a token is for the room that gave it; another one could take our place with it.
+        # NOTE(self): a token is only sent to the room that issued it; another room could take our place with it.
         resume = self._resume if self._resume_at == self._cycle.url else ""
         at = iso_now(self._clock)
         return Joined(self.name, self.agent_id, self._version, self._shown, resume, at)
 
     def renew(self) -> bool:
-        """Whether we leave and come in anew: what we can do is no longer what the room was told, or our name is free.
+        """Returns whether to rejoin, because the capabilities changed or the configured name is free again.
 
-        Nothing of ours is on its way then, so that no word is said twice.
+        Never while messages are queued, so that none is sent twice.
         """
         if self.status != "joined" or len(self.outgoing):
             return bool(self._renewing)
@@ -196,7 +194,7 @@ class Member:
         return bool(self._renewing)
 
     def received(self, told: Event) -> Event:
-        """The room said something; returns it with the times of our own clock."""
+        """Handles an event of the room; returns it with times of our own clock."""
         now = self._clock.monotonic()
         if isinstance(told, PresenceList) and self.status == "connecting":
             self._time.came_in(told, self._clock.now())
@@ -220,18 +218,18 @@ class Member:
         return event
 
     def unreadable(self, why: str) -> None:
-        """The room said something that nobody understands. The owner is told once per connection."""
+        """The room sent an unreadable frame. The owner is told once per connection."""
         self._complain("The agent space said something unreadable", why)
 
     def due(self) -> Said | None:
-        """What to send at this moment; None if nothing is due."""
+        """Returns the message to send now, or None."""
         chat = self.outgoing.take(self._clock.monotonic()) if self.is_active else None
         if chat is None:
             return None
         return Said(self.name, self.agent_id, chat.content, iso_now(self._clock), thread_id=chat.thread_id)
 
     def next_at(self) -> float | None:
-        """When `due`, `overdue` or `settle` has something to say, in monotonic seconds; None: not by itself."""
+        """Returns when `due`, `overdue` or `settle` must be called next (monotonic s); None: only after an event."""
         if self.is_active and self._is_unechoed:
             return self._clock.monotonic()
         words = self.outgoing.next_at(speaking=self.is_active)
@@ -239,7 +237,7 @@ class Member:
         return min(moments, default=None)
 
     def overdue(self) -> bool:
-        """Whether to close the connection: the room keeps us waiting for too long, or we come in anew."""
+        """Whether to close the connection, because the room is late or this member is to rejoin."""
         return bool(self._renewing) or self._is_unechoed or self._cycle.overdue(self._clock.monotonic())
 
     @property
@@ -247,12 +245,12 @@ class Member:
         return self._unechoed >= MAX_UNECHOED
 
     def ended(self, code: int | None = None, why: str = "", *, refused: bool = False) -> None:
-        """The connection is gone, or could not be made.
+        """The connection has ended, or could not be made.
 
         Args:
-            code: of the close frame, if one came.
+            code: of the close frame, if there was one.
             why: one line, without a token.
-            refused: whether the room turned us away before it opened.
+            refused: whether the room refused the handshake.
 
         """
         was_active = self.is_active
@@ -278,7 +276,7 @@ class Member:
             self._notices.append(Notice("info", "Joining anew", renewing) if renewing else left)
 
     def settle(self) -> list[Delivery]:
-        """What became of our words since the last call; the owner is told of those that were never said."""
+        """Returns the outcomes of messages since the last call; the owner is told of those that were dropped."""
         deliveries = self.outgoing.settle(self._clock.monotonic())
         for delivery in deliveries:
             self._unechoed = self._unechoed + 1 if delivery.state == "unechoed" else 0
@@ -287,7 +285,7 @@ class Member:
         return deliveries
 
     def take_notices(self) -> list[Notice]:
-        """Lines for the owner since the last call."""
+        """Returns the lines for the owner since the last call."""
         notices, self._notices = self._notices, []
         return notices
 

@@ -1,7 +1,7 @@
-"""Who works at what, as far as a room told us: peers' claims for a minute each, and what became of our own.
+"""The claims that a member knows of: those of peers for a minute each, and the outcome of its own.
 
-The room never says yes to a renewal and says no only in words, so an answer is matched to the claims that still wait
-for one. Nothing survives a crash. Pure; times are monotonic seconds.
+A room never confirms a renewal, and refuses a claim only by an error text, so an error is matched to the claims that
+still wait for an answer. Lost with the process. Pure; times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from common.constants import SECOND_MS, SPACE_CLAIM_TTL_MS
 
 CLAIM_TTL_S: Final = SPACE_CLAIM_TTL_MS / SECOND_MS
 SOMEBODY: Final = "another agent"
-"""Who holds a claim that we lost, where the room's words name nobody that we know."""
+"""The holder of a claim that we lost, if the error names no member that we know."""
 
 _ANSWER_WITHIN_S = 10.0
 _KEPT = 1_000
@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 class Claims:
-    """Of peers, and of `me`."""
+    """The claims of peers and of `me`."""
 
     def __init__(self, me: MemberName) -> None:
         self._me = me
@@ -34,12 +34,12 @@ class Claims:
         self._lost: dict[Key, None] = {}
 
     def asked(self, action: str, target: str, now: float) -> None:
-        """We claim it, or renew our claim: whatever we knew of a loss is out of date."""
+        """A claim or renewal of ours is being sent; an earlier refusal of it is forgotten."""
         self._asked.append(((action, target), now))
         self._lost.pop((action, target), None)
 
     def claimed(self, claim: Claimed, now: float) -> None:
-        """The room told of a claim, a peer's or our own."""
+        """The room broadcast a claim, of a peer or our own."""
         key = (claim.action, claim.target)
         if claim.name == self._me.current:
             self._answered(key)
@@ -51,15 +51,15 @@ class Claims:
             self._peers.pop(next(iter(self._peers)))
 
     def done(self, result: ActionDone) -> None:
-        """The work is over, whoever did it."""
+        """A result was broadcast: the claim on it ends."""
         self._peers.pop((result.action, result.target), None)
 
     def left(self, name: str) -> None:
-        """Who is gone holds nothing."""
+        """Drops the claims of a member that left."""
         self._peers = {key: held for key, held in self._peers.items() if held[0].name != name}
 
     def conflict(self, message: str, names: Iterable[str], now: float, at: str) -> Key | None:
-        """The room refused a claim of ours; which one, if any waits for an answer. `names`: who may hold it."""
+        """The room refused a claim; returns which, if any waits for an answer. `names`: the possible holders."""
         waiting = [key for key, since in self._asked if now - since <= _ANSWER_WITHIN_S]
         named = [key for key in waiting if key[1] in message]
         key = next(iter((*(key for key in named if key[0] in message), *named, *waiting)), None)
@@ -75,18 +75,18 @@ class Claims:
         return key
 
     def holder(self, action: str, target: str, now: float) -> str | None:
-        """The peer that works at it; None if nobody does."""
+        """The peer that holds a claim; None if nobody does."""
         held = self._peers.get((action, target))
         return held[0].name if held and now < held[1] else None
 
     def live(self, now: float) -> tuple[Claimed, ...]:
-        """Peers' claims that still hold, oldest first."""
+        """The live claims of peers, oldest first."""
         self._peers = {key: held for key, held in self._peers.items() if now < held[1]}
         return tuple(claim for claim, _ in self._peers.values())
 
     @property
     def lost(self) -> set[Key]:
-        """Claims of ours that the room refused because somebody was first, until we claim them again."""
+        """Our claims that the room refused because another member held them, until we claim them again."""
         return set(self._lost)
 
     def _answered(self, key: Key) -> None:

@@ -1,8 +1,8 @@
-"""When a member looks for its room, and when it knocks: one life cycle, one connection at a time, never given up.
+"""The connection cycle of a member: when it searches for its room and when it connects. It never gives up.
 
-A room that vanished is sought sooner, one that closed in order later, and one that refuses us is left in peace for a
-while. Where somebody else is there under our name we come again after 5, 10 and 20 seconds, then under another name, so
-that nobody can silence us by taking ours. Nothing survives a crash. Pure; times are monotonic seconds.
+After a lost connection it retries soon, after an orderly shutdown later, after a refusal in 5 minutes. If another
+program holds its name it retries after 5, 10 and 20 seconds, and then joins under another name, so that nobody can
+silence it by taking its name. Lost with the process. Pure; times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ DRAIN_WITHIN_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do before `until`."""
+    """Do nothing before `until`."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Discover:
-    """Find out where the room is; then `found` or `not_found`."""
+    """Find the room; then call `found` or `not_found`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a connection; then `opened` or `ended`."""
+    """Open a connection; then call `opened` or `ended`."""
 
     url: str
 
@@ -51,8 +51,8 @@ class Cycle:
     """The state of a member towards its room.
 
     Args:
-        rng: spreads the delays, so that the members of a room do not knock all at once.
-        interval_s: seconds between two looks for a room, once there was none; asked each time.
+        rng: spreads the delays, so that the members of a room do not connect all at once.
+        interval_s: returns the seconds between two searches after one found no room; called each time.
 
     """
 
@@ -71,7 +71,7 @@ class Cycle:
         self._closed_in_order = False
 
     def step(self, now: float) -> Step:
-        """What to do next. Only without a connection; `Connect` is given once and then has to be answered."""
+        """Returns what to do next. Only without a connection; `Connect` is returned once and must then be answered."""
         if self.status != "disconnected":
             raise RuntimeError(f"a member has one connection, and it is {self.status}")
         if now < self._next_at:
@@ -87,7 +87,7 @@ class Cycle:
         self._next_at = now
 
     def not_found(self, now: float) -> None:
-        """No room can be seen; one that we lost is tried where it was."""
+        """No room was found. After a lost connection the last URL is tried again."""
         if self._failures:
             self.found(self._last_url, now)
             return
@@ -95,33 +95,33 @@ class Cycle:
         self._looks += 1
 
     def opened(self, now: float) -> None:
-        """The connection stands, and we have asked to join."""
+        """The connection was opened and the join sent."""
         self._deadline = now + JOIN_WITHIN_S
 
     def joined(self) -> None:
-        """The room replayed its record: we are in."""
+        """The room replayed its record, which completes the join."""
         self.status = "joined"
         self._deadline = None
         self._failures = self._looks = 0
         self._closed_in_order = False
 
     def closing(self, now: float) -> None:
-        """The room is about to close; until then we stay."""
+        """The room announced its shutdown; the connection stays open until then."""
         if self.status == "joined":
             self.status = "draining"
             self._deadline = now + DRAIN_WITHIN_S
 
     def overdue(self, now: float) -> bool:
-        """Whether the room has left us waiting for too long; then the connection must be closed."""
+        """Whether the room has missed a deadline; the connection must then be closed."""
         return self._deadline is not None and now >= self._deadline
 
     @property
     def deadline(self) -> float | None:
-        """When `overdue` may become true."""
+        """When `overdue` becomes true; None for never."""
         return self._deadline
 
     def ended(self, now: float, *, refused: bool = False) -> None:
-        """There is no connection any more, or there never was. `refused`: the room will not have us."""
+        """The connection has ended or failed. `refused`: the room does not accept this member."""
         drained = self.status == "draining"
         self.status, self._deadline = "disconnected", None
         if refused:
@@ -136,7 +136,7 @@ class Cycle:
             self._retry(now)
 
     def displaced(self, now: float) -> bool:
-        """Somebody else is there under our name. Returns whether it is time to come under another one."""
+        """Another program holds our name. Returns whether to join under another one."""
         self.ended(now)
         if now - self._displaced_at >= DISPLACED_FORGOTTEN_S:
             self._displacements = 0
@@ -148,7 +148,7 @@ class Cycle:
         return gives_way
 
     def parted(self, now: float) -> None:
-        """We left the room to come in anew, at once."""
+        """The connection was closed in order to rejoin at once."""
         self.status, self._deadline, self._next_at = "disconnected", None, now
 
     def _retry(self, now: float) -> None:

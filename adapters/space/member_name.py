@@ -1,4 +1,4 @@
-"""Under which name a member comes into a room: its own, or, while somebody else is there under it, another one.
+"""The name under which a member joins: its own or, while another program holds that, an alias.
 
 Pure; times are monotonic seconds.
 """
@@ -16,7 +16,7 @@ _ALIASES = range(2, 100)
 
 
 def aliases(name: str) -> tuple[str, ...]:
-    """The names that stand in for `name`: `ada-2`, `ada-3` and so on up to `ada-99`."""
+    """The aliases of `name`: `ada-2`, `ada-3` and so on up to `ada-99`."""
     return tuple(f"{name}-{number}" for number in _ALIASES)
 
 
@@ -24,8 +24,8 @@ class MemberName:
     """The name of one member.
 
     Attributes:
-        own: the one that its owner gave it.
-        current: the one under which it comes now.
+        own: the configured one.
+        current: the one in use.
 
     """
 
@@ -39,24 +39,21 @@ class MemberName:
         return self.current == self.own
 
     def give_way(self, now: float) -> str:
-        """Take another name, as the current one is somebody else's for now, and return it.
-
-        The first is `ada-2`; whoever takes that one as well cannot know which comes next.
-        """
+        """Switches to another alias and returns it: first `ada-2`, then a random one that nobody can predict."""
         others = [alias for alias in aliases(self.own) if alias != self.current]
         self.current = others[0] if self.is_own else self._rng.choice(others)
         self._since = now
         return self.current
 
     def is_free_again(self, present: Iterable[str], now: float) -> bool:
-        """Whether we may take our own name back: nobody present has it, and we gave way at least 10 minutes ago.
+        """Whether the own name may be taken back: nobody present has it, and we switched at least 10 minutes ago.
 
-        The ten minutes bound what it costs us if somebody takes it and leaves it again and again.
+        The delay bounds the cost of a program that takes the name and leaves again and again.
         """
         if self.is_own or now - self._since < TAKE_BACK_AFTER_S:
             return False
         return appearance(self.own) not in {appearance(name) for name in present}
 
     def take_back(self) -> None:
-        """Come under our own name again."""
+        """Switches back to the own name."""
         self.current = self.own

@@ -1,7 +1,7 @@
-"""What a member knows of its room: who is there, who types, what they told of themselves and of their work.
+"""A member's view of its room: members, typing, identities, reflections, states, workspaces and claims.
 
-It is built from what the room says and lost with the process; the room tells it again at each join. Bounded, because a
-room may say anything. Pure; times are monotonic seconds.
+Built from the room's events, and lost with the process; the room sends it again at each join. Bounded, because a room
+may send anything. Pure; times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEPT = 1_000
 
 
 class RoomView:
-    """The room as `me` sees it; what we said ourselves is no news to us."""
+    """The room as seen by `me`, whose own events are left out."""
 
     def __init__(self, me: MemberName) -> None:
         self._me = me
@@ -52,22 +52,22 @@ class RoomView:
         self.claims = Claims(me)
 
     def apply(self, event: Event, now: float) -> None:
-        """Take in what the room said."""
+        """Applies an event of the room."""
         if read := self._readers.get(type(event)):
             read(self, event, now)
 
     def cut_off(self) -> None:
-        """The connection is lost: who is there is not known any more."""
+        """The connection was lost: who is present is no longer known."""
         self._present.clear()
         self._typing.clear()
         self._states.clear()
 
     def peers(self) -> dict[str, Presence]:
-        """Who else is in the room, in the order in which they joined."""
+        """The other members by name, in the order in which they joined."""
         return {name: presence for name, presence in self._present.items() if name != self._me.current}
 
     def typing(self, now: float) -> list[str]:
-        """Who is about to speak."""
+        """The members that sent `typing` within the last 10 s and no message since."""
         self._typing = {name: until for name, until in self._typing.items() if now < until}
         return list(self._typing)
 
@@ -81,7 +81,7 @@ class RoomView:
         return dict(self._states)
 
     def workspace_states(self, now: float) -> dict[str, WorkspaceProgress]:
-        """By workspace, the latest that was told within a day."""
+        """The latest report for each workspace within a day."""
         self._workspaces = {key: held for key, held in self._workspaces.items() if now < held[1]}
         return {key: progress for key, (progress, _) in self._workspaces.items()}
 

@@ -1,7 +1,7 @@
-"""What a member still has to say: one message at a time, slowly enough for the room's limiter, each said once.
+"""The queue of a member's chat messages: one at a time, slowly enough for the room's rate limit, each sent once.
 
-A room throws away what comes too soon, so a message counts as said only when the room echoes it. Nothing here survives
-a crash: words of a minute ago are not worth saying late. Pure; times are monotonic seconds, lengths UTF-16 code units.
+A room drops a message that comes too soon, so a message counts as delivered only when the room echoes it. The queue is
+lost with the process: a message is not worth sending after a minute. Pure; times are monotonic s, lengths UTF-16 units.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_WAITING: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A message on its way; `id` is unique in this process."""
+    """A queued message; `id` is unique in this process."""
 
     id: str
     content: str
@@ -32,11 +32,11 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of a message.
+    """The outcome of a message.
 
     Attributes:
         chat: the message.
-        state: `echoed` when the room echoed it, `unechoed` when it was sent and no echo came in time, else `dropped`.
+        state: `echoed` by the room, `unechoed` if no echo came within 5 s, `dropped` if it was not sent.
         reason: why it was dropped.
 
     """
@@ -54,7 +54,7 @@ class _Waiting:
 
 
 class Outgoing:
-    """First in, first out. `take` gives what may be sent now; `settle` tells what became of the rest."""
+    """A FIFO queue. `take` returns what may be sent now, `settle` the outcomes since its last call."""
 
     def __init__(self) -> None:
         self._queue: deque[_Waiting] = deque()
@@ -71,14 +71,14 @@ class Outgoing:
         return len(self) >= MAX_WAITING
 
     def add(self, content: str, now: float, *, thread_id: str = "") -> Chat:
-        """Queue words, cut to what a room takes."""
+        """Queues a message, cut to the limit of a chat."""
         self._count += 1
         chat = Chat(f"chat-{self._count}", u16_slice(content, SPACE_MAX_CHAT_U16), thread_id)
         self._queue.append(_Waiting(chat, now))
         return chat
 
     def take(self, now: float) -> Chat | None:
-        """The message to send at this moment, if one may be sent; it counts as sent."""
+        """Returns the message to send now, or None. It then counts as sent."""
         self._expire(now)
         if self._flying or not self._queue or now < self._sent_at + SPACING_S:
             return None
@@ -86,7 +86,7 @@ class Outgoing:
         return self._flying.chat
 
     def next_at(self, *, speaking: bool) -> float | None:
-        """When `take` (if we may speak) or `settle` has something to do; None while nothing waits."""
+        """Returns when `take` (if `speaking`) or `settle` will have something to do; None while nothing waits."""
         moments = [one.since + LIFETIME_S for one in self._queue]
         if self._flying:
             moments.append(self._sent_at + ECHO_WAIT_S)
@@ -95,7 +95,7 @@ class Outgoing:
         return min(moments, default=None)
 
     def echoed(self, content: str) -> None:
-        """The room told all members words of ours."""
+        """The room broadcast a message of this member."""
         waiting = self._matching(content)
         if waiting is None:
             return
@@ -106,7 +106,7 @@ class Outgoing:
         self._done.append(Delivery(waiting.chat, "echoed"))
 
     def refused(self, now: float) -> None:
-        """The room's limiter threw the message away: say it again after a while, but not for ever."""
+        """The room refused the message as too soon: it is queued again, at most `MAX_REFUSALS` times."""
         if (waiting := self._flying) is None:
             return
         self._flying, self._sent_at = None, now
@@ -117,26 +117,26 @@ class Outgoing:
             self._queue.appendleft(waiting)
 
     def rejected(self, reason: str) -> None:
-        """The room will never take the message as it is."""
+        """The room refused the message as invalid: it is dropped."""
         if (waiting := self._flying) is not None:
             self._flying = None
             self._drop(waiting, reason)
 
     def cut_off(self) -> None:
-        """The connection is lost: what was on its way is said again, unless the room's record shows it."""
+        """The connection was lost: an unconfirmed message is queued again, unless the record shows it."""
         if self._flying:
             self._queue.appendleft(self._flying)
             self._flying = None
 
     def close(self, reason: str) -> None:
-        """Nothing more will be sent."""
+        """Drops all messages for `reason`."""
         self.cut_off()
         for waiting in self._queue:
             self._drop(waiting, reason)
         self._queue.clear()
 
     def settle(self, now: float) -> list[Delivery]:
-        """What became of messages since the last call."""
+        """Returns the outcomes since the last call."""
         self._expire(now)
         if self._flying and now >= self._sent_at + ECHO_WAIT_S:
             self._done.append(Delivery(self._flying.chat, "unechoed"))

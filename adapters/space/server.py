@@ -1,8 +1,8 @@
-"""The server of a room: sockets and the record around the rules in `room`.
+"""The server of a room: sockets and the record around the protocol core in `room`.
 
-One loop, no locks: whatever comes in is handed to the rules, and what they want done is carried out in order. A frame
-for all is made once. Nobody waits for anybody: not for a peer that does not read, not for a view that fails. After a
-kill the record is whole, and the next start replays it; members come back by themselves.
+It runs on one event loop without locks: everything received is passed to the core, and the effects that it returns are
+carried out in order. A frame for all members is encoded once. A peer that does not read, or a host's view that fails,
+delays nobody. After a kill the record is complete, and the next start replays it; members reconnect by themselves.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _REMEMBERED_ENTRIES = 10_000
 
 
 class SpaceServer:
-    """A room that can be joined.
+    """A room that accepts connections.
 
     Args:
-        persistence: the record; None keeps none.
-        host: who looks on.
-        host_name: under which the host speaks.
-        clock: time.
-        token: what a URL must carry as `?token=`; "" asks for none.
-        origins: web pages that may connect, each exactly as its browser names it, such as `http://127.0.0.1:8000`.
-            A request without an `Origin` comes from no browser, and may.
-        max_connections: in all.
-        max_per_address: from one address.
-        max_waiting_bytes: how much may wait for a member that does not read before it is cut off.
-        open_timeout_s: how long a stranger may take for its request.
+        persistence: the record; None keeps no record.
+        host: is told of every event.
+        host_name: the name under which the host speaks.
+        clock: the source of time.
+        token: required as `?token=` of the URL; "" requires none.
+        origins: web origins that may connect, such as `http://127.0.0.1:8000`. A request without an `Origin` header
+            comes from no browser, and is accepted.
+        max_connections: the limit in all.
+        max_per_address: the limit for one remote address.
+        max_waiting_bytes: the send buffer at which a member that does not read is dropped.
+        open_timeout_s: the time for the opening handshake.
 
     """
 
@@ -99,33 +99,33 @@ class SpaceServer:
 
     @property
     def port(self) -> int:
-        """Where it listens; 0 before the start."""
+        """The port it listens on; 0 before the start."""
         sockets = list(self._servers[0].sockets) if self._servers else []
         return int(sockets[0].getsockname()[1]) if sockets else 0
 
     @property
     def host_id(self) -> str:
-        """The id under which the host speaks."""
+        """The id of the host."""
         return self._room.host_id
 
     @property
     def claims(self) -> tuple[Claimed, ...]:
-        """What is being worked at."""
+        """The live claims, oldest first."""
         return self._room.claims
 
     @property
     def waiting(self) -> tuple[int, ...]:
-        """Bytes that wait for each connection to read them, fewest first."""
+        """Unsent bytes of each connection, fewest first."""
         return tuple(sorted(connection.waiting for connection in self._connections.values()))
 
     def get_connected_agents(self) -> tuple[Presence, ...]:
-        """Who is in the room, in the order of joining."""
+        """The members, in the order in which they joined."""
         return self._room.agents
 
     async def start(self, port: int = SPACE_DEFAULT_PORT, binds: Sequence[str] = ("127.0.0.1",)) -> ApiResult[int]:
-        """Listen on one port (0: any free one) of each address; answers with the port.
+        """Listens on one port (0: any free one) of each address; returns the port.
 
-        `conflict`: it is in use. `not_found`: this machine has no such address. `invalid`: it may not listen there.
+        Errors: `conflict` (in use), `not_found` (not an address of this machine), `invalid` (not permitted).
         """
         if self._log is not None:
             self._room.remember(*await asyncio.to_thread(_past, self._log))
@@ -140,7 +140,7 @@ class SpaceServer:
         return Ok(self.port)
 
     async def stop(self) -> None:
-        """Say good-bye to all, wait a moment for their answers, then cut them off."""
+        """Closes all connections, and drops those that do not answer the close frame within 2 s."""
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.wait([self._ticking])
@@ -158,22 +158,22 @@ class SpaceServer:
             self._log.close()
 
     def broadcast_from_host(self, text: str) -> None:
-        """The host says something."""
+        """Sends a message of the host to all members."""
         self._do(self._room.say(text))
 
     def broadcast_shutdown(self) -> None:
-        """Tell all that the room will close; from now on nobody comes in. `stop` must follow."""
+        """Announces the shutdown to all members; new joins are refused. `stop` must follow."""
         self._do(self._room.drain())
 
     def socket_opened(self, connection: RoomSocket) -> None:
-        """A socket was accepted; see `SocketObserver`."""
+        """See `SocketObserver`."""
         self._sockets.add(connection)
         self._limiter.enter(connection.address)
         if self._limiter.is_overloaded:
             connection.transport.abort()
 
     def socket_closed(self, connection: RoomSocket) -> None:
-        """A socket is gone; see `SocketObserver`."""
+        """See `SocketObserver`."""
         self._sockets.discard(connection)
         self._limiter.leave(connection.address)
 
@@ -234,7 +234,7 @@ class SpaceServer:
                 self._note("error", "The room's clockwork failed", repr(error))
 
     def _do(self, effects: Iterable[Effect]) -> None:
-        """Carry out effects in their order; what a view asks for while it is told of one comes after the others."""
+        """Carries out effects in order; those that an effect itself causes follow after the others."""
         self._to_do.extend(effects)
         if self._doing:
             return
@@ -289,7 +289,7 @@ class SpaceServer:
             asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
-        """What was pushed goes out, and only then the host is told: no view delays a member."""
+        """Sends what was pushed, and then informs the host, so that no view delays a member."""
         self._turn_ending = False
         self._flush()
         while self._untold:
@@ -308,7 +308,7 @@ class SpaceServer:
             self._note("error", "The host's view failed", repr(error))
 
     def _note_counted(self, message: str, detail: str) -> None:
-        """A warning that members or strangers can cause again and again."""
+        """Logs a warning that remote peers can cause repeatedly; repetitions within a minute are counted."""
         if self._repeated.is_told(message, self._clock.monotonic()):
             self._note("warn", message, detail)
 
@@ -317,7 +317,7 @@ class SpaceServer:
 
 
 def _no_ear(error: OSError, bind: str, port: int) -> Err:
-    """Why it cannot listen there; what asyncio says of it names the socket's own tuple, and not always the number."""
+    """Describes why it cannot listen; asyncio's own text shows a raw address tuple, and not always the error number."""
     if error.errno in {None, errno.EADDRNOTAVAIL}:
         return Err(f"{bind} is no address of this machine", "not_found")
     why = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror
@@ -341,7 +341,7 @@ async def _within(seconds: float, waits: Iterable[Awaitable[None]]) -> bool:
 
 
 def _quiet_logger() -> logging.Logger:
-    """Strangers who speak no WebSocket are no news; what concerns members comes from the rules."""
+    """A logger that drops the library's lines about failed handshakes; the room's core logs what concerns members."""
     logger = logging.getLogger("adapters.space.server")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -1,6 +1,6 @@
-"""One connection of a room's server: frames that are made once for all go out in one write for each turn of the loop.
+"""One connection of a room's server: frames are buffered, and sent in one write for each iteration of the event loop.
 
-Whoever does not read is cut off when too much waits for it; nobody else waits. Nothing is kept.
+A peer that does not read is dropped when its send buffer exceeds the limit. Nothing is kept on disk.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _CLOSE_TIMEOUT_S = 5.0
 
 
 def frame_bytes(text: str) -> bytes:
-    """A text frame as it goes over the wire to any member: nothing in it depends on who gets it."""
+    """Returns a WebSocket text frame. It is the same for every receiver, so it is made once."""
     return Frame(Opcode.TEXT, text.encode()).serialize(mask=False)
 
 
 class SocketObserver(Protocol):
-    """Who looks after the connections."""
+    """Is told of each socket from its first byte on."""
 
     @property
     def most_waiting(self) -> int:
-        """Bytes that may wait for a peer to read them."""
+        """The limit of unsent bytes for one peer."""
         ...
 
     def socket_opened(self, connection: RoomSocket) -> None:
-        """A socket was accepted; it has said nothing yet."""
+        """A socket was accepted; nothing was received yet."""
         ...
 
     def socket_closed(self, connection: RoomSocket) -> None:
-        """A socket is gone."""
+        """A socket was closed."""
         ...
 
 
 class RoomSocket(WebSocket):
-    """A connection that is watched from its first byte on, and tells of every pong."""
+    """A WebSocket that reports its opening, its end and every pong."""
 
     def __init__(self, protocol: ServerProtocol, server: Server, *, observer: SocketObserver, **limits: Any) -> None:  # noqa: ANN401
         super().__init__(protocol, server, **limits)
@@ -76,7 +76,7 @@ class RoomSocket(WebSocket):
 
 
 class ServerConnection:
-    """What goes out on one connection. `flush` must follow `push` within the same turn of the loop."""
+    """The send buffer of one socket. `flush` must follow `push` within the same iteration of the event loop."""
 
     def __init__(self, socket: RoomSocket, most_waiting: int) -> None:
         self.socket = socket
@@ -87,17 +87,17 @@ class ServerConnection:
 
     @property
     def waiting(self) -> int:
-        """Bytes that the peer has not taken yet, as far as this process knows."""
+        """Unsent bytes, as far as this process knows."""
         return self._pending_bytes + self.socket.transport.get_write_buffer_size()
 
     def push(self, frame: bytes) -> bool:
-        """Take a frame; False if the peer has let too much wait and was cut off."""
+        """Buffers a frame; returns False if the peer was dropped because it does not read."""
         self._pending.append(frame)
         self._pending_bytes += len(frame)
         return self._pending_bytes < _FLUSH_BYTES or self.flush()
 
     def flush(self) -> bool:
-        """Hand over what was pushed; False if the peer has let too much wait and was cut off."""
+        """Sends the buffered frames; returns False if the peer was dropped because it does not read."""
         frames, self._pending, self._pending_bytes = self._pending, [], 0
         if not frames or not self._is_open():
             return True
@@ -109,7 +109,7 @@ class ServerConnection:
         return False
 
     def close(self, code: int, reason: str) -> None:
-        """Say good-bye after all that was pushed; `tidy` cuts off a peer that never answers."""
+        """Sends a close frame after the buffered frames; `tidy` drops a peer that does not answer it."""
         self.flush()
         if self._is_open():
             self.socket.protocol.send_close(code, reason)
@@ -126,12 +126,12 @@ class ServerConnection:
         self.socket.transport.abort()
 
     def tidy(self) -> None:
-        """Cut off a peer that has not answered a good-bye in time."""
+        """Drops a peer that has not answered a close frame within 5 s."""
         if self._close_by is not None and self.socket.loop.time() >= self._close_by:
             self.abort()
 
     async def receive(self) -> str | bytes | None:
-        """The next message; None when the connection is gone."""
+        """Returns the next message, or None after the end of the connection."""
         try:
             return await self.socket.recv()
         except ConnectionClosed:
@@ -142,4 +142,4 @@ class ServerConnection:
 
 
 def _nobody_waits() -> None:
-    """Before a connection is served, a pong answers nothing."""
+    """Ignores a pong that comes before the connection is served."""

@@ -1,7 +1,7 @@
-"""JSON as it travels in a room: compact, non-ASCII as it is, numbers as JavaScript reads and writes them.
+"""JSON on the wire of a room: compact, non-ASCII characters as they are, numbers as in JavaScript.
 
-Whoever may connect decides what is parsed here, so size, number of values and depth are bounded before the parser sees
-a byte; counting takes no parse, only a few passes that cost about a millisecond for 1 MiB. Pure.
+The input is untrusted, so its size, number of values and depth are checked before it is parsed. The check takes a few
+passes over the text, about a millisecond for 1 MiB. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from common.lenient_json import cut_nesting
 
 MAX_DEPTH = 32
 MAX_VALUES = 400_000
-"""Commas and opening brackets: the longest record has a tenth of it."""
+"""Commas and opening brackets; ten times as many as the longest record has."""
 MEMBER_DEPTH = 16
 MEMBER_VALUES = 5_000
 _EXACT = 2**53
@@ -28,16 +28,16 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 class BadJson(ValueError):
-    """The bytes are no JSON that a room takes; the message says why."""
+    """The bytes are no acceptable JSON; the message says why."""
 
 
 def iso_now(clock: Clock) -> str:
-    """The wall time as a room writes it: ISO-8601 UTC with three digits of a second and `Z`."""
+    """Returns the wall time as ISO-8601 UTC with milliseconds and `Z`."""
     return iso(clock.now())
 
 
 def encode_value(value: object) -> str:
-    """Any JSON value as compact text, lone surrogates as U+FFFD.
+    """Returns any JSON value as compact text, lone surrogates as U+FFFD.
 
     Raises:
         ValueError: a number is not finite.
@@ -61,9 +61,9 @@ def parse_json(
     max_depth: int = MAX_DEPTH,
     cut: bool = False,
 ) -> object:
-    """The value of a frame, without lone surrogates. A number too large for JavaScript is None; whole ones are `int`.
+    """Returns the value of a frame, without lone surrogates. Infinite numbers become None, whole ones `int`.
 
-    With `cut`, what is nested too deeply is null, and the rest is read: one item of a list costs itself only.
+    With `cut`, values nested too deeply become null, and the rest is read.
 
     Raises:
         BadJson: it is too large, has too many values, is nested too deeply, not UTF-8, or no JSON.
@@ -98,7 +98,7 @@ def _may_hold_surrogates(text: str) -> bool:
 
 
 def _is_too_deep(text: str, max_values: int, max_depth: int) -> bool:
-    """Many small values cost far more than their bytes, and deep ones the stack; signs within words cost nothing.
+    """Whether it is nested too deeply. Characters inside strings do not count.
 
     Raises:
         BadJson: it has too many values.
@@ -121,7 +121,7 @@ def _without_depths(text: str, max_depth: int, *, cut: bool) -> str:
 
 
 def _outside_strings(text: str, max_values: int) -> str:
-    """What of a sound JSON text stands in no string; a key and a value for each comma or bracket, and no more."""
+    """Returns the parts of a JSON text outside of strings; checks that there are not too many strings."""
     bare = text.replace("\\\\", "").replace('\\"', "")
     if bare.count('"') > 4 * (max_values + 1):
         raise BadJson(f"more than {max_values} values")
