@@ -59,7 +59,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
     prompter = Prompter(
         home=home,
         soul=SoulDocument(home.soul),
-        core=Core(SKILLS, skills),
+        core=Core(skills),
         skills=skills,
         sources=Sources(
             workspace=workspace,

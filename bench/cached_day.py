@@ -176,7 +176,7 @@ def prompter_for(home: Home, day: Day) -> Prompter:
     return Prompter(
         home=home,
         soul=SoulDocument(home.soul),
-        core=Core(SKILLS, skills),
+        core=Core(skills),
         skills=skills,
         sources=Sources(
             workspace=workspace,

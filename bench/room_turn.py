@@ -83,7 +83,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     prompter = Prompter(
         home=home,
         soul=SoulDocument(home.soul),
-        core=Core(SKILLS, skills),
+        core=Core(skills),
         skills=skills,
         sources=Sources(workspace=workspace, memory_md=nothing, tools_md=nothing, prosoche=nothing_due),
         runtime=Runtime(ME, "quay", "1.0", lambda: "awake", lambda: "bench"),

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from common.clock import Clock
 from common.redact import Redactor
@@ -30,6 +31,7 @@ from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.outbox.account import settle_account
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
+from soul.resources import SKILLS
 from soul.status_report import StatusReport, status_line
 
 _WAKE_TIMEOUT_S = 60.0
@@ -229,15 +231,32 @@ class App:
 
 @asynccontextmanager
 async def open_soul(
-    settings: Settings, home: Home, *, console: Console, clock: Clock, rng: random.Random, social_only: bool = False
+    settings: Settings,
+    home: Home,
+    *,
+    console: Console,
+    clock: Clock,
+    rng: random.Random,
+    social_only: bool = False,
+    skills_folder: Path = SKILLS,
 ) -> AsyncIterator[App]:
-    """Take the home, and build one SOUL in it. Raises `Fatal` with a remedy when something is not as it must be."""
+    """Take the home, and build one SOUL in it, with the words of `skills_folder`.
+
+    Raises `Fatal` with a remedy when something is not as it must be.
+    """
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
         start = note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
         services = await build_services(
-            settings, home, console=LoggedConsole(console), clock=clock, rng=rng, stack=stack, social_only=social_only
+            settings,
+            home,
+            console=LoggedConsole(console),
+            clock=clock,
+            rng=rng,
+            stack=stack,
+            social_only=social_only,
+            skills_folder=skills_folder,
         )
         lives = Lives(services)
         await stack.enter_async_context(services.events)

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -189,7 +190,7 @@ class Life:
 
 
 @asynccontextmanager
-async def awake(home: Home, *, clock: Clock | None = None, **more: bool) -> AsyncIterator[Life]:
+async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> AsyncIterator[Life]:
     """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
     console = SilentConsole()
     async with open_soul(

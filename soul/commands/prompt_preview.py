@@ -162,7 +162,6 @@ class _Look:
             SoulDocument(self._home.soul),
             self._skills,
             self._sources(knowledge, first=first),
-            shipped=SKILLS,
             estimate=knowledge.stores.estimator.estimate,
             mode=lambda: kind.mode,
             tell=self._heard.tell,

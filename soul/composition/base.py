@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from common.clock import Clock
 from common.pace import Pace
@@ -23,7 +24,6 @@ from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.accounts import Relationships
-from soul.resources import SKILLS
 
 
 @dataclass(kw_only=True, eq=False)
@@ -44,11 +44,12 @@ class BaseServices:
     rng: random.Random
     stack: AsyncExitStack
     social_only: bool
+    skills_folder: Path
 
     def __post_init__(self) -> None:
         settings, home, clock = self.settings, self.home, self.clock
         self.pace = Pace().at(settings.soul_speed)
-        self.skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+        self.skills = Skills.load(self.skills_folder, SKILL_CONTRACTS)
         self.redactor = Redactor(settings.secrets)
         self.journal = Journal(self.database, self.console, clock, self.redactor)
         self.events = EventBus(self.journal, self.console)

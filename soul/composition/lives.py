@@ -32,7 +32,6 @@ from modules.services.commitments.replies import ReplyCommitments
 from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.writer import CommitmentWriter
 from soul.composition.services import Services
-from soul.resources import SKILLS
 
 _COMES_IN_WITHIN_S = 30.0
 
@@ -66,7 +65,6 @@ class Lives:
             self.attention_list,
             waiting=self.bluesky_state.pending.count,
             bonds=services.relationships.closest,
-            shipped=SKILLS,
         )
         writer = CommitmentWriter(
             agent_name=services.me.agent_name,

@@ -6,6 +6,7 @@ import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import public_repos
@@ -36,7 +37,7 @@ from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import Pacing
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
-from soul.resources import template
+from soul.resources import SKILLS, template
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 
@@ -142,6 +143,7 @@ async def build_services(
     rng: random.Random,
     stack: AsyncExitStack,
     social_only: bool = False,
+    skills_folder: Path = SKILLS,
 ) -> Services:
     """Return them, with the database open. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
     soul = SoulDocument(home.soul)
@@ -162,4 +164,5 @@ async def build_services(
         rng=rng,
         stack=stack,
         social_only=social_only,
+        skills_folder=skills_folder,
     )

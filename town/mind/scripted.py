@@ -48,6 +48,10 @@ class ScriptedMind:
         self._seed = seed
 
     async def think(self, request: ChatRequest) -> Thought:
+        return self.answer(request)
+
+    def answer(self, request: ChatRequest) -> Thought:
+        """What it thinks, at once."""
         turn, about = _Turn(request, self._bank, _chance(request, self._seed)), request.facts.about
         return _TABLE[type(about)](turn, about)
 

@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from common.clock import Clock
@@ -81,7 +80,6 @@ class Mind:
         attention_list: what asks for attention.
         waiting: counts the posts that wait for an answer.
         bonds: who matters, one line each, the closest first.
-        shipped: the folder of the skills.
 
     """
 
@@ -93,11 +91,10 @@ class Mind:
         *,
         waiting: Callable[[], Awaitable[int]],
         bonds: Callable[[], Sequence[str]],
-        shipped: Path,
     ) -> None:
         self._services = services
         self.boot_context = self._build_boot_context(waiting, bonds)
-        self.prompter = self._build_prompter(registry, attention_list, shipped)
+        self.prompter = self._build_prompter(registry, attention_list)
         self.thinker = self._build_thinker(registry)
         self.archivist = self._build_archivist()
 
@@ -127,7 +124,7 @@ class Mind:
             estimate=stores.estimator.estimate,
         )
 
-    def _build_prompter(self, registry: Registry, attention_list: Prosoche, shipped: Path) -> Prompter:
+    def _build_prompter(self, registry: Registry, attention_list: Prosoche) -> Prompter:
         services, knowledge, status = self._services, self._services.knowledge, self._services.home.memory / "status"
         sources = build_sources(
             services.settings,
@@ -146,7 +143,6 @@ class Mind:
             services.soul,
             services.skills,
             sources,
-            shipped=shipped,
             estimate=knowledge.stores.estimator.estimate,
             mode=lambda: services.attention.mode,
             tell=self._note,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from common.provenance import Provenance
 from common.settings import Settings
@@ -97,17 +96,16 @@ def prompter_over(
     skills: Skills,
     sources: Sources,
     *,
-    shipped: Path,
     estimate: Callable[[str], int],
     mode: Callable[[], str],
     tell: Callable[[Notice], Awaitable[None]],
     changes: Changes | None = None,
 ) -> Prompter:
-    """Return a prompter over `sources`; `shipped` is the folder of the skills. Without `changes` it writes nothing."""
+    """Return a prompter over `sources`; without `changes` it writes nothing."""
     return Prompter(
         home=home,
         soul=soul,
-        core=Core(shipped, skills),
+        core=Core(skills),
         skills=skills,
         sources=sources,
         runtime=Runtime(

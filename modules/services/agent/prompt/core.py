@@ -6,7 +6,6 @@ Whoever changes the page under a living SOUL changes nothing, and is reported on
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 from modules.services.agent.skills.skills import FILE, Skills
 
@@ -16,8 +15,8 @@ _SKILL, _SECTION = "core", "Ground Rules"
 class Core:
     """`skills/core`, from the folder that `skills` was loaded from."""
 
-    def __init__(self, folder: Path, skills: Skills) -> None:
-        self._path = folder / _SKILL / FILE
+    def __init__(self, skills: Skills) -> None:
+        self._path = skills.folder / _SKILL / FILE
         self._sha256 = self._now()
         self._told = False
         self.text = skills.render(_SKILL, _SECTION).strip()

@@ -38,10 +38,10 @@ class Skill:
 
 
 class Skills:
-    """All skills of one folder; `load` builds it."""
+    """All skills of one `folder`; `load` builds it."""
 
     def __init__(self, folder: Path, contracts: Contracts, skills: Mapping[str, Skill]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._contracts = contracts
         self._skills = skills
 
@@ -63,7 +63,7 @@ class Skills:
     def reload(self) -> SkillError | None:
         """Read the folder again; on failure everything stays as it was, and the error says why."""
         try:
-            self._skills = _read_all(self._folder, self._contracts)
+            self._skills = _read_all(self.folder, self._contracts)
         except SkillError as error:
             return error
         return None

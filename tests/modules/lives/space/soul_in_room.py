@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from adapters.space.chatlog import ChatLog
@@ -37,6 +38,7 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
 from soul.app import open_soul
+from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
 from tests.living import Life, World, call, settings_of
 from tests.patience import HANG_S
@@ -196,12 +198,13 @@ class Room:
         social_only: bool = False,
         settings: Mapping[str, str] | None = None,
         clock: Clock | None = None,
+        skills: Path = SKILLS,
     ) -> AsyncIterator[Agent]:
         """A SOUL that has joined. With `decide`, all minds of this world answer by it."""
         if decide:
             self.world.mind.answer = decide
         home = self.world.make_home(name, **(settings or {}))
-        async with asleep(home, social_only=social_only) as life:
+        async with asleep(home, social_only=social_only, skills=skills) as life:
             able = ("social",) if social_only else ("social", "github", "code")
             capabilities = (*able, OWNS_ADDRESSED)
             async with self.member(name, capabilities, clock) as client:
@@ -237,11 +240,17 @@ class Room:
 
 
 @asynccontextmanager
-async def asleep(home: Home, *, social_only: bool) -> AsyncIterator[Life]:
+async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> AsyncIterator[Life]:
     """A SOUL that was built and has not logged in anywhere: the room asks for nothing else."""
     console = SilentConsole()
     async with open_soul(
-        settings_of(home), home, console=console, clock=SystemClock(), rng=random.Random(1), social_only=social_only
+        settings_of(home),
+        home,
+        console=console,
+        clock=SystemClock(),
+        rng=random.Random(1),
+        social_only=social_only,
+        skills_folder=skills,
     ) as app:
         yield Life(app, console)
 

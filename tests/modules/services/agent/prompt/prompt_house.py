@@ -130,7 +130,7 @@ class House:
         self.prompter = Prompter(
             home=self.home,
             soul=SoulDocument(self.home.soul),
-            core=Core(skills, loaded),
+            core=Core(loaded),
             skills=loaded,
             sources=self.known.sources(workspace_of(self.home)),
             runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "awake", lambda: "test-mind"),

@@ -1,0 +1,126 @@
+"""However the skills are worded, the town's mind answers the same: it reads the facts of a request."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.facts import ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
+from common.files import write_atomic
+from modules.lives.space.verdicts import Verdicts
+from modules.runtime.home import Home
+from modules.services.agent.skills.skills import parse_frontmatter
+from soul.resources import SKILLS
+from tests.living import World, awake
+from tests.modules.lives.space.soul_in_room import Room, open_room, until
+from town.mind.scripted import ScriptedMind
+from town.mind.types import ChatRequest
+from town.residents import RESIDENTS
+
+_LONG_LINE = 30
+FACTS = {"AI_GATEWAY_FACTS": "on"}
+MAREN = RESIDENTS[0]
+_KEPT = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|</?\{\{.*|^- \w+: (?=\S)|\b(?:YES|NO|SPEAK|LISTEN)\b", re.DOTALL)
+
+
+def reworded(folder: Path) -> Path:
+    """The skills with every word replaced; headings, variables, frames and the fields of examples stay."""
+    for page in SKILLS.glob("*/SKILL.md"):
+        raw = page.read_text("utf-8")
+        _, body = parse_frontmatter(raw)
+        lines = [line if line.startswith(("#", "<")) else _replaced(line) for line in body.splitlines(keepends=True)]
+        target = folder / page.parent.name / page.name
+        target.parent.mkdir(parents=True)
+        target.write_text(raw.removesuffix(body) + "".join(lines), "utf-8")
+    return folder
+
+
+def _replaced(line: str) -> str:
+    parts, end = [], 0
+    for match in _KEPT.finditer(line):
+        parts += [codecs.encode(line[end : match.start()], "rot13"), match[0]]
+        end = match.end()
+    return "".join([*parts, codecs.encode(line[end:], "rot13")])
+
+
+@pytest.fixture(params=["as-they-are", "reworded"])
+def skills(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The words of the program, or others."""
+    return SKILLS if request.param == "as-they-are" else reworded(tmp_path / "skills")
+
+
+@pytest.fixture
+async def room(world: World) -> AsyncIterator[Room]:
+    async with open_room(world) as opened:
+        yield opened
+
+
+def as_maren(home: Home) -> Home:
+    """The home with a resident's own texts."""
+    write_atomic(home.soul, MAREN.soul)
+    write_atomic(home.self_md, MAREN.self_md)
+    return home
+
+
+def is_answered_the_same_in_other_words(request: ChatRequest) -> bool:
+    """Whether the mind answers the same to a request whose prompt and tools are told in other words."""
+    messages = tuple(
+        replace(message, text="Words.") if message.role in {"system", "user"} else message
+        for message in request.messages
+    )
+    offers = tuple(replace(offer, description="") for offer in request.offers)
+    mind = ScriptedMind()
+    return mind.answer(replace(request, messages=messages, offers=offers)) == mind.answer(request)
+
+
+def skill_lines_in(requests: Sequence[ChatRequest], skills: Path) -> list[str]:
+    """The lines of skills that stand in the facts of these requests."""
+    lines = (line.strip("- ") for page in skills.glob("*/SKILL.md") for line in page.read_text("utf-8").splitlines())
+    facts = "".join(repr(request.facts) for request in requests)
+    return [line for line in lines if len(line) > _LONG_LINE and line in facts]
+
+
+async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(world: World, skills: Path) -> None:
+    world.mind.answer = ScriptedMind().answer
+    home = as_maren(world.make_home("maren", SOUL_PEERS="tobias.test,odile.test", **FACTS))
+    world.network.post_as(world.account("kit"), "@maren.test What is 12 times 12?")
+    async with awake(home, skills_folder=skills) as life:
+        await life.look()
+        assert "144" in world.texts("maren")[-1]
+        await life.app.expression.express()
+        await life.send()
+        assert len(world.texts("maren")) == 2
+        assert "1 posts, 1 replies" in await life.app.owner.answer("How do things stand?")
+        await life.app.owner.answer('Post this: "The fair is on Sunday."')
+        await life.send()
+        await life.app.owner.start_afresh()
+        services = life.app.services
+        verdicts = Verdicts(services.gateway, services.skills, services.clock)
+        assert await verdicts.ask("Intent", content="Would be great to have an issue for the lamp.") == "ACTION_REQUEST"
+        repeated = {"first": "Seeds kept in jars make good tomatoes.", "second": "Good tomatoes: seeds kept in jars."}
+        assert await verdicts.ask("Confirm", examples="Confirm Examples", **repeated) == "YES"
+    assert world.texts("maren")[-1] == "The fair is on Sunday."
+    kinds = {type(request.facts.about) for request in world.mind.asked}
+    assert kinds == {PostFacts, ExpressionFacts, OwnerFacts, MemoryFacts, QuestionFacts}
+    assert all(map(is_answered_the_same_in_other_words, world.mind.asked))
+    assert not skill_lines_in(world.mind.asked, skills)
+
+
+async def test_a_resident_talks_in_a_room_and_takes_on_what_the_host_asks_for(room: Room, skills: Path) -> None:
+    async with room.soul("maren", ScriptedMind().answer, settings=FACTS, skills=skills) as maren:
+        await room.says("What is 12 times 12?", maren)
+        assert (await maren.check()).reason == "spoke"
+        await until(lambda: "144" in "".join(room.host.said("maren")))
+        maren.later(60)
+        await room.says("Can you open an issue for the broken clock in github.com/acme/site?", maren)
+        assert (await maren.check()).reason == "spoke"
+        assert [(one.type, one.params["title"]) for one in maren.promised()] == [("create_issue", "Broken clock")]
+    asked = room.world.mind.asked
+    assert {type(request.facts.about) for request in asked} >= {RoomFacts}
+    assert all(map(is_answered_the_same_in_other_words, asked))
+    assert not skill_lines_in(asked, skills)
