@@ -92,7 +92,7 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(wor
     async with awake(home, skills_folder=skills) as life:
         await life.look()
         assert "144" in world.texts("maren")[-1]
-        await life.app.expression.express()
+        await life.app.lives.bluesky.expression.express()
         await life.send()
         assert len(world.texts("maren")) == 2
         assert "1 posts, 1 replies" in await life.app.owner.answer("How do things stand?")

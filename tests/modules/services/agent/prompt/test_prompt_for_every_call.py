@@ -22,7 +22,7 @@ PROMPTS = {
     "modules/lives/bluesky/expression.py",
     "modules/services/commitments/writer.py",
     "modules/lives/space/decide.py",
-    "soul/composition/archiving.py",
+    "modules/services/agent/mind.py",
     "soul/commands/walk.py",
 }
 
