@@ -25,10 +25,9 @@ from common.result import Err
 from soul.room_host.folder import default_folder, exclusive_folder
 from soul.room_host.host_commands import HostCommands
 from soul.room_host.host_console import HostConsole
-from soul.room_host.line_screen import LineScreen
 from soul.room_host.room_options import RoomOptions
 from soul.room_host.roster import Roster
-from soul.room_host.screen import Screen
+from soul.room_host.screen import LineScreen, Screen
 from soul.terminal.outlet import Outlet
 from soul.terminal.text import one_line
 
@@ -93,18 +92,16 @@ class _Hosting:
                 asyncio.get_running_loop().add_signal_handler(signum, end)
 
     async def _until_gone(self, screen: Screen, console: HostConsole, server: SpaceServer, record: ChatLog) -> None:
-        host_commands = HostCommands(
+        commands = HostCommands(
             self.roster,
             self.clock,
             say=server.broadcast_from_host,
             recent=record.get_recent_history,
             show=console.show,
             ended=self.ended,
-        )
-        working = asyncio.create_task(
-            console.serve(host_commands.all(), server.broadcast_from_host, self.ended), name="console"
-        )
-        listening = asyncio.create_task(screen.run(console.submit), name="screen")
+        ).all()
+        working = asyncio.create_task(console.serve(commands, server.broadcast_from_host, self.ended), name="console")
+        listening = asyncio.create_task(screen.run(console.submit, commands.names), name="screen")
         ending = asyncio.create_task(self.ended.wait(), name="end")
         tasks = working, listening, ending
         try:

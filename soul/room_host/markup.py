@@ -1,15 +1,17 @@
-"""The little markup that people and models use in a chat: **bold**, *italic* and `code`, as styled pieces. Pure."""
+"""The markup that people and models use in a chat (**bold**, *italic*, `code`) as styled fragments, wrapped. Pure."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from soul.terminal.text import TAB, wrap_places
+from rich import get_console
+from rich.text import Text
+
+_TAB_COLUMNS = 4
 
 Piece = tuple[str, str]
-"""A style, "" for none, and the text that has it."""
+"""A prompt_toolkit style ("" for none) and the text that has it."""
 
 _MARKED = re.compile(
     r"""
@@ -23,7 +25,7 @@ _STYLE = {"code": "fg:ansibrightblack", "bold": "bold", "italic": "italic"}
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """`text` without its marks, in pieces."""
+    """Yields `text` in styled pieces, without the characters that mark them."""
     end = 0
     for match in _MARKED.finditer(text):
         if match.start() > end:
@@ -35,30 +37,25 @@ def pieces(text: str) -> Iterator[Piece]:
         yield "", text[end:]
 
 
-def wrapped(content: Sequence[Piece], columns: int) -> list[list[Piece]]:
-    """The pieces on lines of at most `columns`, in time that grows with their length only."""
-    text = "".join(part for _, part in content)
-    ends = list(itertools.accumulate(len(part) for _, part in content))
-    lines: list[list[Piece]] = []
-    first = 0
-    for start, end in wrap_places(text, columns):
-        while first < len(ends) and ends[first] <= start:
-            first += 1
-        lines.append(list(_between(content, ends, first, start, end)))
-    return lines
+def wrapped(content: Iterable[Piece], columns: int) -> list[list[Piece]]:
+    """Returns the pieces on lines of at most `columns`, broken between words where possible, in linear time."""
+    text = Text.assemble(*((words, style) for style, words in content))
+    lines = text.wrap(get_console(), columns, overflow="fold", tab_size=_TAB_COLUMNS)
+    return [list(_line_pieces(line)) for line in lines]
 
 
-def plain(content: Sequence[Piece]) -> str:
-    """The text alone."""
+def plain(content: Iterable[Piece]) -> str:
+    """Returns the text of the pieces."""
     return "".join(text for _, text in content)
 
 
-def _between(content: Sequence[Piece], ends: Sequence[int], first: int, start: int, end: int) -> Iterator[Piece]:
-    """What stands from `start` to `end`, of which the piece number `first` is the first; `ends`: where pieces end."""
-    for number in range(first, len(content)):
-        style, text = content[number]
-        place = ends[number] - len(text)
-        if place >= end:
-            return
-        if part := text[max(start - place, 0) : end - place]:
-            yield style, part.replace("\t", TAB)
+def _line_pieces(line: Text) -> Iterator[Piece]:
+    line.rstrip()
+    end = 0
+    for span in line.spans:
+        if span.start > end:
+            yield "", line.plain[end : span.start]
+        yield str(span.style), line.plain[span.start : span.end]
+        end = span.end
+    if end < len(line.plain):
+        yield "", line.plain[end:]

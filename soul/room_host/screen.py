@@ -1,36 +1,81 @@
-"""What the room's program asks of a place where rows are shown and the host's words are typed."""
+"""What the room's program requires of a screen, and the screen without a terminal: plain lines in and out.
+
+With plain lines a room can be fed by a pipe, kept by a service manager, and written to a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import Protocol
 
-from soul.room_host.rows import Row
+from soul.room_host.rows import Row, plain_lines
+from soul.terminal.outlet import Outlet
+from soul.terminal.plain import typed_lines
+from soul.terminal.text import strip_control
 
 OnLine = Callable[[str], None]
-"""Gets each line that the host has finished, trimmed and not empty."""
+"""Receives each line that the host has finished, trimmed and not empty."""
 
 
 class Screen(Protocol):
-    """A terminal, or lines in and out."""
+    """Shows rows, and reads what the host types."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether what was shown has not come out yet, so that more of it had better wait."""
+        """Whether so much of what was shown has not been written yet that more should wait."""
         ...
 
     def show(self, row: Row) -> None:
-        """Below what was shown before; also before and after `run`."""
+        """Show a row below those shown before; also before and after `run`."""
         ...
 
     def print(self, lines: list[str]) -> None:
-        """Lines of ours as they are: a banner, a list."""
+        """Show lines of the program's own, unwrapped: a banner, a list."""
         ...
 
     def refresh(self) -> None:
-        """Who is here, or what they do, has changed."""
+        """Redraw who is present and what they do."""
         ...
 
-    async def run(self, submit: OnLine) -> None:
-        """Listen to the host until it wants to go; cancelled when the program ends for another reason."""
+    async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
+        """Read lines until the host leaves; cancelled when the program ends for another reason.
+
+        `commands` are the names of the slash commands, without the slash.
+        """
         ...
+
+
+class LineScreen:
+    """Plain lines. `until_eof`: the end of the input closes the room; otherwise the room stays open."""
+
+    def __init__(self, out: Outlet, *, until_eof: bool, timezone: str = "") -> None:
+        self._until_eof = until_eof
+        self._timezone = timezone
+        self._out = out
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+
+    @property
+    def is_behind(self) -> bool:
+        return self._out.is_behind
+
+    def show(self, row: Row) -> None:
+        self._write(plain_lines(row, self._timezone))
+
+    def print(self, lines: list[str]) -> None:
+        self._write([strip_control(line) for line in lines])
+
+    def refresh(self) -> None:
+        """There is no panel to redraw."""
+
+    async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
+        async for line in typed_lines():
+            on_line(line)
+        if not self._until_eof:
+            await asyncio.Event().wait()
+
+    def _write(self, lines: list[str]) -> None:
+        self._out.write("".join(f"{line}\n" for line in lines))

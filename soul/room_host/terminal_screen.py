@@ -1,64 +1,98 @@
-"""The host's terminal: the talk runs into the scrollback, and below it stands the panel, drawn anew in its place.
+"""The host's terminal: the talk goes into the scrollback, and below it stands the panel with the box to write in.
 
-No alternate screen: what was said can still be read, searched and copied when the room is closed. The terminal is put
-back as it was on every way out, because the drawing library does so when its run ends, for whatever reason.
+The panel is a prompt_toolkit application outside the alternate screen, so what was said can still be read, searched and
+copied when the room is closed. The library restores the terminal's modes on every way out of `run`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO, cast
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Point
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input import Input
 from prompt_toolkit.input.defaults import create_input
-from prompt_toolkit.layout import Layout, Window
-from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    CompletionsMenu,
+    ConditionalMargin,
+    Dimension,
+    Float,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    ScrollbarMargin,
+    VSplit,
+    Window,
+)
+from prompt_toolkit.layout.processors import TabsProcessor
 from prompt_toolkit.output import Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import Frame
 
 from common.clock import Clock
 from common.version import __version__
-from soul.room_host.editor import Editor
-from soul.room_host.keys import Deed, keys
 from soul.room_host.markup import Piece
-from soul.room_host.panel import Panel, panel, room_for_input
+from soul.room_host.panel import DIM, INPUT_LINES, box_title, most_input_lines, roster_lines
 from soul.room_host.roster import Roster
 from soul.room_host.rows import Row, lines
 from soul.room_host.screen import OnLine
 from soul.terminal.outlet import Outlet
-from soul.terminal.text import strip_control
+from soul.terminal.text import clusters, one_line, strip_control
 
 _REDRAW_S = 1.0
 _ESCAPE_S = 0.1
-_PLAIN = Style([])
+_MENU_LINES = 6
+_OTHER_LINES = 4  # one of the roster, the rule, and the borders of the box
+_STYLE = Style([("frame.border", DIM), ("frame.label", DIM)])
 
 
 class TerminalScreen:
-    """Shows rows above the panel, and listens to the keys."""
+    """Shows rows above the panel, and reads lines from the box in it."""
 
     def __init__(self, roster: Roster, clock: Clock, out: Outlet, *, timezone: str = "") -> None:
         self._roster = roster
         self._clock = clock
         self._timezone = timezone
-        self._editor = Editor()
-        self._on_line: OnLine = _nobody
+        self._commands: Sequence[str] = ()
+        self._on_line: OnLine | None = None
         self._waiting: list[list[Piece]] = []
         self._out = out
         self._output = _output(out)
-        self._app = self._application(create_input(sys.stdin), self._output)
+        self._buffer = Buffer(
+            completer=_NameCompleter(lambda: self._commands, roster),
+            complete_while_typing=True,
+            multiline=False,
+            accept_handler=self._accept,
+        )
+        self._app: Application[None] = Application(
+            layout=Layout(self._panel()),
+            key_bindings=_key_bindings(self._buffer),
+            style=_STYLE,
+            erase_when_done=True,
+            refresh_interval=_REDRAW_S,
+            input=create_input(sys.stdin),
+            output=self._output,
+        )
+        self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE_S
 
     @property
     def is_behind(self) -> bool:
         return self._out.is_behind
 
     def show(self, row: Row) -> None:
-        self._put(lines(row, self._columns, self._timezone))
+        self._put(lines(row, self._output.get_size().columns, self._timezone))
 
     def print(self, lines: list[str]) -> None:
         self._put([[("", strip_control(line))] for line in lines])
@@ -66,20 +100,16 @@ class TerminalScreen:
     def refresh(self) -> None:
         self._app.invalidate()
 
-    async def run(self, submit: OnLine) -> None:
-        self._on_line = submit
+    async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
+        self._on_line, self._commands = on_line, commands
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
             # NOTE(self): the terminal was closed, and with it the host is gone.
             return
 
-    @property
-    def _columns(self) -> int:
-        return self._output.get_size().columns
-
     def _put(self, content: list[list[Piece]]) -> None:
-        """Show lines now, or, while the panel stands, with all that comes in the same moment."""
+        """Show lines now; while the panel is drawn, together with all others of the same turn of the event loop."""
         if not self._app.is_running:
             self._print(content)
             return
@@ -90,7 +120,7 @@ class TerminalScreen:
     def _flush(self) -> None:
         content, self._waiting = self._waiting, []
         if self._out.take_lost():
-            # NOTE(self): what was drawn with relative moves stands nobody knows where.
+            # NOTE(self): lost output may hold moves of the cursor, so its position is unknown.
             self._app.renderer.clear()
         elif self._app.is_running:
             self._app.renderer.erase(leave_alternate_screen=False)
@@ -98,77 +128,101 @@ class TerminalScreen:
         self._app.invalidate()
 
     def _print(self, content: list[list[Piece]]) -> None:
-        pieces: StyleAndTextTuples = []
-        for line in content:
-            pieces += [*line, ("", "\n")]
-        print_formatted_text(self._output, pieces, _PLAIN)
+        print_formatted_text(self._output, _joined([*content, []]), _STYLE)
 
-    def _panel(self) -> Panel:
+    def _accept(self, buffer: Buffer) -> bool:
+        """Pass on the line in the box; it goes into the history without control characters and outer white space."""
+        buffer.document = Document(strip_control(buffer.text).strip())
+        if buffer.text and self._on_line is not None:
+            self._on_line(buffer.text)
+        return False
+
+    def _panel(self) -> FloatContainer:
+        members = FormattedTextControl(self._members)
+        box = Window(
+            BufferControl(self._buffer, input_processors=[TabsProcessor(char1=" ", char2=" ")]),
+            height=self._box_height,
+            wrap_lines=True,
+            dont_extend_height=True,
+        )
+        scrolled = Condition(
+            lambda: (info := box.render_info) is not None and len(info.displayed_lines) < info.content_height
+        )
+        box.right_margins = [ConditionalMargin(ScrollbarMargin(), filter=scrolled)]
+        frame = Frame(VSplit([Window(width=1), box, Window(width=1)]), title=self._title)
+        return FloatContainer(
+            HSplit([Window(members, dont_extend_height=True), Window(height=1, char="─", style=DIM), frame]),
+            floats=[Float(CompletionsMenu(max_height=_MENU_LINES), xcursor=True, ycursor=True)],
+        )
+
+    def _members(self) -> StyleAndTextTuples:
         size = self._output.get_size()
-        return panel(
-            self._roster.entries,
-            self._editor,
-            size.columns,
-            rows=size.rows,
-            version=__version__,
-            now=self._clock.monotonic(),
-        )
+        return _joined(roster_lines(self._roster.entries, size.columns, size.rows, self._clock.monotonic()))
 
-    def _text(self) -> StyleAndTextTuples:
-        pieces: StyleAndTextTuples = []
-        for place, line in enumerate(self._panel().lines):
-            pieces += [("", "\n"), *line] if place else [*line]
-        return pieces
+    def _title(self) -> str:
+        return box_title(self._output.get_size().columns, __version__)
 
-    def _cursor(self) -> Point:
-        row, column = self._panel().cursor
-        return Point(x=column, y=row)
-
-    def _application(self, source: Input, output: Output) -> Application[None]:
-        control = FormattedTextControl(self._text, focusable=True, get_cursor_position=self._cursor, show_cursor=True)
-        app: Application[None] = Application(
-            layout=Layout(Window(control, dont_extend_height=True, wrap_lines=False)),
-            key_bindings=keys(self._do),
-            style=_PLAIN,
-            erase_when_done=True,
-            refresh_interval=_REDRAW_S,
-            input=source,
-            output=output,
-        )
-        app.ttimeoutlen = app.timeoutlen = _ESCAPE_S
-        return app
-
-    def _do(self, deed: Deed) -> None:
-        match deed:
-            case "enter":
-                self._editor, words = self._editor.said()
-                if words:
-                    self._on_line(words)
-            case "escape":
-                if not self._editor.text:
-                    self._leave()
-                self._editor = self._editor.cleared()
-            case "end of input":
-                if not self._editor.text:
-                    self._leave()
-                self._editor = self._editor.delete()
-            case "quit":
-                self._leave()
-            case "clear screen":
-                self._app.renderer.clear()
-            case _:
-                self._editor = deed(self._editor, room_for_input(self._columns))
-
-    def _leave(self) -> None:
-        if self._app.is_running and not self._app.is_done:
-            self._app.exit()
+    def _box_height(self) -> Dimension:
+        rows = self._output.get_size().rows
+        return Dimension(min=min(INPUT_LINES, max(rows - _OTHER_LINES, 1)), max=most_input_lines(rows))
 
 
-def _nobody(_words: str) -> None:
-    """Before `run` nobody listens."""
+class _NameCompleter(Completer):
+    """Completes a slash command at the start of the line, and the names of members after an @ anywhere."""
+
+    def __init__(self, commands: Callable[[], Sequence[str]], roster: Roster) -> None:
+        self._commands = commands
+        self._roster = roster
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :]
+        if word.startswith("@"):
+            choices = [f"@{name}" for name in self._roster.names if name == one_line(name)]
+        elif word.startswith("/") and word == before:
+            choices = [f"/{name}" for name in self._commands()]
+        else:
+            return
+        for choice in choices:
+            if choice.casefold().startswith(word.casefold()):
+                yield Completion(choice, start_position=-len(word))
 
 
-def _output(out: Outlet) -> Vt100_Output:
+def _key_bindings(buffer: Buffer) -> KeyBindings:
+    """Returns the keys that differ from the library's: leaving, new lines, paste, and whole clusters as one sign."""
+    keys = KeyBindings()
+    is_empty = Condition(lambda: not buffer.text)
+
+    def after() -> int:
+        return next((len(cluster) for _, cluster in clusters(buffer.document.text_after_cursor)), 0)
+
+    def before() -> int:
+        count = 0
+        for _, cluster in clusters(buffer.document.text_before_cursor):
+            count = len(cluster)
+        return count
+
+    keys.add("c-c")(lambda event: event.app.exit())
+    keys.add("c-d", filter=is_empty)(lambda event: event.app.exit())
+    keys.add("escape", filter=is_empty)(lambda event: event.app.exit())
+    keys.add("escape", filter=~is_empty)(lambda _: buffer.reset())
+    keys.add("escape", "enter")(lambda _: buffer.insert_text("\n"))
+    keys.add(Keys.BracketedPaste)(lambda event: buffer.insert_text(strip_control(event.data)))
+    keys.add("backspace")(lambda _: buffer.delete_before_cursor(before()))
+    keys.add("delete")(lambda _: buffer.delete(after()))
+    keys.add("left")(lambda _: buffer.cursor_left(before()))
+    keys.add("right")(lambda _: buffer.cursor_right(after()))
+    return keys
+
+
+def _joined(content: Iterable[Sequence[Piece]]) -> StyleAndTextTuples:
+    pieces: StyleAndTextTuples = []
+    for number, line in enumerate(content):
+        pieces += [("", "\n"), *line] if number else [*line]
+    return pieces
+
+
+def _output(out: Outlet) -> Output:
     output = Vt100_Output.from_pty(cast("TextIO", out), enable_bell=False)
     # NOTE(self): the panel is drawn with relative moves only; asking where the cursor stands would put bytes into the
     # input that a slow terminal sends too late.

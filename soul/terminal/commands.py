@@ -32,6 +32,11 @@ class Commands:
         own = Command("help", "this list", self._help)
         self._commands = {command.name: command for command in (own, *commands)}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all commands, without the slash."""
+        return tuple(self._commands)
+
     async def answer(self, line: str) -> Sequence[str]:
         """Do what `line` (it begins with a slash) asks. Raises `SoulError` when that cannot be done."""
         name, _, rest = line.removeprefix("/").partition(" ")

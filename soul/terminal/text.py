@@ -1,8 +1,7 @@
-"""Other people's words on a terminal: nothing in them moves the cursor, and lines end where they should. Pure."""
+"""Untrusted text on a terminal: control characters are removed, and its width is counted in cells. Pure."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -79,38 +78,3 @@ def fit(text: str, columns: int) -> str:
             break
         kept += cluster
     return (kept.rstrip() + _ELLIPSIS)[: max(columns, 0)]
-
-
-def wrap_text(text: str, columns: int) -> list[str]:
-    """`text` as lines of at most `columns`, broken between words where it can be, its own line breaks kept."""
-    return [text[start:end].replace("\t", TAB) for start, end in wrap_places(text, columns)]
-
-
-def wrap_places(text: str, columns: int) -> list[tuple[int, int]]:
-    """Where each line of `wrap_text` begins and ends in `text`."""
-    breaks = [-1, *(place for place, char in enumerate(text) if char == "\n"), len(text)]
-    return [
-        place
-        for before, after in itertools.pairwise(breaks)
-        for place in _wrap(text, before + 1, after, max(columns, 1))
-    ]
-
-
-def _wrap(text: str, start: int, end: int, columns: int) -> Iterator[tuple[int, int]]:
-    line, used = start, 0
-    cut, used_at_cut = start, 0
-    words, before = False, " "
-    for offset, cluster in clusters(text[start:end]):
-        here, room = start + offset, cells(cluster)
-        if cluster.isspace():
-            used, before = used + room, cluster
-            continue
-        if words and (before.isspace() or room > 1 or cells(before) > 1):
-            cut, used_at_cut = here, used
-        if used + room > columns and here > line:
-            if cut <= line:
-                cut, used_at_cut = here, used
-            yield line, line + len(text[line:cut].rstrip())
-            line, used, words = cut, used - used_at_cut, cut < here
-        used, before, words = used + room, cluster, True
-    yield line, line + len(text[line:end].rstrip())

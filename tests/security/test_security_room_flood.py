@@ -23,8 +23,8 @@ from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
 from soul.room_host.host_console import HostConsole
-from soul.room_host.line_screen import LineScreen
 from soul.room_host.roster import Roster
+from soul.room_host.screen import LineScreen
 from soul.terminal.outlet import Outlet
 from tests.adapters.space.running_member import Member, at, running_client, sleeps
 from tests.adapters.space.running_room import RawClient, RunningServer, running_server, until

@@ -173,7 +173,7 @@ def test_no_sign_of_control_passes_as_a_line_or_as_json() -> None:
 
 _TERMINAL = {
     "soul/cli.py", "soul/terminal/output.py", "soul/terminal/outlet.py", "soul/terminal/plain.py",
-    "soul/terminal/line_editor.py", "soul/room_host/line_screen.py", "soul/room_host/terminal_screen.py",
+    "soul/terminal/line_editor.py", "soul/room_host/screen.py", "soul/room_host/terminal_screen.py",
     "adapters/space/chatlog.py",
 }  # fmt: skip
 _NO_TERMINAL = {

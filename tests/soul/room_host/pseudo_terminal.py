@@ -11,11 +11,12 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from tests.patience import HANG_S
+from tests.soul.seen_screen import seen
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])")
 
@@ -30,6 +31,7 @@ class Terminal:
 
     def __init__(self, columns: int, rows: int) -> None:
         self._ours, self._theirs = pty.openpty()
+        self._columns = columns
         self.resize(columns, rows)
         self._before = termios.tcgetattr(self._theirs)
         self.raw = b""
@@ -55,6 +57,11 @@ class Terminal:
     def text(self) -> str:
         """What was written, without the sequences that a terminal obeys."""
         return _SEQUENCE.sub("", self.raw.decode(errors="replace"))
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines that a person sees, those that were scrolled away included; true while the size is as at first."""
+        return seen(self.raw, self._columns)
 
     @property
     def is_as_before(self) -> bool:
@@ -87,6 +94,14 @@ class Terminal:
             await self.more()
         return found + len(words)
 
+    async def until_screen(self, holds: Callable[[], bool]) -> None:
+        """Wait until this is true of the screen."""
+        end = asyncio.get_running_loop().time() + HANG_S
+        while not holds():
+            alive = self.process.returncode is None and asyncio.get_running_loop().time() < end
+            assert alive, "\n".join(self.screen)
+            await self.more()
+
     async def more(self) -> None:
         """Wait until the program writes something, or for half a second: it may have ended."""
         self._came.clear()
@@ -111,12 +126,14 @@ class Terminal:
 
 
 @asynccontextmanager
-async def hosted(folder: Path, *options: str, columns: int = 80, rows: int = 30) -> AsyncIterator[tuple[Terminal, str]]:
-    """A room hosted from a terminal, and its URL."""
+async def hosted(
+    folder: Path, *options: str, columns: int = 80, rows: int = 30, ready: str = "CTRL+C quit"
+) -> AsyncIterator[tuple[Terminal, str]]:
+    """A room hosted from a terminal that shows `ready`, and its URL."""
     terminal = Terminal(columns, rows)
     await terminal.start("space", "--port", "0", "--data", str(folder), *options)
     try:
-        await terminal.until("CTRL+C quit")
+        await terminal.until(ready)
         found = re.search(r"SPACE_URL=(ws://\S+)", terminal.text)
         assert found
         yield terminal, found[1]

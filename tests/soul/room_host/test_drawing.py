@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -51,7 +52,7 @@ class SlowScreen:
     def refresh(self) -> None:
         """Nothing stands below."""
 
-    async def run(self, submit: OnLine) -> None:
+    async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
         """Nobody types."""
 
 

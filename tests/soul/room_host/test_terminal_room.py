@@ -55,7 +55,7 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
 
         terminal.resize(50, 24)
         terminal.tell_resized()
-        place = await terminal.until("[SPACE HOST] ─────── ESC clear", after=place)
+        place = await terminal.until("SPACE HOST · ESC clear", after=place)
         terminal.type("/say @MARVIN /quit is a command\r")
         assert (await hear(marvin, "chat"))["content"] == "@marvin /quit is a command"
         terminal.type("/claims\r/nothing\r")
