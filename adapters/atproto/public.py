@@ -10,6 +10,8 @@ import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode, urlparse
 
+from cachetools import TTLCache
+
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
 from adapters.atproto.types import Record
@@ -27,6 +29,7 @@ DIRECTORY_URL = "https://plc.directory"
 _JSON = ("application/json", "application/did+ld+json", "application/did+json")
 _MAX_DOCUMENT_BYTES = 1_000_000
 _KEPT_S = 3600.0
+_MOST_SERVERS = 1_000
 _PAGE, _MAX_PAGES = 100, 10
 _PLC = re.compile(r"did:plc:[a-z2-7]{3,64}")
 _WEB = re.compile(r"did:web:[a-zA-Z0-9._-]+(?:%3A[0-9]+)?")
@@ -45,10 +48,9 @@ class PublicRepos:
 
     def __init__(self, fetch: Fetch, *, clock: Clock, home_url: str = "", directory_url: str = DIRECTORY_URL) -> None:
         self._fetch = fetch
-        self._clock = clock
         self._home_url = home_url
         self._directory_url = directory_url
-        self._servers: dict[str, tuple[str, float]] = {}
+        self._servers = TTLCache[str, str](_MOST_SERVERS, _KEPT_S, timer=clock.monotonic)
 
     async def list_records(self, did: str, collection: str) -> ApiResult[tuple[Record, ...]]:
         """All records of one kind in the repo of `did`, newest first; at most 1 000."""
@@ -84,8 +86,7 @@ class PublicRepos:
     async def _server(self, did: str) -> ApiResult[str]:
         if self._home_url:
             return Ok(self._home_url)
-        known, until = self._servers.get(did, ("", 0.0))
-        if known and self._clock.monotonic() < until:
+        if known := self._servers.get(did):
             return Ok(known)
         if not (url := self._document_url(did)):
             return Err(f"{did} cannot be looked up", kind="invalid")
@@ -94,7 +95,7 @@ class PublicRepos:
             return document
         if document.data.get("id") != did or not (server := _endpoint(document.data)):
             return Err(f"the document of {did} names no server", kind="transient")
-        self._servers[did] = (server, self._clock.monotonic() + _KEPT_S)
+        self._servers[did] = server
         return Ok(server)
 
     def _document_url(self, did: str) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from cachetools import TTLCache
+
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
 from adapters.atproto.detour import Detours
-from adapters.atproto.handles import HandleCache
 from adapters.atproto.paging import Listing, RawPage, read_page
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.thread import resolve_reply_refs
@@ -28,6 +29,7 @@ from adapters.atproto.types import (
     UnreadableErr,
 )
 from common.clock import Clock
+from common.constants import ATPROTO_HANDLE_CACHE_S
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_LIMIT = 100
+_MOST_NAMES = 10_000
 # NOTE(self): deeper answers exceed the nesting that the JSON parser accepts (200; a reply costs two levels).
 _MAX_DEPTH = 80
 _MAX_PARENTS = 150
@@ -49,7 +52,8 @@ class Reader:
     def __init__(self, xrpc: Xrpc, clock: Clock) -> None:
         self._xrpc = xrpc
         self._clock = clock
-        self._handles = HandleCache(clock)
+        self._dids = TTLCache[str, str](_MOST_NAMES, ATPROTO_HANDLE_CACHE_S, timer=clock.monotonic)
+        self._handles = TTLCache[str, str](_MOST_NAMES, ATPROTO_HANDLE_CACHE_S, timer=clock.monotonic)
         self._detours: dict[tuple[str, ...], Detours] = {}
 
     @property
@@ -185,25 +189,29 @@ class Reader:
 
     async def resolve_handle(self, handle: str) -> ApiResult[str]:
         """The DID of a handle; remembered for a day."""
-        if known := self._handles.did_of(handle):
+        if known := self._dids.get(handle.lower()):
             return Ok(known)
         answer = await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)
         if isinstance(answer, Err):
             return answer
         if not (did := convert.text_of(answer.data, "did")):
             return Err(f"the answer holds no DID for {handle}", kind="transient")
-        self._handles.remember(handle, did)
+        self._remember(handle, did)
         return Ok(did)
 
     async def resolve_did(self, did: str) -> ApiResult[str]:
         """The handle of a DID; remembered for a day."""
-        if known := self._handles.handle_of(did):
+        if known := self._handles.get(did):
             return Ok(known)
         profile = await self.get_profile(did)
         if isinstance(profile, Err):
             return profile
-        self._handles.remember(profile.data.handle, did)
+        self._remember(profile.data.handle, did)
         return Ok(profile.data.handle)
+
+    def _remember(self, handle: str, did: str) -> None:
+        self._dids[handle.lower()] = did
+        self._handles[did] = handle.lower()
 
     async def _thread(self, uri: str, depth: int, parents: int) -> ApiResult[Json]:
         """A thread, or as much of it as can be read: without its replies, then the post alone."""

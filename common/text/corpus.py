@@ -6,10 +6,12 @@ What was read of recent messages is remembered, since a room is compared with ag
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+
+from cachetools import LRUCache
 
 from common.text.measures import UNKNOWN_IDF, idf
 from common.text.stems import tokenize_with_stemming
@@ -70,7 +72,7 @@ class _Counts:
     """In how many messages of a room each stem is; a room that lost its oldest and got a new one is not read anew."""
 
     def __init__(self) -> None:
-        self._before: OrderedDict[tuple[tuple[str, ...], frozenset[str]], tuple[str, dict[str, int]]] = OrderedDict()
+        self._before = LRUCache[tuple[tuple[str, ...], frozenset[str]], tuple[str, dict[str, int]]](_POOLS_REMEMBERED)
 
     def held(self, texts: tuple[str, ...], names: frozenset[str]) -> dict[str, int]:
         before = self._before.pop((texts[:-1], names), None)
@@ -80,8 +82,6 @@ class _Counts:
             held = dict(Counter(chain.from_iterable(read(text, names).kinds for text in texts)))
         if len(texts) > 1:
             self._before[texts[1:], names] = (texts[0], held)
-        if len(self._before) > _POOLS_REMEMBERED:
-            self._before.popitem(last=False)
         return held
 
 

