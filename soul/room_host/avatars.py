@@ -1,6 +1,6 @@
-"""How a member of the room looks in the terminal: everybody's colour and symbol follow from the name alone.
+"""The colour and the symbol of a member, derived from its name alone. Pure.
 
-So the same agent looks the same in every host's terminal, also in that of another program. Pure.
+The same agent therefore looks the same in every host's terminal, including that of the reference implementation.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ SYMBOLS = "●◆★♥■•○"
 
 
 def name_hash(name: str) -> int:
-    """The number from which a name's look follows: `h * 31 + unit` over its UTF-16 units in 32 bits, without sign."""
+    """Returns the hash of a name: `h * 31 + unit` over its UTF-16 units in 32 bits, as an absolute value."""
     return abs(hash31(name))
 
 
 def colour(name: str) -> str:
-    """The name's colour, as the terminal library calls it."""
+    """Returns the colour of a name, as prompt_toolkit calls it."""
     return COLOURS[name_hash(name) % len(COLOURS)]
 
 
 def symbol(name: str) -> str:
-    """The sign that stands before the name."""
+    """Returns the character shown before a name."""
     return SYMBOLS[name_hash(name) % len(SYMBOLS)]

@@ -1,6 +1,6 @@
-"""Where a room keeps its record, and that only one room keeps it there.
+"""The folder of a room's record, and the lock that gives it to one room at a time.
 
-The lock belongs to the operating system: a killed program loses it at once, and the record itself is what survives.
+The operating system releases the lock of a killed program at once; the record survives.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARK_CHARS = 8
 
 
 def default_folder(name: str) -> Path:
-    """The room's folder in the user's state folder (XDG_STATE_HOME, else ~/.local/state); each name has its own."""
+    """Returns the folder of the room of this name, below XDG_STATE_HOME or ~/.local/state; no two names share one."""
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state else Path.home() / ".local" / "state"
     return base / "soul" / "spaces" / _folder_name(name)
@@ -32,11 +32,11 @@ def default_folder(name: str) -> Path:
 
 @contextmanager
 def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
-    """Make `folder` if need be and keep other rooms out of it, also those that are closed.
+    """Create `folder` if it is missing and lock it; yields its absolute path.
 
     Raises:
-        ConfigError: another room keeps its record there, or the record of a room of another name lies there.
-        SoulError: the folder cannot be made or written.
+        ConfigError: another room has it open, or it holds the record of a room of another name.
+        SoulError: it cannot be created or written.
 
     """
     path = at = folder.expanduser().absolute()
@@ -61,7 +61,7 @@ def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _check_name(folder: Path, name: str) -> None:
-    """Whoever joins is told the record, so it belongs to one room; a folder without a name takes this one."""
+    """Refuse the record of another room, since members are sent it; a folder without a name gets this one."""
     at, name = folder / _NAME, one_line(name.encode(errors="replace").decode())
     try:
         kept = at.read_text(encoding="utf-8", errors="replace").strip() if at.exists() else ""
@@ -77,7 +77,7 @@ def _check_name(folder: Path, name: str) -> None:
 
 
 def _folder_name(name: str) -> str:
-    """The name, if a folder can have it; else what is left of it, with a mark that no other name has."""
+    """Returns the name if it is a valid folder name; else its valid characters and a hash of the name."""
     left = "".join(char if char.isalnum() or char in "-_" else "-" for char in name).strip("-")
     plain = left[:_MOST_CHARS].encode()[:_MOST_BYTES].decode(errors="ignore") or DEFAULT_NAME
     if plain == name:

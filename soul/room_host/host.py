@@ -1,6 +1,6 @@
-"""Opens a room, keeps it open until its host goes, and closes it with everybody told.
+"""Opens a room, keeps it open until its host leaves, and closes it after telling every member.
 
-The record is on disk line by line. A kill leaves the members to come back by themselves when the room opens again.
+Each line of the record is on disk at once. After a kill the members reconnect by themselves when the room opens again.
 """
 
 from __future__ import annotations
@@ -36,11 +36,17 @@ _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS
 
 
 def host_room(options: RoomOptions) -> None:
-    """Host it from this terminal. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
+    """Open the room and host it from this terminal until the host leaves.
+
+    Raises:
+        ConfigError: the address or the folder cannot be used.
+        StorageError: the record cannot be written.
+
+    """
     with exclusive_folder(options.folder or default_folder(options.name), options.name) as folder:
         out = Outlet(sys.stdout)
         try:
-            asyncio.run(_Hosting(options, folder, out).live())
+            asyncio.run(_Hosting(options, folder, out).run())
         finally:
             out.finish(_LAST_LINES_S)
 
@@ -55,7 +61,7 @@ class _Hosting:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     close_now: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         self._handle_signals()
         screen = _screen(self.options, self.roster, self.clock, self.out)
         console = HostConsole(screen, self.roster, self.clock)
@@ -72,7 +78,7 @@ class _Hosting:
                 _show_address(self.options, server.port, found, console)
                 console.note("done", "Space ready", "Enter says it to all, /help lists what else there is")
                 console.draw_all()
-                await self._until_gone(screen, console, server, record)
+                await self._until_ended(screen, console, server, record)
             await self._drain(console, server)
         finally:
             await server.stop()
@@ -80,7 +86,7 @@ class _Hosting:
         screen.print(["", f"  « {name} » is closed. Good-bye.", ""])
 
     def _handle_signals(self) -> None:
-        """The first one closes the room, the next one spares those who are in it the wait."""
+        """Close the room at the first signal; at the second, without waiting for the members."""
 
         def end() -> None:
             if self.ended.is_set():
@@ -91,7 +97,7 @@ class _Hosting:
             if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup asks not to be hung up
                 asyncio.get_running_loop().add_signal_handler(signum, end)
 
-    async def _until_gone(self, screen: Screen, console: HostConsole, server: SpaceServer, record: ChatLog) -> None:
+    async def _until_ended(self, screen: Screen, console: HostConsole, server: SpaceServer, record: ChatLog) -> None:
         commands = HostCommands(
             self.roster,
             self.clock,
@@ -116,7 +122,7 @@ class _Hosting:
                     console.note("error", "The terminal failed", repr(outcome))
 
     async def _drain(self, console: HostConsole, server: SpaceServer) -> None:
-        """Let those who are here finish what they do."""
+        """Tell the members that the room closes, and give them time to finish."""
         self.ended.set()
         server.broadcast_shutdown()
         if not server.get_connected_agents():
@@ -129,7 +135,7 @@ class _Hosting:
 
 @asynccontextmanager
 async def _advertised(options: RoomOptions, port: int, console: HostConsole) -> AsyncIterator[Advertisement | None]:
-    """Make it known on the local network, where that helps anybody; trouble with that is no trouble for the room."""
+    """Advertise a room that is reachable and has no token; a failure is shown, and the room stays open."""
     if options.is_local or options.token:
         yield None
         return
@@ -148,7 +154,7 @@ def _show_address(options: RoomOptions, port: int, found: Advertisement | None, 
     console.note("done", f"Listening on port {port}", f"of {options.bind}")
     host = next(iter(lan_addresses((options.bind,))), options.bind)
     place = f"[{host}]" if ":" in host else host
-    # NOTE(self): no row of ours, which would be broken into lines where it is long: it is there to be copied.
+    # NOTE(self): no row, which would be wrapped: the address is there to be copied.
     console.print([f"  SPACE_URL=ws://{place}:{port}{_token_query(options.token)}"])
     if found is not None:
         console.note("done", f"Advertised on the local network as {found.name}")
@@ -161,7 +167,7 @@ def _show_address(options: RoomOptions, port: int, found: Advertisement | None, 
 
 
 def _token_query(token: str) -> str:
-    """The end of the address for a room with a token: as it works on a terminal, without the secret in a log."""
+    """Returns the query of the address for a room with a token: the token on a terminal, a placeholder in a log."""
     if not token:
         return ""
     written = quote(token, safe="")
@@ -179,10 +185,10 @@ def _screen(options: RoomOptions, roster: Roster, clock: Clock, out: Outlet) -> 
 
 
 def _record(folder: Path, console: HostConsole) -> ChatLog:
-    """The room's record, opened before anybody can come in. What the disk refuses later is shown to the host.
+    """Returns the opened record. A later failure to write is shown to the host.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the record cannot be written.
 
     """
     loop = asyncio.get_running_loop()
@@ -207,6 +213,6 @@ def _start_error(options: RoomOptions, why: Err) -> ConfigError:
 
 
 def _show_failure(console: HostConsole, context: dict[str, Any]) -> None:
-    """Something went wrong that nobody waits for: it is shown, and the room stays open."""
+    """Show an exception of a task that nobody awaits; the room stays open."""
     error = context.get("exception")
     console.note("error", str(context.get("message", "Something failed")), repr(error) if error else "")

@@ -1,4 +1,4 @@
-"""What the host can type with a slash."""
+"""The slash commands of a room's host."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _TEXT_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class HostCommands:
-    """The commands, and what they need.
+    """The commands and their dependencies.
 
-    `say` broadcasts as the host, `recent` reads the end of the record, oldest first, `show` shows a row of it.
+    `say` broadcasts as the host; `recent` returns the last lines of the record, oldest first; `show` shows a row;
+    `ended` closes the room.
     """
 
     roster: Roster

@@ -1,8 +1,7 @@
-"""The host's console: what the room tells is noted and shown, what the host types is said or obeyed.
+"""The host's console: shows the room's events on a screen, and broadcasts or executes the lines that the host types.
 
-What is to be shown waits in a queue that is worked off between the room's turns, a little at a time, so that drawing
-never holds up who is in the room. Nothing is kept here: the server's record has every word, and a new start has an
-empty room.
+Drawing happens outside the room's turn: a queue is drawn one item per turn of the event loop, so that it never delays
+the members. Nothing is stored here; the server's record has every message.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ _QUIT = {"exit", "quit"}
 
 
 class HostConsole:
-    """A `RoomHost` for a screen. `submit` queues what the host typed; `serve` works it off, one after the other.
+    """A `RoomHost` for a screen. `submit` queues lines of the host, and `serve` processes them one after the other.
 
-    What is shown is drawn in order, one item for each turn of the event loop, and none while the screen is behind;
-    `draw_all` draws what still waits. Where more than `MOST_UNDRAWN` items wait, the oldest are not drawn, and a line
-    says how many.
+    Items are drawn in order, and none while the screen is behind; `draw_all` draws all that wait. If more than
+    `MOST_UNDRAWN` wait, the oldest are dropped, and a line tells their number.
     """
 
     def __init__(self, screen: Screen, roster: Roster, clock: Clock) -> None:
@@ -52,20 +50,20 @@ class HostConsole:
         self.note(level, message, detail)
 
     def note(self, level: NoteLevel, message: str, detail: str = "") -> None:
-        """A line of the program's own."""
+        """Show a line of the program's own."""
         at = self._clock.now()
         self._draw_later(lambda: self._screen.show(note(level, message, detail, at)))
 
     def show(self, row: Row) -> None:
-        """Show a row after what was to be shown before it."""
+        """Queue a row."""
         self._draw_later(lambda: self._screen.show(row))
 
     def print(self, lines: list[str]) -> None:
-        """Show lines of ours as they are, after what was to be shown before them."""
+        """Queue lines of the program's own, which are shown unwrapped."""
         self._draw_later(lambda: self._screen.print(lines))
 
     def draw_all(self) -> None:
-        """Draw what waits, at once."""
+        """Draw the whole queue at once."""
         while self._undrawn:
             self._draw_one()
 
@@ -104,29 +102,29 @@ class HostConsole:
             self._undrawn.popleft()()
 
     def submit(self, line: str) -> None:
-        """The host typed a line."""
+        """Queue a line that the host typed."""
         self._typed.put_nowait(line)
 
     async def serve(self, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
-        """Do what the host asks until the room is to be closed."""
+        """Process the host's lines until `ended` is set. `say` broadcasts a message."""
         while not ended.is_set():
             line = await self._typed.get()
-            await self._do(line, commands, say, ended)
+            await self._process(line, commands, say, ended)
             self._typed.task_done()
 
     async def idle(self) -> None:
-        """Wait until all that was typed is worked off."""
+        """Wait until every queued line has been processed."""
         await self._typed.join()
 
-    async def _do(self, line: str, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
+    async def _process(self, line: str, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
         if line.lower() in _QUIT:
             ended.set()
         elif line.startswith("/"):
-            await self._obey(commands, line)
+            await self._execute(commands, line)
         else:
             say(line)
 
-    async def _obey(self, commands: Commands, line: str) -> None:
+    async def _execute(self, commands: Commands, line: str) -> None:
         try:
             self.print(list(await commands.answer(line)))
         except SoulError as error:

@@ -1,4 +1,4 @@
-"""Which room is to be opened: from the options, else from SPACE_NAME, SPACE_PORT and their like. Pure."""
+"""The options of a room: from the command line, else from SPACE_NAME, SPACE_PORT and the like. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class RoomOptions:
-    """A room to open. `port` 0 takes a free one; `bind` is an address."""
+    """How to open a room. `port` 0 takes a free one; `bind` is an IP address."""
 
     name: str = DEFAULT_NAME
     port: int = SPACE_DEFAULT_PORT
@@ -30,7 +30,7 @@ class RoomOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the room."""
         return ipaddress.ip_address(self.bind).is_loopback
 
 
@@ -44,10 +44,10 @@ def resolve_room_options(
     folder: Path | None = None,
     until_eof: bool = False,
 ) -> RoomOptions:
-    """The room that these options ask for; None and "" leave it to the settings, and these to the usual.
+    """Returns the options of the room; None and "" take the value of the settings, which have defaults.
 
     Raises:
-        UsageError: `bind` is no address.
+        UsageError: `bind` is not an address.
 
     """
     return RoomOptions(

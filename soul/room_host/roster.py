@@ -1,6 +1,6 @@
-"""Who is in the room and what each is doing, as the host sees it. Kept in memory only: a new server has an empty room.
+"""Who is in the room and what each member is doing. Kept in memory only: a new server starts with an empty room.
 
-Durations run on the monotonic clock, so a corrected wall clock neither ends nor prolongs what somebody is doing.
+Durations use the monotonic clock, so a corrected wall clock does not change them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_CLAIMS = 500
 
 @dataclass(frozen=True, slots=True)
 class RosterEntry:
-    """An agent in the room. `typing_until` is monotonic seconds."""
+    """A member of the room. `since` and `typing_until` are in monotonic seconds."""
 
     name: str
     version: str
@@ -44,7 +44,7 @@ class RosterEntry:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Somebody works at something until it is done or `until`, in monotonic seconds."""
+    """A member's claim on an action; it ends when the action is done, or at `until` in monotonic seconds."""
 
     name: str
     action: str
@@ -53,7 +53,7 @@ class Claim:
 
 
 class Roster:
-    """Follows the events of one room."""
+    """The members and claims of one room, kept up to date by its events."""
 
     def __init__(self) -> None:
         self._entries: dict[str, RosterEntry] = {}
@@ -61,7 +61,7 @@ class Roster:
 
     @property
     def entries(self) -> tuple[RosterEntry, ...]:
-        """Who is here, in the order in which they came."""
+        """The members, in the order in which they joined."""
         return tuple(self._entries.values())
 
     @property
@@ -69,16 +69,16 @@ class Roster:
         return tuple(self._entries)
 
     def claims(self, now: float) -> tuple[Claim, ...]:
-        """What is being worked at."""
+        """Returns the claims that have not ended."""
         return tuple(claim for claim in self._claims.values() if now < claim.until)
 
     def find(self, name: str) -> RosterEntry | None:
-        """The entry of this name, in any case; the exact name first."""
+        """Returns the member of this name, or else one whose name differs only in case, or None."""
         wanted = name.casefold()
         return self._entries.get(name) or next((one for one in self.entries if one.name.casefold() == wanted), None)
 
     def follow(self, event: Event, now: float) -> None:
-        """Take note of what happened."""
+        """Apply an event; `now` in monotonic seconds."""
         match event:
             case Joined():
                 self._entries[event.name] = RosterEntry(event.name, event.version, now)

@@ -1,6 +1,6 @@
-"""What happened in the room as rows of a terminal: words in full, everything else as one quiet line. Pure.
+"""Events of the room as rows of a terminal: messages in full, every other event as one dim line. Pure.
 
-Names and words are cleaned here, once, for every way in which rows are shown.
+Control characters are removed from names and texts here, once, for every screen.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAME_COLUMNS = 32
 _LEAST_COLUMNS = 16
 _QUIET_CHARS = 2_000
 DRAWN_CHARS = 4_000
-"""How much of one message is shown; the record has all of it."""
+"""How many characters of one message are shown; the record has all of them."""
 _RECORDED = {
     "join": "joined",
     "leave": "left",
@@ -57,7 +57,7 @@ _LEVELS: dict[NoteLevel, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One happening. `label` is a single word for a quiet row or a note, `name` who did it, `text` the rest."""
+    """One event. `label` is a single word for a quiet row or a note, `name` the member, `text` the rest."""
 
     at: datetime
     kind: Kind
@@ -69,38 +69,38 @@ class Row:
 
 
 def row_of(event: Event, at: datetime) -> Row | None:
-    """The row for an event, or None for what only the panel shows."""
+    """Returns the row of an event, or None for an event that only the panel shows."""
     if isinstance(event, Said):
         return said(event.name, event.content, at)
-    told = _told(event)
-    return _quiet(at, *told) if told else None
+    parts = _quiet_parts(event)
+    return _quiet(at, *parts) if parts else None
 
 
-def _told(event: Event) -> tuple[str, str, str, str] | None:
-    """Mark, label, name and text of a quiet row."""
-    told = None
+def _quiet_parts(event: Event) -> tuple[str, str, str, str] | None:
+    """Returns mark, label, name and text of a quiet row."""
+    row = None
     match event:
         case Joined():
-            told = "→", "joined", event.name, f"v{event.version}"
+            row = "→", "joined", event.name, f"v{event.version}"
         case Left():
-            told = "←", "left", event.name, ""
+            row = "←", "left", event.name, ""
         case Claimed():
-            told = "▹", "claim", event.name, f"{event.action}  {event.target}"
+            row = "▹", "claim", event.name, f"{event.action}  {event.target}"
         case ActionDone(success=True):
-            told = "✓", "done", event.name, f"{event.action}  {event.link or event.target}"
+            row = "✓", "done", event.name, f"{event.action}  {event.link or event.target}"
         case ActionDone():
-            told = "✗", "failed", event.name, f"{event.action}  {event.error or event.target}"
+            row = "✗", "failed", event.name, f"{event.action}  {event.error or event.target}"
         case Reflected():
-            told = "❖", "insight", event.name, event.summary
+            row = "❖", "insight", event.name, event.summary
         case WorkspaceProgress():
-            told = "▪", "plan", event.name, progress(event)
+            row = "▪", "plan", event.name, progress(event)
         case StateChanged(state="blocked"):
-            told = "▨", "blocked", event.name, event.detail
-    return told
+            row = "▨", "blocked", event.name, event.detail
+    return row
 
 
 def entry_row(entry: LogEntry, at: datetime) -> Row | None:
-    """The row for a line of the record; `at` where its own time cannot be read."""
+    """Returns the row of a line of the record, or None; `at` replaces a time that cannot be read."""
     moment = parse_iso_or_none(entry.timestamp) or at
     if entry.type == "chat":
         return said(entry.agent_name, entry.content, moment)
@@ -109,7 +109,7 @@ def entry_row(entry: LogEntry, at: datetime) -> Row | None:
 
 
 def said(name: str, content: str, at: datetime) -> Row:
-    """Words in the room."""
+    """Returns the row of a message, cut after `DRAWN_CHARS` characters."""
     who = fit(one_line(name), _NAME_COLUMNS)
     words = strip_control(content[:DRAWN_CHARS]).strip("\n")
     if len(content) > DRAWN_CHARS:
@@ -118,14 +118,14 @@ def said(name: str, content: str, at: datetime) -> Row:
 
 
 def note(level: NoteLevel, message: str, detail: str, at: datetime) -> Row:
-    """A line of the program itself."""
+    """Returns the row of a line of the program itself."""
     mark, style = _LEVELS[level]
     text = f"{one_line(message)}  {one_line(detail)}".rstrip()
     return Row(at, "note", text, label=level, mark=mark, style=style)
 
 
 def progress(event: WorkspaceProgress) -> str:
-    """How far a plan has come, in words."""
+    """Returns the progress of a workspace's plan in words."""
     parts = [f"{event.completed:g} of {event.total:g} done"]
     parts += [f"{event.in_progress:g} in progress"] if event.in_progress else []
     parts += [f"{event.blocked:g} blocked"] if event.blocked else []
@@ -134,7 +134,7 @@ def progress(event: WorkspaceProgress) -> str:
 
 
 def lines(row: Row, columns: int, timezone: str = "") -> list[list[Piece]]:
-    """The row at this width, each line in styled pieces; later lines of what is told in full hang below the first."""
+    """Returns the row wrapped at `columns`, each line in styled pieces; a quiet row is cut to one line."""
     time: Piece = (_DIM, f"{local(row.at, timezone):%H:%M:%S}  ")
     head: list[Piece] = [time, (row.style, f"{row.mark} ")]
     indent = _TIME_COLUMNS + _MARK_COLUMNS
@@ -157,7 +157,7 @@ def _hanging(head: list[Piece], body: list[Piece], indent: int, columns: int) ->
 
 
 def plain_lines(row: Row, timezone: str = "") -> list[str]:
-    """The row without colours and without an end to its lines, for a file or a pipe."""
+    """Returns the row without styles and unwrapped, for a file or a pipe."""
     return [plain(line) for line in lines(row, _endless(row), timezone)]
 
 
@@ -170,6 +170,6 @@ def _quiet(at: datetime, mark: str, label: str, name: str, text: str) -> Row:
 
 
 def as_table(content: Sequence[tuple[str, str]]) -> list[str]:
-    """Two columns, the first as wide as it must be."""
+    """Returns lines of two columns, the first as wide as its widest cell."""
     first = max((width(left) for left, _ in content), default=0)
     return [f"  {left}{' ' * (first - width(left))}  {right}".rstrip() for left, right in content]

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO, cast
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input.defaults import create_input
-from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     CompletionsMenu,
@@ -43,17 +40,19 @@ from prompt_toolkit.widgets import Frame
 
 from common.clock import Clock
 from common.version import __version__
+from soul.room_host.input_box import NameCompleter, key_bindings
 from soul.room_host.markup import Piece
 from soul.room_host.panel import DIM, INPUT_LINES, box_title, most_input_lines, roster_lines
 from soul.room_host.roster import Roster
 from soul.room_host.rows import Row, lines
 from soul.room_host.screen import OnLine
 from soul.terminal.outlet import Outlet
-from soul.terminal.text import clusters, one_line, strip_control
+from soul.terminal.text import strip_control
 
 _REDRAW_S = 1.0
 _ESCAPE_S = 0.1
 _MENU_LINES = 6
+_SIDE_COLUMNS = 4  # a border and a space on either side
 _OTHER_LINES = 4  # one of the roster, the rule, and the borders of the box
 _STYLE = Style([("frame.border", DIM), ("frame.label", DIM)])
 
@@ -71,14 +70,14 @@ class TerminalScreen:
         self._out = out
         self._output = _output(out)
         self._buffer = Buffer(
-            completer=_NameCompleter(lambda: self._commands, roster),
+            completer=NameCompleter(lambda: self._commands, roster),
             complete_while_typing=True,
             multiline=False,
             accept_handler=self._accept,
         )
         self._app: Application[None] = Application(
             layout=Layout(self._panel()),
-            key_bindings=_key_bindings(self._buffer),
+            key_bindings=key_bindings(self._buffer, self._box_columns),
             style=_STYLE,
             erase_when_done=True,
             refresh_interval=_REDRAW_S,
@@ -162,57 +161,12 @@ class TerminalScreen:
     def _title(self) -> str:
         return box_title(self._output.get_size().columns, __version__)
 
+    def _box_columns(self) -> int:
+        return max(self._output.get_size().columns - _SIDE_COLUMNS, 1)
+
     def _box_height(self) -> Dimension:
         rows = self._output.get_size().rows
         return Dimension(min=min(INPUT_LINES, max(rows - _OTHER_LINES, 1)), max=most_input_lines(rows))
-
-
-class _NameCompleter(Completer):
-    """Completes a slash command at the start of the line, and the names of members after an @ anywhere."""
-
-    def __init__(self, commands: Callable[[], Sequence[str]], roster: Roster) -> None:
-        self._commands = commands
-        self._roster = roster
-
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        before = document.text_before_cursor
-        word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :]
-        if word.startswith("@"):
-            choices = [f"@{name}" for name in self._roster.names if name == one_line(name)]
-        elif word.startswith("/") and word == before:
-            choices = [f"/{name}" for name in self._commands()]
-        else:
-            return
-        for choice in choices:
-            if choice.casefold().startswith(word.casefold()):
-                yield Completion(choice, start_position=-len(word))
-
-
-def _key_bindings(buffer: Buffer) -> KeyBindings:
-    """Returns the keys that differ from the library's: leaving, new lines, paste, and whole clusters as one sign."""
-    keys = KeyBindings()
-    is_empty = Condition(lambda: not buffer.text)
-
-    def after() -> int:
-        return next((len(cluster) for _, cluster in clusters(buffer.document.text_after_cursor)), 0)
-
-    def before() -> int:
-        count = 0
-        for _, cluster in clusters(buffer.document.text_before_cursor):
-            count = len(cluster)
-        return count
-
-    keys.add("c-c")(lambda event: event.app.exit())
-    keys.add("c-d", filter=is_empty)(lambda event: event.app.exit())
-    keys.add("escape", filter=is_empty)(lambda event: event.app.exit())
-    keys.add("escape", filter=~is_empty)(lambda _: buffer.reset())
-    keys.add("escape", "enter")(lambda _: buffer.insert_text("\n"))
-    keys.add(Keys.BracketedPaste)(lambda event: buffer.insert_text(strip_control(event.data)))
-    keys.add("backspace")(lambda _: buffer.delete_before_cursor(before()))
-    keys.add("delete")(lambda _: buffer.delete(after()))
-    keys.add("left")(lambda _: buffer.cursor_left(before()))
-    keys.add("right")(lambda _: buffer.cursor_right(after()))
-    return keys
 
 
 def _joined(content: Iterable[Sequence[Piece]]) -> StyleAndTextTuples:

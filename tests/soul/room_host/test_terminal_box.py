@@ -39,6 +39,10 @@ TYPED = {
     "home_of_this_line": (f"{pasted(f'one{chr(10)}two')}{HOME}x", "one\nxtwo"),
     "end_of_this_line": (f"{pasted(f'one{chr(10)}two')}{UP}{END}x", "onex\ntwo"),
     "up_and_down_in_the_text": (f"{pasted(f'one{chr(10)}two')}{UP}{DOWN}x", "one\ntwox"),
+    "up_a_row_of_a_long_line": (f"{'x' * 100}{UP}b", f"{'x' * 24}b{'x' * 76}"),
+    "up_a_row_of_wide_signs": (f"{'一' * 40}{UP}b", f"{'一' * 2}b{'一' * 38}"),
+    "up_and_down_a_row": (f"{'x' * 100}{UP}{DOWN}b", f"{'x' * 100}b"),
+    "down_to_a_shorter_row": (f"{'x' * 100}{UP}{END}{HOME}{RIGHT * 30}{DOWN}b", f"{'x' * 100}b"),
     "pasted_controls": (pasted("a\x1b[2Jb\x07\tc\r\nd\x00\u202e"), "ab\tc\nd"),
     "outer_spaces": ("  hello  ", "hello"),
 }
