@@ -17,23 +17,19 @@ from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
+from modules.runtime.journal import rows as journal_rows
 from modules.runtime.journal.journal import Journal
+from modules.services.agent.sessions import owner_inbox
 from modules.services.commitments.policy import title_of
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox import store
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 
 _DECISIONS_SHOWN = 10
-_ALIVE = "('pending', 'sending', 'done')"
-_COUNTS = f"""
-SELECT (SELECT count(*) FROM intents WHERE kind = 'post' AND state IN {_ALIVE}),
-       (SELECT count(*) FROM intents WHERE kind = 'reply' AND state IN {_ALIVE}),
-       (SELECT count(*) FROM intents WHERE kind = 'like' AND state IN {_ALIVE}),
-       (SELECT count(*) FROM journal WHERE kind = 'decision' AND loop = 'awareness'
-               AND json_extract(data, '$.act') IN ('stay_silent', 'skipped', 'dropped')),
-       (SELECT count(*) FROM intents WHERE state IN ('pending', 'sending')),
-       (SELECT count(*) FROM owner_messages)
-"""  # noqa: S608 - only our own words are put in
+_COUNTED: tuple[IntentKind, ...] = ("post", "reply", "like")
+_SILENT = ("stay_silent", "skipped", "dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,4 +167,11 @@ def _draft(intent: Intent) -> dict[str, Any]:
 
 
 def _count(connection: sqlite3.Connection) -> tuple[int, ...]:
-    return tuple(int(value) for value in connection.execute(_COUNTS).fetchone())
+    sent = store.under_way_or_done(connection)
+    states = store.counts(connection)
+    return (
+        *(sent.get(kind, 0) for kind in _COUNTED),
+        journal_rows.count_decisions(connection, "awareness", _SILENT),
+        states.get("pending", 0) + states.get("sending", 0),
+        owner_inbox.count(connection),
+    )

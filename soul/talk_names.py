@@ -8,14 +8,11 @@ from common.text.untrusted import one_line
 from common.wording import purpose
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.commitments.naming import web_url
+from modules.services.inbox import received
 
 _THREAD = "bluesky:thread:"
 _ROOM = "space:"
 _WITH_MOST = 3
-_WHO = """
-SELECT json_extract(payload, '$.author.handle') AS handle FROM pending_notifications
-WHERE root_uri = ? AND json_valid(payload) AND handle IS NOT NULL GROUP BY handle ORDER BY min(indexed_at) LIMIT ?
-"""
 
 
 def talk_name(connection: sqlite3.Connection, key: str) -> str:
@@ -24,7 +21,7 @@ def talk_name(connection: sqlite3.Connection, key: str) -> str:
         return "you, in the terminal"
     if key.startswith(_THREAD):
         root = key.removeprefix(_THREAD)
-        handles = [one_line(str(row["handle"])) for row in connection.execute(_WHO, (root, _WITH_MOST + 1))]
+        handles = [one_line(handle) for handle in received.handles_in_thread(connection, root, _WITH_MOST + 1)]
         if handles:
             others = " and others" if len(handles) > _WITH_MOST else ""
             return f"a thread on Bluesky with {', '.join(f'@{handle}' for handle in handles[:_WITH_MOST])}{others}"

@@ -17,8 +17,8 @@ from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal import why
 from modules.runtime.journal.journal import Journal
+from modules.services.explanation import why
 from modules.services.outbox import approval
 from soul.commands.pause import resume
 from town.page.controls import Told, ToldStep

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlparse
 
 from common.clock import SystemClock, parse_iso
@@ -21,6 +22,8 @@ from common.settings import Settings, load_settings
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
+from modules.runtime.journal import rows
+from modules.services.inbox import received
 from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
 from soul.commands.leaks import leaks
 
@@ -29,6 +32,9 @@ _NO_CAP_TOKENS = 100_000_000
 _GIT_TIMEOUT_S = 1.0
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _APP_PASSWORD = re.compile(r"[a-z2-7]{4}(?:-[a-z2-7]{4}){3}")
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,7 @@ def _owner(seen: _Seen) -> Iterator[Finding]:
     if handle == settings.agent_bluesky_username:
         yield Finding(name, "fail", "the SOUL would be its own owner", "Set OWNER_BLUESKY_SOCIAL_HANDLE to yours.")
         return
-    met = _asked(seen, _LAST_MET, {"handle": handle, "did": did})
+    met = _asked(seen, lambda connection: received.last_did_of(connection, did=did, handle=handle))
     if met and (met[0], met[1]) != (did, handle):
         message = f"@{met[1]} was met as {met[0]}, but .env says @{handle} is {did}"
         yield Finding(name, "fail", message, "Correct OWNER_BLUESKY_SOCIAL_HANDLE_DID: authority is checked by it.")
@@ -165,8 +171,8 @@ def _manners(seen: _Seen) -> Iterator[Finding]:
         remedy = "Set OPERATOR_CONTACT in .env."
         yield Finding("no-operator-contact", "warn", "its bio does not say how to reach you", remedy)
     name = "approval-off-young-account"
-    first = _asked(seen, "SELECT min(at) FROM journal", {})
-    born = parse_iso(first[0]) if first and first[0] else seen.now
+    first = _asked(seen, rows.first_at)
+    born = parse_iso(first) if first else seen.now
     if settings.soul_approval != "off" or seen.now - born >= _YOUNG:
         yield Finding(name, "ok", f"approval is {settings.soul_approval}")
     else:
@@ -219,10 +225,6 @@ _CHECKS: tuple[Callable[[_Seen], Iterator[Finding]], ...] = (
     _secrets,
     _standing,
 )
-_LAST_MET = """
-SELECT author_did, json_extract(payload, '$.author.handle') AS handle FROM pending_notifications
-WHERE author_did = :did OR handle = :handle ORDER BY indexed_at DESC LIMIT 1
-"""
 
 
 def _private(name: str, path: Path, what: str) -> Finding:
@@ -257,11 +259,10 @@ def _ask_git(path: Path, *question: str) -> bool:
     return done.returncode == 0
 
 
-def _asked(seen: _Seen, query: str, values: dict[str, str]) -> tuple[str, ...] | None:
-    """The first row; None where there is none, or no database that can be read."""
+def _asked(seen: _Seen, question: Callable[[sqlite3.Connection], T]) -> T | None:
+    """What the database answers; None where there is none that can be read."""
     try:
         with reading(seen.home.database) as connection:
-            row = connection.execute(query, values).fetchone()
+            return question(connection)
     except (SoulError, sqlite3.Error):
         return None
-    return tuple(row) if row else None

@@ -9,16 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from common.clock import local, parse_iso
-from modules.runtime.journal.handles import known_handles, with_handles
+from modules.services.explanation.handles import known_handles, with_handles
+from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
 
 _LIST_CHARS = 80
-_RECEIVED = """
-SELECT json_extract(payload, '$.author.handle'), json_extract(payload, '$.text') FROM pending_notifications
-WHERE uri = ? AND json_valid(payload)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +108,8 @@ def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
 
 def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:
     for uri in filter(None, (intent.target, intent.cause_id)):
-        row = connection.execute(_RECEIVED, (uri,)).fetchone()
-        if row is not None:
-            return Answered(str(row[0] or "?"), str(row[1] or ""))
+        if (found := received.words_of(connection, uri)) is not None:
+            return Answered(found[0] or "?", found[1])
     return None
 
 

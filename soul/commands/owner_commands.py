@@ -15,11 +15,11 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal import why
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.identity.history import History
 from modules.services.agent.onboarding import Commissioning
 from modules.services.agent.owner.owner import OwnerTalk
+from modules.services.explanation import why
 from modules.services.outbox.approval import held
 from modules.services.outbox.outbox import Outbox
 from soul.commands.draft_lines import numbered_lines, with_answered

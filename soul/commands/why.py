@@ -8,7 +8,7 @@ from common.errors import SoulError
 from common.settings import load_settings
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal import why
+from modules.services.explanation import why
 from soul.terminal.output import write_json, write_lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from common.clock import SystemClock
-from modules.runtime.journal.why import tell
+from modules.services.explanation.why import tell
 from tests.living import World, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
 from town.github.network import GitHubNetwork

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from common.clock import SystemClock
-from modules.runtime.journal.why import Story, lines, story_of, tell
+from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from soul.commands.draft_lines import full_lines, with_answered
 from tests.living import Life, World, awake, call, replying

@@ -20,6 +20,7 @@ from common.text.graphemes import grapheme_len
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.rules.counts import note_write
 from modules.services.outbox.rules.rules import COST_CREATE, COST_UPDATE
 
 CONTACT = "Bot operator: "
@@ -95,12 +96,8 @@ class Disclosure:
         return tried
 
     async def _count(self, points: float) -> None:
-        at = iso(self._clock.now())
-        await self._database.run(
-            lambda connection: connection.execute(
-                "INSERT INTO other_writes (at, what, points) VALUES (?, 'profile', ?)", (at, int(points))
-            )
-        )
+        now = self._clock.now()
+        await self._database.run(lambda connection: note_write(connection, now, "profile", points))
 
     async def _warn(self, summary: str) -> None:
         await self._journal.record(Entry("life", "start", summary, line="warn"))

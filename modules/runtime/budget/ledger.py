@@ -84,6 +84,23 @@ def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
     connection.execute("UPDATE model_calls SET unanswered = 1 WHERE id = ? AND state = 'reserved'", (call_id,))
 
 
+def between(
+    connection: sqlite3.Connection, purpose: str, begin: str, end: str
+) -> tuple[int | None, int | None, float | None, int | None]:
+    """Input tokens, output tokens, US dollars (None if one is unpriced) and tokens without an answer, for a purpose.
+
+    `begin` and `end` are ISO-8601, both included; all are None where there was no call.
+    """
+    query = """
+        SELECT sum(input_tokens), sum(output_tokens),
+            CASE WHEN min(cost_micro_usd) >= 0 THEN sum(cost_micro_usd) / 1e6 END,
+            sum((input_tokens + output_tokens) * unanswered)
+        FROM model_calls WHERE purpose = ? AND at BETWEEN ? AND ?
+    """
+    row = connection.execute(query, (purpose, begin, end)).fetchone()
+    return row[0], row[1], row[2], row[3]
+
+
 def price_unpriced(connection: sqlite3.Connection, day: str, cost: Callable[[str, int, int], int]) -> None:
     """Give the day's rows without a cost what `cost(model, input, output)` says: a cap on dollars counts them too."""
     rows = connection.execute(

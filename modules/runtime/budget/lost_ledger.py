@@ -19,6 +19,7 @@ from common.wording import number
 from modules.runtime.budget.ledger import UNKNOWN
 from modules.runtime.budget.policy import day_of
 from modules.runtime.budget.types import MICRO
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 
@@ -89,9 +90,8 @@ def read_known(home: Home, day: str, timezone: str) -> Known:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    return (
-        connection.execute("SELECT 1 FROM model_calls LIMIT 1").fetchone() is None
-        and connection.execute("SELECT 1 FROM marks WHERE name = 'recovery'").fetchone() is None
+    return connection.execute("SELECT 1 FROM model_calls LIMIT 1").fetchone() is None and not marks.get(
+        connection, "recovery"
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from common.clock import Clock, iso
 from common.errors import PolicyBlocked, SoulError, Transient
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -53,18 +54,18 @@ class Commissioning:
         if text is None:
             return
         self._found = found = _hash(text)
-        marks = await self._database.run(_marks)
-        self._due = COMMISSIONED_AT not in marks
+        known = await self._database.run(_marks)
+        self._due = COMMISSIONED_AT not in known
         if self._due:
             return
-        if marks.get(_COMPLETED_HASH) == found:
+        if known.get(_COMPLETED_HASH) == found:
             await self._put_away()
-        elif marks.get(_IGNORED_HASH) != found:
-            summary = f"workspace/{BOOTSTRAP_FILE} is ignored: the first talk was held on {marks[COMMISSIONED_AT][:10]}"
+        elif known.get(_IGNORED_HASH) != found:
+            summary = f"workspace/{BOOTSTRAP_FILE} is ignored: the first talk was held on {known[COMMISSIONED_AT][:10]}"
             entry = Entry("life", _LOOP, summary, line="warn", reason="it happens once in a life")
 
             def ignore(connection: sqlite3.Connection) -> tuple[None, Entry]:
-                _mark(connection, {_IGNORED_HASH: found})
+                marks.put(connection, {_IGNORED_HASH: found})
                 return None, entry
 
             await self._journal.record_with(ignore)
@@ -91,7 +92,7 @@ class Commissioning:
             if held(connection):
                 raise PolicyBlocked("The first talk was held already", remedy="Change one field with profile_update.")
             initialise(connection, agent, user, _BY, now)
-            _mark(connection, {COMMISSIONED_AT: iso(now), _COMPLETED_HASH: self._found})
+            marks.put(connection, {COMMISSIONED_AT: iso(now), _COMPLETED_HASH: self._found})
             known = {"agent": sorted(agent), "user": sorted(user)}
             summary = "The first talk is held: we know who we are to each other"
             return None, Entry("life", _LOOP, summary, line="mem", data=known)
@@ -116,13 +117,7 @@ def held(connection: sqlite3.Connection) -> bool:
 
 
 def _marks(connection: sqlite3.Connection) -> dict[str, str]:
-    names = (COMMISSIONED_AT, _COMPLETED_HASH, _IGNORED_HASH)
-    rows = connection.execute("SELECT name, value FROM marks WHERE name IN (?, ?, ?)", names)
-    return {str(name): str(value) for name, value in rows}
-
-
-def _mark(connection: sqlite3.Connection, marks: Mapping[str, str]) -> None:
-    connection.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?)", marks.items())
+    return marks.get_all(connection, (COMMISSIONED_AT, _COMPLETED_HASH, _IGNORED_HASH))
 
 
 def _hash(text: str) -> str:

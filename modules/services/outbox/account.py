@@ -13,6 +13,7 @@ from datetime import datetime
 from adapters.atproto.types import Actor
 from common.clock import Clock, local, parse_iso
 from common.errors import ConfigError
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -49,13 +50,12 @@ async def settle_account(database: Database, journal: Journal, clock: Clock, *, 
 
 
 def _known(connection: sqlite3.Connection) -> Actor | None:
-    marks = dict(connection.execute("SELECT name, value FROM marks WHERE name IN (?, ?)", (_DID, _HANDLE)).fetchall())
-    return Actor(marks[_DID], marks.get(_HANDLE, "")) if _DID in marks else None
+    known = marks.get_all(connection, (_DID, _HANDLE))
+    return Actor(known[_DID], known.get(_HANDLE, "")) if _DID in known else None
 
 
 def _remember(connection: sqlite3.Connection, account: Actor) -> None:
-    marks = ((_DID, account.did), (_HANDLE, account.handle))
-    connection.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?)", marks)
+    marks.put(connection, {_DID: account.did, _HANDLE: account.handle})
 
 
 def _waiting(connection: sqlite3.Connection, now: datetime) -> list[Intent]:

@@ -120,6 +120,60 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
 
 
+def under_way_or_done(connection: sqlite3.Connection) -> dict[IntentKind, int]:
+    """How many of each kind were done or are on their way, without those that wait for the owner's yes."""
+    query = "SELECT kind, count(*) FROM intents WHERE state IN ('pending', 'sending', 'done') GROUP BY kind"
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
+    """How many of each kind were done and left at `moment` (ISO-8601) or later, by the name of the kind."""
+    query = "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? GROUP BY kind ORDER BY kind"
+    return {row[0]: row[1] for row in connection.execute(query, (moment,))}
+
+
+def last_done(connection: sqlite3.Connection) -> str:
+    """When the latest act that is done left, ISO-8601; "" if none is."""
+    return _moment(connection, "SELECT max(sent_at) FROM intents WHERE state = 'done'")
+
+
+def first_words(connection: sqlite3.Connection) -> str:
+    """When the first post or reply left, ISO-8601; "" if none did."""
+    return _moment(connection, "SELECT min(sent_at) FROM intents WHERE state = 'done' AND kind IN ('post', 'reply')")
+
+
+def about(connection: sqlite3.Connection, intent_id: str, posts: Iterable[str]) -> list[Intent]:
+    """The intent with this id, and all that these posts caused or that are for them, oldest first."""
+    listed = json.dumps(list(posts))
+    anew = "SELECT value FROM json_each(?)"
+    return _select(connection, f"id = ? OR cause_id IN ({anew}) OR target IN ({anew})", intent_id, listed, listed)[::-1]
+
+
+def at_result(connection: sqlite3.Connection, uri: str, *, any_case: bool = False) -> Intent | None:
+    """The intent that made what stands at `uri`; with `any_case` capital letters make no difference."""
+    return next(iter(_select(connection, f"result_uri = ?{' COLLATE NOCASE' if any_case else ''}", uri)), None)
+
+
+def unsent_with_key(connection: sqlite3.Connection, rkey: str) -> Intent | None:
+    """The intent with this record key, if nothing of it stands on the network yet."""
+    return next(iter(_select(connection, "rkey = ? AND coalesce(result_uri, '') = ''", rkey)), None)
+
+
+def names(connection: sqlite3.Connection, uri: str) -> bool:
+    """Whether an intent is for this record, or was caused by it."""
+    query = "SELECT EXISTS (SELECT 1 FROM intents WHERE target = :it OR cause_id = :it)"
+    return bool(connection.execute(query, {"it": uri}).fetchone()[0])
+
+
+def uris_ending_in(connection: sqlite3.Connection, tail: str) -> set[str]:
+    """The targets and results of intents whose uri ends so."""
+    query = """
+        SELECT target FROM intents WHERE substr(target, -length(:tail)) = :tail
+        UNION SELECT result_uri FROM intents WHERE substr(result_uri, -length(:tail)) = :tail
+    """
+    return {str(row[0]) for row in connection.execute(query, {"tail": tail})}
+
+
 def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
     """The newest intent with the same words that was not given up."""
     return next(iter(_select(connection, f"dedup_key = ? AND {_ACTIVE}", dedup_key, limit=1)), None)
@@ -159,6 +213,11 @@ def in_feed(connection: sqlite3.Connection, key: str) -> bool:
     return connection.execute("SELECT 1 FROM feed_keys WHERE key = ?", (key,)).fetchone() is not None
 
 
+def feed_shows(connection: sqlite3.Connection, uri: str) -> bool:
+    """Whether our own feed showed this record."""
+    return connection.execute("SELECT 1 FROM feed_keys WHERE uri = ?", (uri,)).fetchone() is not None
+
+
 def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:
     """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; returns how many were new."""
     before = connection.total_changes
@@ -178,6 +237,10 @@ def body_hash(body: IntentBody) -> str:
 
 def _json(body: IntentBody) -> str:
     return json.dumps(body.stored(), sort_keys=True, separators=(",", ":"))
+
+
+def _moment(connection: sqlite3.Connection, query: str) -> str:
+    return str(connection.execute(query).fetchone()[0] or "")
 
 
 def _select(connection: sqlite3.Connection, where: str, *values: object, limit: int = -1) -> list[Intent]:

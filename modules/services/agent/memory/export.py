@@ -16,6 +16,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.agent.memory import policy
 from modules.services.agent.memory.export_lines import (
@@ -44,7 +45,6 @@ _STATE = (
     ),
 )
 _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"
-_KEPT_MARKS = "SELECT name, value FROM marks WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,15 @@ def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
         # NOTE(self): a thread that only computes is slow to let the others have their turn.
         time.sleep(_BREATH_S)
     yield from (_json({"record": "profile", **dict(row)}) for row in connection.execute(_FIELDS))
-    yield from (_json({"record": "mark", **dict(row)}) for row in _marks(connection))
+    yield from (_json({"record": "mark", "name": name, "value": value}) for name, value in _marks(connection))
 
 
 def _json(line: Mapping[str, object]) -> str:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 
 
-def _marks(connection: sqlite3.Connection) -> sqlite3.Cursor:
-    return connection.execute(_KEPT_MARKS, (json.dumps(MARKS),))
+def _marks(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    return list(marks.get_all(connection, MARKS).items())
 
 
 def _state(connection: sqlite3.Connection) -> str:
@@ -125,7 +125,7 @@ def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
     profiles = of(lines, ProfileLine)
     fields = sum(_set_field(connection, line) for line in profiles)
     for mark in of(lines, MarkLine):
-        connection.execute("INSERT OR IGNORE INTO marks (name, value) VALUES (?, ?)", (mark.name, mark.value))
+        marks.put_if_absent(connection, mark.name, mark.value)
     return Restored(len(newcomers), fields, len(memories) - len(newcomers) + len(profiles) - fields)
 
 

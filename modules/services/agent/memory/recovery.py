@@ -24,6 +24,7 @@ from common.errors import Fatal, SoulError, Transient
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.runtime.console import LineKind
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind
@@ -208,17 +209,10 @@ class Recovery:
         self._not_before = self._clock.monotonic() + _RETRY_S
 
     async def _mark(self, name: str) -> str:
-        def select(connection: sqlite3.Connection) -> str:
-            row = connection.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
-            return str(row[0]) if row else ""
-
-        return await self._database.run(select)
+        return await self._database.run(lambda connection: marks.get(connection, name))
 
     async def _set(self, name: str, value: str) -> None:
-        def upsert(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, value))
-
-        await self._database.run(upsert)
+        await self._database.run(lambda connection: marks.put(connection, {name: value}))
 
     async def _tell(self, line: LineKind, summary: str, reason: str) -> None:
         kind: EntryKind = "life" if line == "done" else "error"

@@ -15,6 +15,7 @@ from datetime import date, timedelta
 
 from common.clock import Clock, local
 from common.provenance import Provenance
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.agent.memory import policy
 from modules.services.agent.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
@@ -220,12 +221,12 @@ def _instead_of(text: str | None, new: str) -> Callable[[str | None], str]:
 
 
 def _before(connection: sqlite3.Connection) -> Rendered:
-    row = connection.execute("SELECT value FROM marks WHERE name = ?", (_MARK,)).fetchone()
-    return Rendered.from_json(row["value"]) if row else Rendered()
+    kept = marks.get(connection, _MARK)
+    return Rendered.from_json(kept) if kept else Rendered()
 
 
 def _remember(connection: sqlite3.Connection, after: Rendered) -> None:
-    connection.execute("INSERT OR REPLACE INTO marks (name, value) VALUES (?, ?)", (_MARK, after.as_json()))
+    marks.put(connection, {_MARK: after.as_json()})
 
 
 def _sha256(text: str) -> str:

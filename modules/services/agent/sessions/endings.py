@@ -12,23 +12,19 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from common.clock import iso
+from modules.runtime.database import marks
 from modules.services.agent.sessions import store
 from modules.services.agent.sessions.types import Session
 
 Remnant = Literal["media", "notes"]
 REMNANTS: tuple[Remnant, ...] = get_args(Remnant)
 
-_DUE = """
-SELECT substr(name, length(:mark) + 1) FROM marks WHERE substr(name, 1, length(:mark)) = :mark AND NOT EXISTS
-    (SELECT 1 FROM sessions WHERE key = substr(name, length(:mark) + 1) AND ended_at IS NULL) ORDER BY value, name
-"""
-
 
 def end(connection: sqlite3.Connection, session: Session, now: datetime) -> None:
     """End a conversation, and note what is to be cleared away after it."""
     store.end(connection, session.id, now)
     for remnant in REMNANTS:
-        connection.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (_mark(remnant) + session.key, iso(now)))
+        marks.put(connection, {_mark(remnant) + session.key: iso(now)})
 
 
 def end_silent(connection: sqlite3.Connection, session: Session, now: datetime) -> bool:
@@ -42,15 +38,16 @@ def end_silent(connection: sqlite3.Connection, session: Session, now: datetime) 
 def due(connection: sqlite3.Connection) -> list[tuple[Remnant, str]]:
     """What is to be cleared away, and after which session key."""
     return [
-        (remnant, str(row[0]))
+        (remnant, key)
         for remnant in REMNANTS
-        for row in connection.execute(_DUE, {"mark": _mark(remnant)}).fetchall()
+        for key in marks.starting_with(connection, _mark(remnant))
+        if not store.goes_on(connection, key)
     ]
 
 
 def settled(connection: sqlite3.Connection, remnant: Remnant, session_key: str) -> None:
     """That is cleared away."""
-    connection.execute("DELETE FROM marks WHERE name = ?", (_mark(remnant) + session_key,))
+    marks.remove(connection, _mark(remnant) + session_key)
 
 
 def _mark(remnant: Remnant) -> str:

@@ -108,6 +108,12 @@ def end(connection: sqlite3.Connection, session_id: str, now: datetime) -> None:
     connection.execute("UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (iso(now), session_id))
 
 
+def goes_on(connection: sqlite3.Connection, key: str) -> bool:
+    """Whether a conversation with this key has not ended."""
+    query = "SELECT 1 FROM sessions WHERE key = ? AND ended_at IS NULL"
+    return connection.execute(query, (key,)).fetchone() is not None
+
+
 def is_over(connection: sqlite3.Connection, session_id: str) -> bool:
     """Whether the conversation has ended, or never was."""
     query = "SELECT 1 FROM sessions WHERE id = ? AND ended_at IS NULL"

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import dataclass
 
 from common.provenance import Provenance
+from modules.runtime.database import marks
+from modules.runtime.journal import rows
+from modules.services.agent.memory.profiles import profile_of
+from modules.services.agent.onboarding import COMMISSIONED_AT
+from modules.services.agent.sessions import archives
 from modules.services.agent.sessions.archived import Distilled
+from modules.services.outbox import store
 
 _TALKS = 100
-_STARTED = "SELECT max(at) FROM journal WHERE kind = 'life' AND loop = 'start' AND at <= ?"
-_NEWEST = """
-SELECT max(at) FROM (
-    SELECT max(sent_at) AS at FROM intents WHERE state = 'done'
-    UNION ALL SELECT max(prepared_at) FROM archives WHERE state = 'done'
-    UNION ALL SELECT ?
-)
-"""
-_DONE = "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? GROUP BY kind ORDER BY kind"
-_OVER = """
-SELECT prepared_at, session_key, message_count, distilled FROM archives
-WHERE state = 'done' ORDER BY prepared_at DESC, key LIMIT ?
-"""
-_COMMISSIONED = "SELECT value FROM marks WHERE name = 'commissioned_at'"
-_FIRST_POST = "SELECT min(sent_at) FROM intents WHERE state = 'done' AND kind IN ('post', 'reply')"
-_ROLE = "SELECT value FROM profiles WHERE subject = 'agent' AND field = 'role'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +46,23 @@ class Past:
 
 def past(connection: sqlite3.Connection, learned_at: str = "") -> Past:
     """All of it, in one transaction; memories may lie elsewhere: `learned_at` is when the newest was learned."""
-    newest = _one(connection, _NEWEST, learned_at)
-    began = _one(connection, _STARTED, newest) or newest
-    done = connection.execute(_DONE, (began,)).fetchall() if began else []
-    talks = connection.execute(_OVER, (_TALKS,)).fetchall()
+    talks = sorted(archives.done(connection, None, _TALKS), key=lambda one: one.key)
+    talks.sort(key=lambda one: one.prepared_at, reverse=True)
+    newest = max(store.last_done(connection), talks[0].prepared_at if talks else "", learned_at)
+    began = rows.last_start(connection, newest) or newest
+    done = store.done_since(connection, began) if began else {}
     milestones = (
-        ("First words in public", _one(connection, _FIRST_POST)),
-        ("Commissioned", _one(connection, _COMMISSIONED)),
+        ("First words in public", store.first_words(connection)),
+        ("Commissioned", marks.get(connection, COMMISSIONED_AT)),
     )
     return Past(
-        role=_one(connection, _ROLE),
+        role=profile_of(connection).agent.get("role", ""),
         began=began,
-        acts=tuple(f"{kind}: {count} sent" for kind, count in done),
-        over=tuple(Over(at, key, count, _summary(told)) for at, key, count, told in talks),
+        acts=tuple(f"{kind}: {count} sent" for kind, count in done.items()),
+        over=tuple(Over(one.prepared_at, one.session_key, one.message_count, _summary(one.distilled)) for one in talks),
         milestones=tuple(sorted((one for one in milestones if one[1]), key=lambda one: one[1], reverse=True)),
     )
 
 
-def _one(connection: sqlite3.Connection, query: str, *values: str) -> str:
-    row = connection.execute(query, values).fetchone()
-    return str(row[0]) if row and row[0] else ""
-
-
-def _summary(distilled: str) -> str:
-    kept = Distilled.from_json(json.loads(distilled))
+def _summary(kept: Distilled) -> str:
     return kept.summary if kept.provenance >= Provenance.SELF else ""

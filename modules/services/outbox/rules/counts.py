@@ -6,13 +6,15 @@ out (`sent_at`, its latest try), and when words were taken in (`received_at`), w
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
+from modules.services.inbox import received
+from modules.services.inbox.received import Notice
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.types import Notice
 from modules.services.outbox.types import NON_BLUESKY_KINDS
 
 _WAITS = "state IN ('pending', 'sending')"
@@ -31,24 +33,11 @@ _DEPARTURES = f"""
 """  # noqa: S608 - constants
 # NOTE(self): an act that has not left yet will stand after all that was said until now.
 _LATER = "9999"
-_NOTICE = """SELECT uri, root_uri, author_did, coalesce(json_extract(payload, '$.author.handle'), '') AS author_handle,
-    coalesce(json_extract(payload, '$.reason'), '') AS reason, coalesce(json_extract(payload, '$.text'), '') AS text,
-    coalesce(json_extract(payload, '$.reply.parent.uri'), '') AS parent_uri,
-    coalesce(json_extract(payload, '$.author.is_bot'), 0) AS is_bot, received_at
-    FROM pending_notifications"""
 
 
-def notice(connection: sqlite3.Connection, uri: str) -> Notice | None:
-    """How a post reached us, if it did."""
-    row = connection.execute(f"{_NOTICE} WHERE uri = ?", (uri,)).fetchone()
-    return _notice(row) if row else None
-
-
-def has_reached_us(connection: sqlite3.Connection, who: str, since: datetime) -> bool:
-    """Whether `who` (a did, or a handle in lower case) reached us since then."""
-    mine = "author_did = ?" if who.startswith("did:") else "lower(json_extract(payload, '$.author.handle')) = ?"
-    query = f"SELECT 1 FROM pending_notifications WHERE {mine} AND received_at > ? LIMIT 1"  # noqa: S608 - constants
-    return connection.execute(query, (who, iso(since))).fetchone() is not None
+def note_write(connection: sqlite3.Connection, now: datetime, what: str, points: float) -> None:
+    """Count a write that was no intent, for example of the profile."""
+    connection.execute("INSERT INTO other_writes (at, what, points) VALUES (?, ?, ?)", (iso(now), what, int(points)))
 
 
 def points_spent(connection: sqlite3.Connection, now: datetime, window: timedelta) -> float:
@@ -96,50 +85,49 @@ def reply_texts(connection: sqlite3.Connection, now: datetime, window: timedelta
     return [str(row[0] or "") for row in rows]
 
 
-def thread_turns(connection: sqlite3.Connection, root_uri: str) -> Iterator[tuple[str, bool]]:
+def thread_turns(connection: sqlite3.Connection, root_uri: str) -> list[tuple[str, bool]]:
     """The turns in a thread that reached us, and our replies to them, oldest first: who ("" for us), labelled a bot."""
-    yield from _turns(
+    theirs = received.in_thread(connection, root_uri)
+    ours = _reply_moments(
         connection,
-        "target IN (SELECT uri FROM pending_notifications WHERE root_uri = :root)",
-        "root_uri = :root",
-        {"root": root_uri},
+        "target IN (SELECT value FROM json_each(:targets))",
+        {"targets": json.dumps([notice.uri for notice in theirs])},
     )
+    return _in_turn([moment for moment, _ in ours], theirs)
 
 
-def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> Iterator[tuple[str, bool]]:
+def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> list[tuple[str, bool]]:
     """The turns between us and one other account since then, oldest first: who ("" for us), labelled as a bot."""
-    yield from _turns(
-        connection,
-        "target > :first AND target < :last AND coalesce(first_sent_at, :later) > :since",
-        "author_did = :did AND received_at > :since",
-        # NOTE(self): "0" follows "/": the records of this account and of no other.
-        {"did": did, "first": f"at://{did}/", "last": f"at://{did}0", "later": _LATER, "since": iso(since)},
-    )
+    ours = _replies_to(connection, did, since)
+    return _in_turn([moment for moment, _ in ours], received.from_account(connection, did, since))
 
 
 def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) -> list[Notice]:
     """The words of one account to which we replied since then, or are about to."""
-    rows = connection.execute(
-        f"{_NOTICE} WHERE author_did = ? AND uri IN (SELECT target FROM intents WHERE kind = 'reply'"  # noqa: S608 - constants
-        f" AND target > ? AND target < ? AND {_MAY_LEAVE} AND coalesce(first_sent_at, '{_LATER}') > ?)",
-        (did, f"at://{did}/", f"at://{did}0", iso(since)),
+    targets = {target for _, target in _replies_to(connection, did, since)}
+    return received.notices_of(connection, did, targets)
+
+
+def _replies_to(connection: sqlite3.Connection, did: str, since: datetime) -> list[tuple[str, str]]:
+    where = "target > :first AND target < :last AND coalesce(first_sent_at, :later) > :since"
+    # NOTE(self): "0" follows "/": the records of this account and of no other.
+    values = {"first": f"at://{did}/", "last": f"at://{did}0", "later": _LATER, "since": iso(since)}
+    return _reply_moments(connection, where, values)
+
+
+def _reply_moments(connection: sqlite3.Connection, where: str, values: dict[str, str]) -> list[tuple[str, str]]:
+    """When each of these replies of ours left, or will leave, and its target."""
+    query = (
+        f"SELECT coalesce(first_sent_at, '{_LATER}'), target FROM intents"  # noqa: S608 - constants
+        f" WHERE kind = 'reply' AND {_MAY_LEAVE} AND {where}"
     )
-    return [_notice(row) for row in rows]
+    return [(row[0], row[1]) for row in connection.execute(query, values)]
 
 
-def _turns(
-    connection: sqlite3.Connection, ours: str, theirs: str, values: dict[str, str]
-) -> Iterator[tuple[str, bool]]:
-    query = f"""
-        SELECT coalesce(first_sent_at, '{_LATER}') AS moment, '' AS said, '' AS who, 1 AS is_bot FROM intents
-        WHERE kind = 'reply' AND {_MAY_LEAVE} AND {ours}
-        UNION ALL
-        SELECT received_at, indexed_at, author_did, coalesce(json_extract(payload, '$.author.is_bot'), 0)
-        FROM pending_notifications WHERE {theirs}
-        ORDER BY moment, said
-    """  # noqa: S608 - constants
-    for row in connection.execute(query, values):
-        yield row[2], bool(row[3])
+def _in_turn(ours: Iterable[str], theirs: Iterable[Notice]) -> list[tuple[str, bool]]:
+    turns = [(moment, "", "", True) for moment in ours]
+    turns += [(one.received_at, one.indexed_at, one.author_did, one.is_bot) for one in theirs]
+    return [(who, is_bot) for _, _, who, is_bot in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _window(now: datetime, window: timedelta) -> dict[str, str]:
@@ -148,8 +136,3 @@ def _window(now: datetime, window: timedelta) -> dict[str, str]:
     Rows know whole milliseconds only: what may lie within the window counts.
     """
     return {"since": iso(now - window), "until": iso(now + window)}
-
-
-def _notice(row: sqlite3.Row) -> Notice:
-    fields = dict(row)
-    return Notice(**{**fields, "author_handle": fields["author_handle"].lower(), "is_bot": bool(fields["is_bot"])})

@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
+from modules.services.inbox import received
+from modules.services.inbox.received import Notice
 from modules.services.outbox.bodies import RecordRef, ReplyBody
 from modules.services.outbox.rules import counts, policy, rules
-from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, World
+from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
 
 _POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
@@ -78,7 +80,7 @@ class _Look:
         self._speed = speed
 
     def at_draft(self, draft: ProposedAction) -> Iterator[Verdict]:
-        notice = counts.notice(self._rows, draft.target) if draft.target else None
+        notice = received.notice(self._rows, draft.target) if draft.target else None
         exempt = policy.why_exempt(draft, self._circle)
         if draft.kind in NON_BLUESKY_KINDS:
             yield policy.consent_by_commitment(draft, self._circle)
@@ -122,7 +124,7 @@ class _Look:
             unknown = [
                 who
                 for who in named
-                if not policy.known_as(who, self._circle) and not counts.has_reached_us(self._rows, who, since)
+                if not policy.known_as(who, self._circle) and not received.has_reached_us(self._rows, who, since)
             ]
             yield policy.consent_by_name(draft, unknown)
 
@@ -201,7 +203,7 @@ class _Look:
             if draft.kind == "reply":
                 yield policy.held_to(soft, run, exempt=exempt)
 
-    def _run_of(self, turns: Iterator[tuple[str, bool]]) -> int:
+    def _run_of(self, turns: Iterable[tuple[str, bool]]) -> int:
         return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)
 
     def _window(self, manner: EtiquetteRule) -> timedelta:

@@ -16,9 +16,10 @@ from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_p
 from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
+from modules.services.inbox.received import Notice
 from modules.services.outbox.bodies import IntentKind, IssueBody, IssueCommentBody, ReplyBody, SpaceChatBody
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.types import EtiquetteRule, Notice, ReplyAdvice, TrustCircle, lower
+from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict
 
 _BY_NAME = {rule.name: rule for rule in rules.ETIQUETTE_RULES}

@@ -82,21 +82,6 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """Words that reached us, as stored: `reason` is mention, reply or quote; `parent_uri` is "" at the top."""
-
-    uri: str
-    root_uri: str
-    author_did: str
-    author_handle: str
-    reason: str
-    text: str
-    parent_uri: str
-    is_bot: bool
-    received_at: str
-
-
-@dataclass(frozen=True, slots=True)
 class ReplyAdvice:
     """How to meet a post as far as manners go: freely, with a like, in silence, or in `retry_in_s` seconds."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.runtime.journal.handles import with_handles
+from modules.services.explanation.handles import with_handles
 
 KNOWN = {"did:plc:kit": "kit.test"}
 

@@ -10,10 +10,10 @@ import sqlite3
 from typing import Any
 
 from modules.runtime.database.database import Database
-from modules.runtime.journal.gathering import gather
-from modules.runtime.journal.naming import find
-from modules.runtime.journal.story import Story, Unknown
-from modules.runtime.journal.telling import ending, lines, steps, title
+from modules.services.explanation.gathering import gather
+from modules.services.explanation.naming import find
+from modules.services.explanation.story import Story, Unknown
+from modules.services.explanation.telling import ending, lines, steps, title
 
 __all__ = ["Story", "Unknown", "as_json", "ending", "lines", "steps", "story_of", "tell", "title"]
 

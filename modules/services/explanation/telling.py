@@ -11,9 +11,9 @@ from common.clock import local, parse_iso
 from common.text.untrusted import one_line
 from common.wording import number, part_name
 from common.wording import rule as rule_words
-from modules.runtime.journal.handles import with_handles
 from modules.runtime.journal.stop_reasons import CUT_OFF
-from modules.runtime.journal.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
+from modules.services.explanation.handles import with_handles
+from modules.services.explanation.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 
 _WIDTH = 100
 _QUOTED_CHARS = 300

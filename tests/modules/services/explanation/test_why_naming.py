@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from adapters.atproto.tid import tid_for, tid_time
-from modules.runtime.journal.naming import Named, understand
 from modules.runtime.journal.types import Entry
-from modules.runtime.journal.why import Unknown
-from tests.modules.runtime.journal.conftest import Desk, a_notification, an_intent
+from modules.services.explanation.naming import Named, understand
+from modules.services.explanation.why import Unknown
+from tests.modules.services.explanation.conftest import Desk, a_notification, an_intent
 
 POST = "app.bsky.feed.post"
 ADA, SOUL = "did:plc:ada", "did:plc:soul"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from modules.runtime.journal.types import Entry
-from modules.runtime.journal.why import as_json, ending, lines, steps, tell, title
-from tests.modules.runtime.journal.conftest import Desk, a_notification, an_intent
+from modules.services.explanation.why import as_json, ending, lines, steps, tell, title
+from tests.modules.services.explanation.conftest import Desk, a_notification, an_intent
 
 THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.bsky.feed.post/2"
 RULES = [

@@ -13,28 +13,16 @@ from urllib.parse import unquote
 
 from adapters.atproto.tid import tid_time
 from common.clock import iso
-from modules.runtime.journal.story import Unknown
+from modules.runtime.journal import rows
+from modules.services.explanation.story import Unknown
+from modules.services.inbox import received
+from modules.services.outbox import store
 
 _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
 _ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
 _ID = re.compile(r"[0-9a-f]{4,32}")
 _POST = "app.bsky.feed.post"
-
-# NOTE(self): a record key is unique enough to find a post by; whose it is decides only between several.
-_WITH_KEY = """
-SELECT uri, json_extract(payload, '$.author.handle') AS handle FROM pending_notifications
-    WHERE substr(uri, -length(:tail)) = :tail
-UNION SELECT trigger_uri, author FROM journal WHERE author IS NOT NULL AND substr(trigger_uri, -length(:tail)) = :tail
-UNION SELECT trigger_uri, '' FROM journal WHERE substr(trigger_uri, -length(:tail)) = :tail
-UNION SELECT target, '' FROM intents WHERE substr(target, -length(:tail)) = :tail
-UNION SELECT result_uri, '' FROM intents WHERE substr(result_uri, -length(:tail)) = :tail
-"""
-_KNOWS = """
-SELECT EXISTS (SELECT 1 FROM pending_notifications WHERE uri = :it)
-    OR EXISTS (SELECT 1 FROM journal WHERE trigger_uri = :it)
-    OR EXISTS (SELECT 1 FROM intents WHERE target = :it OR cause_id = :it)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,28 +72,21 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     return _act(connection, named.intent) if named.intent else _record(connection, named)
 
 
-def kept_since(connection: sqlite3.Connection) -> str:
-    """The time of the oldest entry that the journal still has, if older ones are gone; else ""."""
-    row = connection.execute("SELECT id, at FROM journal ORDER BY id LIMIT 1").fetchone()
-    return str(row["at"]) if row and row["id"] > 1 else ""
-
-
 def _owner(said: str) -> str:
     who = unquote(said)
     return who if who.startswith("did:") else who.removeprefix("@").lower()
 
 
 def _act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
-    query = "SELECT id FROM intents WHERE id >= ? AND id < ? ORDER BY id LIMIT 2"
-    found = [str(row["id"]) for row in connection.execute(query, (prefix, f"{prefix}g"))]
+    found = store.starting_with(connection, prefix)
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")
-    return Subject(intent=found[0]) if found else Unknown(f"No act has an id that begins with {prefix}")
+    return Subject(intent=found[0].id) if found else Unknown(f"No act has an id that begins with {prefix}")
 
 
 def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
-    row = connection.execute("SELECT id FROM intents WHERE result_uri = ? COLLATE NOCASE", (link,)).fetchone()
-    return Subject(intent=str(row["id"])) if row else Unknown(f"{link} was made by no act that is known")
+    made = store.at_result(connection, link, any_case=True)
+    return Subject(intent=made.id) if made else Unknown(f"{link} was made by no act that is known")
 
 
 def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:
@@ -115,26 +96,22 @@ def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:
         if isinstance(known, Unknown):
             return known
         uri = known or uri
-    row = connection.execute("SELECT id FROM intents WHERE result_uri = ?", (uri,)).fetchone()
     # NOTE(self): what has not left yet has no uri, but its record key is chosen already.
-    row = (
-        row
-        or connection.execute(
-            "SELECT id FROM intents WHERE rkey = ? AND coalesce(result_uri, '') = ''", (named.key,)
-        ).fetchone()
-    )
-    if row:
-        return Subject(intent=str(row["id"]))
-    if connection.execute(_KNOWS, {"it": uri}).fetchone()[0]:
+    ours = store.at_result(connection, uri) or store.unsent_with_key(connection, named.key)
+    if ours:
+        return Subject(intent=ours.id)
+    if received.known(connection, [uri]) or rows.names(connection, uri) or store.names(connection, uri):
         return Subject(uri=uri)
     return Unknown(_unseen(connection, uri, tid_time(named.key)))
 
 
 def _by_handle(connection: sqlite3.Connection, named: Named) -> str | Unknown:
     """The uri of the record whose owner is given by handle; "" if no such key was ever seen."""
-    seen: dict[str, set[str]] = {}
-    for row in connection.execute(_WITH_KEY, {"tail": f"/{named.collection}/{named.key}"}):
-        seen.setdefault(row["uri"], set()).add((row["handle"] or "").lower())
+    # NOTE(self): a record key is unique enough to find a post by; whose it is decides only between several.
+    tail = f"/{named.collection}/{named.key}"
+    seen: dict[str, set[str]] = {uri: {""} for uri in store.uris_ending_in(connection, tail)}
+    for uri, handle in (*received.with_key(connection, tail), *rows.with_key(connection, tail)):
+        seen.setdefault(uri, set()).add(handle.lower())
     theirs = [uri for uri, handles in seen.items() if named.who in handles]
     nobodys = [uri for uri, handles in seen.items() if handles == {""}]
     meant = list(seen) if len(seen) == 1 else theirs or nobodys
@@ -144,9 +121,9 @@ def _by_handle(connection: sqlite3.Connection, named: Named) -> str | Unknown:
 
 
 def _unseen(connection: sqlite3.Connection, uri: str, made: datetime | None) -> str:
-    if connection.execute("SELECT 1 FROM feed_keys WHERE uri = ?", (uri,)).fetchone():
+    if store.feed_shows(connection, uri):
         return f"{uri} stands in its own feed, but no act of its outbox made it, or the records of that are gone"
-    since = kept_since(connection)
+    since = rows.kept_since(connection)
     if since and (made is None or iso(made) < since):
         return f"{uri} is not known: the journal reaches back to {since[:10]}, what was before is pruned"
     return f"{uri} was never seen: nothing that reached it, and no act of its own, has that name"

@@ -1,0 +1,103 @@
+"""The rows of the journal, read for those who tell of them; each function is one step of a transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable
+from typing import Any
+
+JournalRow = dict[str, Any]
+"""A row by column; `data` is what its JSON holds."""
+
+
+def count_decisions(connection: sqlite3.Connection, loop: str, acts: Collection[str]) -> int:
+    """How many decisions of a loop had one of these outcomes (`act`)."""
+    query = (
+        "SELECT count(*) FROM journal WHERE kind = 'decision' AND loop = ?"
+        " AND json_extract(data, '$.act') IN (SELECT value FROM json_each(?))"
+    )
+    return int(connection.execute(query, (loop, json.dumps(list(acts)))).fetchone()[0])
+
+
+def first_at(connection: sqlite3.Connection) -> str:
+    """The time of the oldest entry, ISO-8601; "" if there is none."""
+    return str(connection.execute("SELECT min(at) FROM journal").fetchone()[0] or "")
+
+
+def kept_since(connection: sqlite3.Connection) -> str:
+    """The time of the oldest entry that the journal still has, if older ones are gone; else ""."""
+    row = connection.execute("SELECT id, at FROM journal ORDER BY id LIMIT 1").fetchone()
+    return str(row["at"]) if row and row["id"] > 1 else ""
+
+
+def last_start(connection: sqlite3.Connection, until: str) -> str:
+    """When the SOUL last woke at `until` (ISO-8601) or before; "" if it is not known."""
+    query = "SELECT max(at) FROM journal WHERE kind = 'life' AND loop = 'start' AND at <= ?"
+    return str(connection.execute(query, (until,)).fetchone()[0] or "")
+
+
+def about(connection: sqlite3.Connection, posts: Collection[str], intents: Collection[str]) -> list[JournalRow]:
+    """All that was recorded of these posts and of these intents, in no order."""
+    query = """
+        SELECT * FROM journal WHERE trigger_uri IN (SELECT value FROM json_each(:posts))
+            OR intent_id IN (SELECT value FROM json_each(:intents))
+    """
+    values = {"posts": json.dumps(list(posts)), "intents": json.dumps(list(intents))}
+    return _read(connection.execute(query, values))
+
+
+def turn_of(connection: sqlite3.Connection, intent_id: str, loop: str) -> list[JournalRow]:
+    """The entries of the turn from which an act came: one mind has one turn at a time, and journals it at its end."""
+    first = connection.execute("SELECT min(id) FROM journal WHERE intent_id = ?", (intent_id,)).fetchone()[0]
+    if first is None:
+        return []
+    before = "SELECT max(id) FROM journal WHERE id < ? AND loop = ? AND kind IN ('model', 'decision')"
+    begin = connection.execute(before, (first, loop)).fetchone()[0] or 0
+    found: list[JournalRow] = []
+    thought = False
+    for row in connection.execute("SELECT * FROM journal WHERE id > ? AND loop = ? ORDER BY id", (begin, loop)):
+        if thought and row["kind"] != "decision":
+            break
+        found += _read([row])
+        if thought:
+            break
+        thought = row["kind"] == "model" and row["id"] > first
+    return found
+
+
+def was_decided(connection: sqlite3.Connection, uri: str, *, finished: bool = False) -> bool:
+    """Whether something was decided about a post; with `finished`, tries that came to nothing do not count."""
+    query = "SELECT 1 FROM journal WHERE trigger_uri = ? AND kind = 'decision'"
+    if finished:
+        query += " AND json_extract(data, '$.act') IS NOT 'undecided'"
+    return connection.execute(query, (uri,)).fetchone() is not None
+
+
+def holding(connection: sqlite3.Connection) -> list[JournalRow]:
+    """The newest entries by which budget or owner keep the SOUL from acting, as far as they still hold."""
+    query = """
+        SELECT * FROM journal WHERE id IN (SELECT max(id) FROM journal WHERE kind = 'life'
+            AND loop IN ('budget', 'control') GROUP BY loop)
+            AND json_extract(data, '$.act') IS NOT 'resumed' AND json_extract(data, '$.step') IS NOT 'normal'
+        ORDER BY id
+    """
+    return _read(connection.execute(query))
+
+
+def names(connection: sqlite3.Connection, uri: str) -> bool:
+    """Whether an entry is about this post."""
+    return connection.execute("SELECT 1 FROM journal WHERE trigger_uri = ? LIMIT 1", (uri,)).fetchone() is not None
+
+
+def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]:
+    """The uris of posts that end in `tail`, each with its author's handle ("" if that is not known)."""
+    query = (
+        "SELECT DISTINCT trigger_uri, coalesce(author, '') FROM journal"
+        " WHERE substr(trigger_uri, -length(:tail)) = :tail"
+    )
+    return [(str(row[0]), str(row[1])) for row in connection.execute(query, {"tail": tail})]
+
+
+def _read(rows: Iterable[sqlite3.Row]) -> list[JournalRow]:
+    return [{**dict(row), "data": json.loads(row["data"])} for row in rows]

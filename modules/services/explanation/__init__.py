@@ -1,0 +1,1 @@
+"""Why the SOUL did something, or did not."""

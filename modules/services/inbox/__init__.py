@@ -1,0 +1,1 @@
+"""What reached us from the network."""

@@ -1,0 +1,88 @@
+"""A journal on a real database, and rows as the outbox and the perceiver would leave them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.atproto.types import Actor, Notification
+from common.clock import FakeClock, iso
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.explanation.why import Story, Unknown, story_of
+from modules.services.outbox import store
+from modules.services.outbox.bodies import OpaqueBody
+from modules.services.outbox.types import Intent
+
+SECRET = "correct-horse-battery"
+
+
+@dataclass
+class Desk:
+    database: Database
+    clock: FakeClock
+    console: SilentConsole
+    journal: Journal
+
+    async def why(self, what: str) -> Story | Unknown:
+        return await self.database.run(lambda connection: story_of(connection, what))
+
+    async def story(self, what: str) -> Story:
+        found = await self.why(what)
+        assert isinstance(found, Story), found
+        return found
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    clock, console = FakeClock(), SilentConsole()
+    yield Desk(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
+    await database.close()
+
+
+async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: str = "", **more: Any) -> None:
+    values: dict[str, Any] = {
+        "id": name,
+        "kind": "reply",
+        "target": target,
+        "body_hash": "",
+        "dedup_key": "",
+        "rkey": name,
+        "cause_id": cause,
+        "created_at": "",
+        "expires_at": iso(desk.clock.now()),
+        "state": "done",
+        "result_uri": result or None,
+    }
+    stored = more.pop("body", {})
+    row = Intent(**{**values, **more, "body": OpaqueBody(stored)})
+
+    def insert(connection: sqlite3.Connection) -> None:
+        born = iso(store.unique_created_at(connection, desk.clock.now()))
+        store.insert(connection, replace(row, created_at=born))
+
+    await desk.database.run(insert)
+
+
+async def a_notification(
+    desk: Desk, uri: str, *, handle: str = "ada.example", text: str = "Tin or slate?", state: str = "pending"
+) -> None:
+    now = iso(desk.clock.now())
+    did = uri.split("/")[2]
+    told = Notification(uri, "cid", Actor(did, handle, handle), "mention", text, now, now)
+    payload = asdict(told)
+    payload["reason"] = payload.pop("kind")
+    row = (uri, uri, did, json.dumps(payload), now, now, 0, state, None)
+    await desk.database.run(
+        lambda connection: connection.execute("INSERT INTO pending_notifications VALUES (?,?,?,?,?,?,?,?,?)", row)
+    )

@@ -1,0 +1,85 @@
+"""A table is read and written only in the package that owns it: all SQL of the product is looked at."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from modules.runtime.database.functions import add_functions
+from modules.runtime.database.schema import MIGRATIONS
+from tests.project import ROOT
+
+SCHEMA = Path("modules/runtime/database/schema.py")
+OWNERS = {
+    "archives": "modules/services/agent/sessions",
+    "budget_days": "modules/runtime/budget",
+    "feed_keys": "modules/services/outbox",
+    "intents": "modules/services/outbox",
+    "journal": "modules/runtime/journal",
+    "marks": "modules/runtime/database",
+    "memories": "modules/services/agent/memory",
+    "memories_fts": "modules/services/agent/memory",
+    "model_calls": "modules/runtime/budget",
+    "other_writes": "modules/services/outbox",
+    "owner_messages": "modules/services/agent/sessions",
+    "pending_notifications": "modules/services/inbox",
+    "profiles": "modules/services/agent/memory",
+    "session_messages": "modules/services/agent/sessions",
+    "sessions": "modules/services/agent/sessions",
+}
+PRODUCT = ("adapters", "common", "local_tools", "modules", "soul", "town")
+
+_NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w+)")
+
+
+def tables() -> set[str]:
+    """The tables that the schema makes; those that hold an index of another count as parts of it."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        add_functions(connection)
+        for script in MIGRATIONS:
+            connection.executescript(script)
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return {name for name in names if not name.startswith(("sqlite_", "memories_fts_"))}
+
+
+def named_in(source: str) -> Iterator[tuple[int, str]]:
+    """Each line on which a string names a table in SQL, with that table."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from ((node.lineno, name) for name in _NAMED.findall(node.value))
+
+
+def test_every_table_has_an_owner() -> None:
+    assert tables() == set(OWNERS)
+
+
+@pytest.mark.parametrize("folder", PRODUCT)
+def test_no_package_names_the_table_of_another(folder: str) -> None:
+    strangers = [
+        f"{path}:{line} names {table}, which belongs to {OWNERS[table]}"
+        for path in sorted(file.relative_to(ROOT) for file in (ROOT / folder).rglob("*.py"))
+        if path != SCHEMA
+        for line, table in named_in((ROOT / path).read_text(encoding="utf-8"))
+        if table in OWNERS and not path.is_relative_to(OWNERS[table])
+    ]
+    assert strangers == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("'SELECT 1 FROM intents'", ["intents"]),
+        ("f'''UPDATE {x} SET a = 1 WHERE id IN (SELECT id\\n FROM journal)'''", ["journal"]),
+        ("'INSERT OR IGNORE INTO marks VALUES (?)'", ["marks"]),
+        ("'a JOIN sessions ON 1'", ["sessions"]),
+        ("'Turns words into intents, from marks.'", []),
+    ],
+)
+def test_a_table_is_found_in_any_string(source: str, found: list[str]) -> None:
+    assert [table for _, table in named_in(source)] == found
