@@ -35,7 +35,7 @@ from modules.lives.bluesky.expression_policy import check_invitation
 from modules.lives.bluesky.expression_prompts import Prompts
 from modules.lives.bluesky.publish import Publisher, text_problem
 from modules.lives.bluesky.reply_check import repeats, reply_problem
-from modules.lives.bluesky.types import ExpressionTurn, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
@@ -87,9 +87,10 @@ class BlueskyTools:
             urgent=_urgent(turn),
             by_owner=_by_owner(turn),
             hold=turn.hold,
+            is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
-            data = {"act": "liked", "reason": published.reason, "intent_id": published.intent_id}
+            data = _data("liked", published.reason, published)
             content = f"CONVERTED TO LIKE: {published.reason}. Move on."
             return ToolResult(content, is_error=True, ends_turn=True, data=data)
         return _answer(published, "replied", ends=thread is not None)
@@ -112,8 +113,8 @@ class BlueskyTools:
             thread.sent_back = True
             return ToolResult(f"Error: this reply was not sent: {problem}, or like, or stay silent", is_error=True)
         liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
-        act = "silent" if liked.status == "blocked" else "liked"
-        data = {"act": act, "reason": f"no reply, twice: {problem}", "intent_id": liked.intent_id or None}
+        act: Act = "silent" if liked.status == "blocked" else "liked"
+        data = _data(act, f"no reply, twice: {problem}", liked)
         return ToolResult("No reply was sent. Move on.", is_error=True, ends_turn=True, data=data)
 
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
@@ -138,6 +139,7 @@ class BlueskyTools:
                 cause_id=turn.cause_id,
                 urgent=thread.is_owner,
                 by_owner=_by_owner(turn),
+                is_unanswered=thread.is_unanswered,
             )
             like = None if said.status in {"accepted", "held"} else target
         else:
@@ -145,7 +147,7 @@ class BlueskyTools:
         left = await self._publisher.conclude(
             thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=_by_owner(turn)
         )
-        data = {"act": "left", "reason": args.reason, "intent_id": left.intent_id or None}
+        data = _data("left", args.reason, left)
         return ToolResult("You left the conversation.", ends_turn=True, data=data)
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
@@ -206,7 +208,7 @@ class BlueskyTools:
         args: SubjectInput,
         turn: Turn,
         act: Callable[..., Awaitable[Published]],
-        name: str,
+        name: Act,
     ) -> ToolResult:
         target = _target(args.post_uri, args.post_cid, turn)
         if isinstance(target, str):
@@ -321,17 +323,22 @@ def _unreachable(actor: str, turn: Turn) -> str:
     return "Error: in this turn an account is named by its did, such as did:plc:…"
 
 
-def _answer(published: Published, act: str, *, ends: bool) -> ToolResult:
-    data = {"act": act, "reason": "", "intent_id": published.intent_id, "uri": published.uri}
+def _data(act: Act, reason: str, published: Published) -> dict[str, Any]:
+    """What the life reads of a result: see `Disposition`."""
+    held = published.status == "held"
+    return {"act": act, "reason": reason, "intent_id": published.intent_id or None, "held": held}
+
+
+def _answer(published: Published, act: Act, *, ends: bool) -> ToolResult:
     if published.status == "blocked":
-        data |= {"act": "silent", "reason": published.reason}
+        data = _data("silent", published.reason, published)
         content = f"BLOCKED: {one_line(published.reason, _ERROR_LENGTH)}"
         return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
     if published.status == "held":
-        data["reason"] = f"waits for the owner's yes: {published.reason}"
+        data = _data(act, f"waits for the owner's yes: {published.reason}", published)
         return ToolResult("HELD: it waits for your owner's yes. Do not try again.", ends_turn=ends, data=data)
     content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
-    return ToolResult(content, ends_turn=ends, data=data)
+    return ToolResult(content, ends_turn=ends, data=_data(act, "", published))
 
 
 def _named(author: Actor) -> dict[str, object]:

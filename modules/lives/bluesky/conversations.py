@@ -12,6 +12,7 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
 from common.constants import CONVERSATION_RETENTION_MS
 from modules.lives.bluesky import conversations_policy as policy
+from modules.lives.bluesky.case import Case, incoming_of
 from modules.lives.bluesky.conversation import (
     Aged,
     Concluded,
@@ -82,16 +83,51 @@ class Conversations:
 
         The `like` and `conclude` that the decision asks for are left to the caller.
         """
-        decision, after = policy.judge_incoming(
-            self._after(root_uri, Seen()),
-            _incoming(incoming, thread, is_automated=is_automated),
+        post = incoming_of(incoming, parse_iso(incoming.indexed_at), thread, is_automated=is_automated)
+        spoken = self._after(root_uri, Seen(), Spoken(post))
+        return self._judge(
+            spoken,
+            post,
             mechanics or SocialMechanics(),
             agent_did=agent_did,
             is_owner=is_owner,
             has_workspace_context=has_workspace_context,
-            now=self._clock.now(),
         )
-        self._keep(after)
+
+    def judge_case(self, post_case: Case, mechanics: SocialMechanics) -> ConversationDecision:
+        """Whether to answer a post whose thread was read; thread and post then count as part of the conversation."""
+        root, top, post = post_case.notification.root, post_case.thread.focal_path[0].author, post_case.incoming
+        ours = (Replied(uri) for uri in post_case.our_replies)
+        spoken = self._after(root.uri, Seen(root.cid, top.did, top.handle), *ours, Spoken(post))
+        return self._judge(
+            spoken,
+            post,
+            mechanics,
+            agent_did=post_case.own_did,
+            is_owner=post_case.is_owner,
+        )
+
+    def _judge(
+        self,
+        spoken: Conversation,
+        post: Incoming,
+        mechanics: SocialMechanics,
+        *,
+        agent_did: str,
+        is_owner: bool,
+        has_workspace_context: bool = False,
+    ) -> ConversationDecision:
+        now = self._clock.now()
+        decision, reopened = policy.judge_incoming(
+            spoken,
+            post,
+            mechanics,
+            agent_did=agent_did,
+            is_owner=is_owner,
+            has_workspace_context=has_workspace_context,
+            now=now,
+        )
+        self._keep(spoken.after(reopened, now) if reopened else spoken)
         return decision
 
     def analyze_conversation(
@@ -147,18 +183,3 @@ class Conversations:
             self._file.records[conversation.root_uri] = conversation
             self._file.save()
         return conversation
-
-
-def _incoming(notification: Notification, thread: ThreadAnalysis | None, *, is_automated: bool) -> Incoming:
-    author = notification.author
-    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
-    return Incoming(
-        did=author.did,
-        handle=author.handle,
-        display_name=author.display_name,
-        text=notification.text,
-        at=parse_iso(notification.indexed_at),
-        depth=thread.depth if thread else 0,
-        recent_texts=tuple(before),
-        is_automated=is_automated or author.is_bot,
-    )

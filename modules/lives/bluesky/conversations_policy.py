@@ -8,7 +8,7 @@ from typing import Literal
 
 from common.constants import RAPID_NOVEL_WORDS, RAPID_REPLY_COUNT, RAPID_REPLY_WINDOW_MS
 from common.result import Decision
-from modules.lives.bluesky.conversation import Conversation, Incoming, Participant, Reopened, Spoken
+from modules.lives.bluesky.conversation import Conversation, Incoming, Participant, Reopened
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 
 Cause = Literal["none", "concluded", "replies", "depth", "disengaged", "no response"]
@@ -60,23 +60,25 @@ def judge_incoming(
     is_owner: bool,
     has_workspace_context: bool,
     now: datetime,
-) -> tuple[ConversationDecision, Conversation]:
-    """Return whether to answer a post, and the conversation as it stands with it. Asking twice counts once."""
-    spoken = conversation.after(Spoken(incoming), now)
+) -> tuple[ConversationDecision, Reopened | None]:
+    """Return whether to answer a post, and the event that reopens the conversation for it, if one does.
+
+    `conversation` counts the post already; asking twice, with the event applied in between, decides the same.
+    """
     if is_owner:
-        return _yes("owner", "owner interaction"), spoken.after(Reopened(), now)
-    if spoken.state == "concluded":
-        if not _comes_back(spoken, incoming, agent_did, unlimited=has_workspace_context):
-            reason = f"Conversation concluded: {spoken.conclusion_reason}"
-            return _no("concluded", reason, like=not incoming.is_closing), spoken
-        if not spoken.concluded_by_silence:
-            again = spoken.after(Reopened(incoming.at), now)
-            return _yes("reengaged", "Someone re-engaged after conclusion"), again
-        spoken = spoken.after(Reopened(), now)
-    if spoken.reengaged_at == incoming.at:
-        return _yes("reengaged", "Someone re-engaged after conclusion"), spoken
-    refusal = _enough(spoken, incoming, mechanics, agent_did, now)
-    return _yes("active", "Conversation is active") if refusal is None else refusal, spoken
+        return _yes("owner", "owner interaction"), Reopened()
+    reopened = None
+    if conversation.state == "concluded":
+        if not _comes_back(conversation, incoming, agent_did, unlimited=has_workspace_context):
+            reason = f"Conversation concluded: {conversation.conclusion_reason}"
+            return _no("concluded", reason, like=not incoming.is_closing), None
+        if not conversation.concluded_by_silence:
+            return _yes("reengaged", "Someone re-engaged after conclusion"), Reopened(incoming.at)
+        reopened = Reopened()
+    if conversation.reengaged_at == incoming.at:
+        return _yes("reengaged", "Someone re-engaged after conclusion"), reopened
+    refusal = _enough(conversation, incoming, mechanics, agent_did, now)
+    return _yes("active", "Conversation is active") if refusal is None else refusal, reopened
 
 
 def analyze_conversation(

@@ -15,18 +15,18 @@ from adapters.atproto.client import Atproto
 from common import constants as c
 from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
 from common.errors import BudgetExceeded
+from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
 from common.result import Err
 from common.state import Json, keep, load_state, save_state
-from modules.lives.bluesky.act import handled
 from modules.lives.bluesky.expression_policy import (
     can_post_original,
     generate_expression_prompt,
     next_expression_time,
 )
 from modules.lives.bluesky.expression_prompts import Prompts
-from modules.lives.bluesky.facts import expression_facts
+from modules.lives.bluesky.respond import disposition_of
 from modules.lives.bluesky.scaffold import Scaffold, scaffold_of
 from modules.lives.bluesky.types import ExpressionTurn
 from modules.runtime.control import Standing
@@ -35,7 +35,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.identity.self_document import assess_self_richness
+from modules.services.agent.identity.self_document import assess_self_richness, self_lines
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
@@ -171,14 +171,14 @@ class Expression:
                 tool_choice="required",
                 only=("bluesky_post",),
                 max_rounds=c.MAX_EXPRESSION_ROUNDS,
-                about=expression_facts(source, prompt, recent, self._identity.extract()),
+                about=self._facts(source, prompt, recent),
             )
         except BudgetExceeded as error:
             return await self._economize(error)
         except BaseException:
             self._postpone()
             raise
-        result = handled(thought)
+        result = disposition_of(thought)
         if result.act != "posted":
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
@@ -195,7 +195,7 @@ class Expression:
             Entry(
                 "decision",
                 _CAUSE,
-                f"{'Wrote down' if result.reason else 'Shared'} a thought ({source})",
+                f"{'Wrote down' if result.held else 'Shared'} a thought ({source})",
                 line="done",
                 reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
                 intent_id=result.intent_id,
@@ -261,6 +261,11 @@ class Expression:
         texts = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         texts += [self._skills.section("core", "Ground Rules"), *self._prompts.all()]
         return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self._identity.text()])
+
+    def _facts(self, source: str, prompt: str, recent: Sequence[str]) -> ExpressionFacts:
+        """What the thought starts from, as data beside the prompt: it is about the lines of SELF.md in `prompt`."""
+        lines = (line for part in self_lines(self._identity.extract()).values() for line in part)
+        return ExpressionFacts(source, tuple(line for line in lines if line in prompt), tuple(recent))
 
     async def _recent_posts(self) -> tuple[str, ...]:
         """Our latest posts, each on one line, the newest first; none where they cannot be read."""

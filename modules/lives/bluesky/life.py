@@ -9,25 +9,32 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.web.client import WebClient
 from common.clock import Clock
+from common.constants import AWARENESS_INTERVAL_MS
 from common.pace import Pace
 from common.settings import Settings
-from modules.lives.bluesky.act import Responder
+from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.disclosure import Disclosure
 from modules.lives.bluesky.expression import Expression
-from modules.lives.bluesky.loop import AwarenessLoop
+from modules.lives.bluesky.handle import Handler
+from modules.lives.bluesky.loop import AWARENESS, AwarenessLoop
 from modules.lives.bluesky.perceive import Perceiver
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.report import Reporter
+from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.tidying import Tidying
+from modules.lives.bluesky.turns import PersonTurns
 from modules.lives.bluesky.types import Pending
+from modules.lives.bluesky.waits import Waits
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.mind import Mind
@@ -35,6 +42,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.peers.accounts import Relationships
 
 
@@ -122,37 +130,50 @@ class BlueskyLife:
             sees=services.gateway.sees,
             home_url=services.settings.atproto_service_url if services.settings.on_loopback() else "",
         )
-        responder = Responder(
-            me=me,
-            atproto=services.atproto,
-            outbox=services.outbox,
+        reader = CaseReader(
+            me=me, atproto=services.atproto, relationships=services.relationships, etiquette=services.etiquette
+        )
+        speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
+        turns = PersonTurns(TURNS_PER_PERSON, clock, speed, journal=journal, loop=AWARENESS)
+        reporter = Reporter(journal, AWARENESS)
+        handler = Handler(
+            reader=reader,
+            responder=Responder(
+                me=me,
+                prompter=mind.prompter,
+                skills=services.skills,
+                thinker=mind.thinker,
+                clock=clock,
+                rng=rng,
+                sessions=services.knowledge.sessions,
+                pictures=pictures,
+            ),
             publisher=state.publisher,
             conversations=state.conversations,
-            relationships=services.relationships,
             identity=services.identity,
-            prompter=mind.prompter,
-            skills=services.skills,
-            thinker=mind.thinker,
+            outbox=services.outbox,
+            pending=state.pending,
+            turns=turns,
+            reporter=reporter,
             clock=clock,
-            rng=rng,
-            pace=pace,
-            etiquette=services.etiquette,
-            sessions=services.knowledge.sessions,
-            pictures=pictures,
+            owner_did=me.owner_did,
+            others_first_ms=get_agent_jitter(me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms),
+            on_replied=self._note_commitments,
         )
         self.awareness = AwarenessLoop(
             pace=pace,
             perceiver=perceiver,
-            responder=responder,
+            reader=reader,
+            handler=handler,
+            waits=Waits(clock, pace.awareness_ms / 1000),
             pending=state.pending,
+            turns=turns,
             relationships=services.relationships,
-            publisher=state.publisher,
+            reporter=reporter,
             journal=journal,
-            clock=clock,
             rng=rng,
             owner_did=me.owner_did,
             standing=services.control.standing,
-            on_replied=self._note_commitments,
             attention=services.attention,
         )
         self.disclosure = Disclosure(

@@ -4,48 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import random
-import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Notification
-from common.clock import Clock, local, parse_iso
+from common.clock import local
 from common.constants import (
-    AWARENESS_INTERVAL_MS,
     FEED_FETCH_LIMIT,
-    NOTIFICATION_MAX_AGE_MS,
-    PENDING_MAX_ATTEMPTS,
     RESPONSE_BATCH,
     SESSION_EXPIRY_MARGIN_S,
     SESSION_REFRESH_INTERVAL_MS,
     TIMER_JITTER_PERCENT,
 )
-from common.errors import BudgetExceeded, Fatal, Transient
+from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
-from modules.lives.bluesky.act import Responder
+from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.expression import Expression
-from modules.lives.bluesky.lines import COUNTED_AS, LINES, LINES_OF_HELD, WHO_WAITS
+from modules.lives.bluesky.handle import Handler
 from modules.lives.bluesky.perceive import Perceived, Perceiver
 from modules.lives.bluesky.policy import triage
-from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.turns import PersonTurns
-from modules.lives.bluesky.types import Disposition, Pending
+from modules.lives.bluesky.types import Pending
+from modules.lives.bluesky.waits import Waits
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Outcome
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.peers.accounts import Relationships
 
-_LONGEST_PUT_OFF_S = 1800.0
-_LONGEST_ECONOMY_S = 3600.0
+AWARENESS = "awareness"
 
 
 def _at_once() -> bool:
@@ -54,46 +47,37 @@ def _at_once() -> bool:
 
 @dataclass(slots=True)
 class AwarenessLoop:
-    """Looks at notifications and meets what waits. Uses no model unless a post needs judgement.
+    """Looks at notifications, and hands on what waits. Uses no model unless a post needs judgement.
 
-    Reading takes no attention; each post that is met does, one after the other. What arrives while one is being met
-    is read by `NotificationLoop`.
+    Reading takes no attention; each post that is handled does, one after the other. What arrives meanwhile is read by
+    `NotificationLoop`.
 
     While the SOUL may not act in public, or may not think for want of budget, what is new is taken in, and waits.
-    `on_replied` hears of each post that was answered, with the intent of the answer.
     """
 
     pace: Pace
     perceiver: Perceiver
-    responder: Responder
+    reader: CaseReader
+    handler: Handler
+    waits: Waits
     pending: PendingPosts
+    turns: PersonTurns
     relationships: Relationships
-    publisher: Publisher
+    reporter: Reporter
     journal: Journal
-    clock: Clock
     rng: random.Random
     owner_did: str
     standing: Callable[[], Standing] = Standing
-    on_replied: Callable[[Pending, str], Awaitable[object]] | None = None
     attention: Attention = field(default_factory=Attention)
-    name: str = "awareness"
+    name: str = AWARENESS
     jitter: float = TIMER_JITTER_PERCENT
     needs_idle: bool = False
     social_only: bool = True
     at_start: bool = True
     _errors: int = field(default=0, init=False)
-    _put_offs: dict[str, int] = field(default_factory=dict, init=False)
-    _later: dict[str, float] = field(default_factory=dict, init=False)
-    _told_to_wait: set[str] = field(default_factory=set, init=False)
-    _economy: dict[Importance, float] = field(default_factory=dict, init=False)
-    _turns: PersonTurns = field(init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _meeting: bool = field(default=False, init=False)
+    _handling: bool = field(default=False, init=False)
     _first: ApiResult[Perceived] | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        speed = AWARENESS_INTERVAL_MS / self.pace.awareness_ms
-        self._turns = PersonTurns(TURNS_PER_PERSON, self.clock, speed, journal=self.journal, loop=self.name)
 
     @property
     def interval_ms(self) -> float:
@@ -104,31 +88,32 @@ class AwarenessLoop:
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
         first, self._first = self._first, None
         perceived = first if isinstance(first, Ok) else await self._read()
-        await self._turns.recall()
+        await self.turns.recall()
         waiting = triage(
             await self.pending.waiting(),
             owner_did=self.owner_did,
             relationships=self.relationships,
-            agent_did=self.responder.own_did,
-            turns=self._turns.counts(),
+            agent_did=self.reader.own_did,
+            turns=self.turns.counts(),
         )
-        self._meeting = True
+        self._handling = True
         try:
-            met = await self._meet_batch(waiting)
+            handled = await self._handle_batch(waiting)
         finally:
-            self._meeting = False
+            self._handling = False
         if isinstance(perceived, Err):
             return Outcome(ran=False, reason=perceived.error)
-        still = "" if (standing := self.standing()).may_act else f", {len(waiting) - met} wait: {standing}"
-        return Outcome(ran=True, reason=f"{_read_words(perceived.data.new)}, {met} dealt with{still}")
+        still = "" if (standing := self.standing()).may_act else f", {len(waiting) - handled} wait: {standing}"
+        reason = f"{_read_words(perceived.data.new)}, {handled} dealt with{still}"
+        return Outcome(ran=True, reason=reason, next_in_s=self._next_in_s())
 
     async def read_first(self) -> None:
-        """Read notifications before all else that a start asks of the network; the first `run` meets what is new."""
+        """Read notifications before all else that a start asks of the network; the first `run` handles what is new."""
         self._first = await self._read()
 
     async def read_meanwhile(self) -> Outcome:
-        """Read notifications while posts are being met; otherwise `run` reads them itself."""
-        if not self._meeting:
+        """Read notifications while posts are being handled; otherwise `run` reads them itself."""
+        if not self._handling:
             return Outcome(ran=False, reason="they are read when it looks for posts to answer")
         if self.rng.random() < awareness_skip_probability(self._errors):
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
@@ -148,140 +133,47 @@ class AwarenessLoop:
                 self._errors = 0
             return perceived
 
-    async def _meet_batch(self, waiting: list[Pending]) -> int:
-        """The next few of those whose time has come; returns how many were met."""
-        met = 0
-        for item in [item for item in waiting if self._due(item)][:RESPONSE_BATCH]:
+    async def _handle_batch(self, waiting: list[Pending]) -> int:
+        """Handle the next few of those whose time has come; return how many are settled."""
+        settled = 0
+        due = (item for item in waiting if self._is_due(item))
+        for item in list(due)[:RESPONSE_BATCH]:
             if not self.standing().may_act:
                 break
-            if not self._due(item):
+            if not self._is_due(item):
                 continue
             try:
                 async with self.attention.take(self.name):
                     if not self.standing().may_act:
                         break
-                    met += await self._meet(item)
+                    settled += await self._take_on(item)
             except BudgetExceeded as error:
-                await self._economize(item, error)
+                importance = self.reader.importance_of(item.notification)
+                await self.reporter.tell_no_budget(item, importance, self.waits.economize(importance, error), error)
             except Transient as error:
-                await self._put_off(item, error)
+                self.waits.put_off(item.notification.uri, error)
+                await self.reporter.tell_trouble(item, error)
                 break
-        return met
+        return settled
 
-    def _due(self, item: Pending) -> bool:
-        importance = self.responder.importance_of(item.notification)
-        not_before = max(self._later.get(item.notification.uri, 0), self._economy.get(importance, 0))
-        return not_before <= self.clock.monotonic()
-
-    async def _meet(self, item: Pending) -> bool:
-        notification = item.notification
-        age_s = (self.clock.now() - parse_iso(notification.indexed_at)).total_seconds()
-        if age_s * 1000 > NOTIFICATION_MAX_AGE_MS:
-            handled = Disposition("dropped", f"it has waited {age_s / 3600:.0f} hours; an answer would come too late")
-        else:
-            handled = await self._turn_to_come(notification) or await self._respond(item)
-        if handled.act == "later":
-            await self._let_wait(item, handled)
+    async def _take_on(self, item: Pending) -> bool:
+        """Handle a post; False if it goes on waiting."""
+        disposition = await self.handler.handle_post(item)
+        if disposition.act == "later":
+            self.waits.let_wait(item.notification.uri, disposition.retry_in_s)
+        if disposition.act in {"later", "undecided"}:
             return False
-        if handled.act == "undecided":
-            tries = await self.pending.failed_once(notification.uri)
-            if tries < PENDING_MAX_ATTEMPTS:
-                await self._tell(item, handled)
-                return False
-            left = await self.publisher.like(notification.ref, cause_id=notification.uri)
-            act, reason = ("silent", f"; {left.reason}") if left.status == "blocked" else ("liked", "")
-            handled = Disposition(
-                act, f"{handled.reason}, {tries} times{reason}", left.intent_id or None, held=left.status == "held"
-            )
-        uris = [notification.uri, *(earlier.uri for earlier in item.earlier)]
-        for met in uris:
-            self._later.pop(met, None)
-            self._put_offs.pop(met, None)
-            self._told_to_wait.discard(met)
-        await self.pending.settle(uris, "dropped" if handled.act == "dropped" else "handled", handled.act)
-        await self._tell(item, handled)
-        if self.on_replied and handled.act == "replied" and handled.intent_id:
-            await self.on_replied(item, handled.intent_id)
+        self.waits.forget(item.uris)
         return True
 
-    async def _turn_to_come(self, notification: Notification) -> Disposition | None:
-        """A stranger who had enough turns for now waits; else this is their next one."""
-        did = notification.author.did
-        if self.responder.importance_of(notification) != "stranger":
-            return None
-        if wait_s := self._turns.wait_s(did):
-            reason = f"{TURNS_PER_PERSON.name}: {TURNS_PER_PERSON.limit:g} turns are enough for now"
-            return Disposition("later", reason, retry_in_s=wait_s)
-        await self._turns.note(did, notification.author.handle)
-        return None
-
-    async def _respond(self, item: Pending) -> Disposition:
-        """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
-        try:
-            return await self.responder.respond(item)
-        except (BudgetExceeded, Fatal, Transient):
-            raise
-        except Exception as error:
-            await self._trouble(item, error)
-            return Disposition("undecided", f"{type(error).__name__}: {error}")
-
-    async def _let_wait(self, item: Pending, handled: Disposition) -> None:
-        """It is not its turn yet: that is no failure, and is told once, however often it is looked at."""
-        uri = item.notification.uri
-        self._later[uri] = self.clock.monotonic() + handled.retry_in_s
-        if uri not in self._told_to_wait:
-            self._told_to_wait.add(uri)
-            await self._tell(item, handled)
-
-    async def _economize(self, item: Pending, error: BudgetExceeded) -> None:
-        """No more thinking for anybody like them, for a good while; the wall itself tells the rest."""
-        importance = self.responder.importance_of(item.notification)
-        pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
-        self._economy[importance] = self.clock.monotonic() + pause_s
-        summary = f"{WHO_WAITS[importance]} to wait, for at least {max(1, round(pause_s / 60))} min: {error}"
-        uri, handle = item.notification.uri, item.notification.author.handle
-        await self.journal.record(
-            Entry("error", self.name, summary, line="warn", reason="budget", trigger_uri=uri, author=handle)
-        )
-
-    async def _put_off(self, item: Pending, error: Transient) -> None:
-        """The world is briefly unable, for this post or for all: the next run begins with another."""
-        uri = item.notification.uri
-        self._put_offs[uri] = self._put_offs.get(uri, 0) + 1
-        pause_s = min(self.pace.awareness_ms / 1000 * 2 ** self._put_offs[uri], _LONGEST_PUT_OFF_S)
-        self._later[uri] = self.clock.monotonic() + max(pause_s, error.retry_after or 0)
-        await self._trouble(item, error)
-
-    async def _trouble(self, item: Pending, error: Exception) -> None:
+    def _is_due(self, item: Pending) -> bool:
         notification = item.notification
-        await self.journal.record(
-            Entry(
-                "error",
-                self.name,
-                f"@{notification.author.handle} has to wait: {error}",
-                line="warn",
-                trigger_uri=notification.uri,
-                author=notification.author.handle,
-                data={"trace": "".join(traceback.format_exception(error))[-4000:]},
-            )
-        )
+        return self.waits.is_due(notification.uri, self.reader.importance_of(notification))
 
-    async def _tell(self, item: Pending, handled: Disposition) -> None:
-        author = item.notification.author.handle
-        lines = LINES | LINES_OF_HELD if handled.held else LINES
-        await self.journal.record(
-            Entry(
-                "decision",
-                self.name,
-                lines.get(handled.act, "Met @{}").format(author),
-                line="social",
-                reason=handled.reason,
-                trigger_uri=item.notification.uri,
-                author=author,
-                intent_id=handled.intent_id,
-                data={"act": COUNTED_AS.get(handled.act, handled.act)},
-            )
-        )
+    def _next_in_s(self) -> float | None:
+        """Seconds until a post that waits its turn may be handled; None if the next interval is soon enough."""
+        soonest = self.waits.next_turn_in_s()
+        return soonest if soonest is not None and soonest < self.interval_ms / 1000 else None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,11 @@ from typing import Literal, Protocol
 from adapters.atproto.types import Notification
 from common.result import Decision
 from common.text.closings import is_emoji_only, is_low_value_closing, without_handles
+from modules.lives.bluesky.circular import CircularAnalysis
+from modules.lives.bluesky.conversations_policy import ConversationDecision
+from modules.lives.bluesky.thread import ThreadAnalysis
 from modules.lives.bluesky.types import Pending
+from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship
 
 _SHORT_CHARS = 15
@@ -84,6 +88,19 @@ class Acquaintances(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done about a post (`code`), and why.
+
+    `like` adds a like to leaving the conversation (`conclude`); `later` means in `retry_in_s` seconds.
+    """
+
+    code: Literal["answer", "like", "conclude", "skip", "later"]
+    reason: str
+    like: bool = False
+    retry_in_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Prioritized:
     """A notification and how much it matters; `reason` joins what counted."""
 
@@ -106,6 +123,47 @@ def should_respond_to(notification: Notification, owner_did: str, *, skip_acknow
     if silent := _why_silent(notification.kind, said, skip_acknowledgments=skip_acknowledgments):
         return _screened(silent, should=False)
     return _screened(_why_respond(notification.kind, said), should=True)
+
+
+def plan_for(
+    judged: ConversationDecision,
+    screening: Screening,
+    thread: ThreadAnalysis,
+    advice: ReplyAdvice,
+    *,
+    is_owner: bool,
+) -> Plan:
+    """What to do about a post whose thread was read; only `answer` asks a model.
+
+    Args:
+        judged: what the state of the conversation says.
+        screening: what the words of the post deserve; the reason for an answer.
+        thread: the thread as it was read.
+        advice: what the rules at the door would say of an answer.
+        is_owner: whether the owner wrote the post; no circle of thanks ends a talk with them.
+
+    """
+    circling = thread.circular.suggestion_to_exit and not is_owner
+    wanted = judged.should and not circling
+    plan = _unwanted(judged, thread.circular, circling=circling)
+    if thread.is_answered:
+        plan = Plan("skip", "it has a reply of ours already")
+    elif advice.act == "silence":
+        plan = Plan("skip", advice.reason)
+    elif advice.act == "later" and wanted:
+        plan = Plan("later", advice.reason, retry_in_s=advice.retry_in_s)
+    elif advice.act == "like" and judged.should:
+        plan = Plan("conclude", advice.reason, like=True)
+    elif wanted:
+        plan = Plan("answer", screening.reason)
+    return plan
+
+
+def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circling: bool) -> Plan:
+    reason = f"the talk goes in circles ({circular.pattern})" if judged.should else judged.reason
+    if circling or judged.conclude:
+        return Plan("conclude", reason, like=circling or judged.like)
+    return Plan("like" if judged.like else "skip", reason)
 
 
 def prioritize_notifications(

@@ -71,12 +71,17 @@ class Publisher:
         urgent: bool = False,
         by_owner: bool = False,
         hold: str = "",
+        is_unanswered: bool = False,
     ) -> Published:
-        """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop."""
+        """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop.
+
+        `is_unanswered`: the thread was read for this turn, and no reply of ours stands under `parent`; what was
+        accepted since then is known here.
+        """
         text = clean(text)
         if problem := text_problem(text):
             return Published("blocked", problem)
-        if await self._answered(parent.uri):
+        if await self._answered(parent.uri, is_unanswered=is_unanswered):
             return Published("blocked", "this post already has a reply of yours; never answer a post twice")
         if root is None:
             found = await self._atproto.get_reply_refs(parent.uri, parent.cid)
@@ -150,11 +155,11 @@ class Publisher:
         conversation = self._conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
 
-    async def _answered(self, uri: str) -> bool:
+    async def _answered(self, uri: str, *, is_unanswered: bool) -> bool:
         standing = await self._outbox.by_target("reply", uri)
         if any(intent.state in ACTIVE_STATES for intent in standing):
             return True
-        return await self._atproto.has_agent_replied_in_thread(uri)
+        return not is_unanswered and await self._atproto.has_agent_replied_in_thread(uri)
 
     async def _like_instead(
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str

@@ -23,6 +23,7 @@ class ThreadAnalysis:
         total_replies: how many replies by anybody are known.
         last_agent_reply_depth: where our last reply above the focal post stands; the root is 0.
         is_agent_last_reply: the newest post of the thread is a reply of ours.
+        is_answered: a reply of ours stands right under the focal post.
         participants: handles of the others, in order of appearance.
         posts: oldest to newest, an answer never before what it answers; siblings included; the path is complete, the
             rest is the newest up to `THREAD_MAX_POSTS`.
@@ -36,6 +37,7 @@ class ThreadAnalysis:
     total_replies: int
     last_agent_reply_depth: int | None
     is_agent_last_reply: bool
+    is_answered: bool
     participants: tuple[str, ...]
     posts: tuple[Post, ...]
     focal_path: tuple[Post, ...]
@@ -71,11 +73,16 @@ def analyze_thread_view(thread: ThreadNode, agent_did: str, root_thread: ThreadN
         total_replies=len(replies),
         last_agent_reply_depth=ours_above[-1] if ours_above else None,
         is_agent_last_reply=bool(replies) and ordered[-1].author.did == agent_did,
+        is_answered=any(post.author.did == agent_did and _parent_uri(post) == path[-1].uri for post in replies),
         participants=tuple(dict.fromkeys(post.author.handle for post in ordered if post.author.did != agent_did)),
         posts=shown,
         focal_path=path,
         circular=detect_circular_conversation(path),
     )
+
+
+def _parent_uri(post: Post) -> str:
+    return post.reply.parent.uri if post.reply else ""
 
 
 def _path(focal: ThreadNode) -> tuple[Post, ...]:

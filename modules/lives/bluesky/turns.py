@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from datetime import timedelta
 
+from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -40,13 +41,13 @@ class PersonTurns:
             self._begun[str(stored.entry.data["did"])].append(self._clock.monotonic() - age_s)
         self._is_recalled = True
 
-    async def note(self, did: str, handle: str) -> None:
-        """A turn about somebody's post begins."""
-        begins = f"A turn about a post of @{handle} begins"
+    async def begin_turn(self, author: Actor) -> None:
+        """Count a turn about a post of `author`, which begins now."""
+        begins = f"A turn about a post of @{author.handle} begins"
         await self._journal.record(
-            Entry("life", self._loop, begins, line=None, author=handle, data={"act": _ACT, "did": did})
+            Entry("life", self._loop, begins, line=None, author=author.handle, data={"act": _ACT, "did": author.did})
         )
-        self._begun[did].append(self._clock.monotonic())
+        self._begun[author.did].append(self._clock.monotonic())
 
     def counts(self) -> dict[str, int]:
         """The turns within the window, for those who had any."""

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.types import Notification, StrongRef
+from common.clock import parse_iso
 from modules.lives.bluesky.scaffold import Scaffold
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
+Act = Literal[
+    "replied",
+    "liked",
+    "left",
+    "silent",
+    "concluded",
+    "skipped",
+    "dropped",
+    "undecided",
+    "later",
+    "posted",
+    "reposted",
+    "followed",
+    "unfollowed",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +36,21 @@ class Pending:
     received_at: str
     attempts: int = 0
     earlier: tuple[Notification, ...] = ()
+
+    @property
+    def indexed(self) -> datetime:
+        """When the network learnt of the post."""
+        return parse_iso(self.notification.indexed_at)
+
+    @property
+    def received(self) -> datetime:
+        """When the row was written."""
+        return parse_iso(self.received_at)
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """The uris of all posts that are settled with it."""
+        return (self.notification.uri, *(earlier.uri for earlier in self.earlier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +74,8 @@ class ThreadTurn:
 
     `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
     `scaffold` the words that only our own prompt has. `told_too_long` remembers that a shorter text was asked
-    for, `sent_back` that a better one was.
+    for, `sent_back` that a better one was. `is_unanswered`: the thread was read, and no reply of ours stands under the
+    post.
     """
 
     notification: Notification
@@ -53,6 +86,7 @@ class ThreadTurn:
     scaffold: Scaffold = field(default_factory=Scaffold)
     told_too_long: bool = False
     sent_back: bool = False
+    is_unanswered: bool = False
 
 
 @dataclass(slots=True)
@@ -71,13 +105,13 @@ class ExpressionTurn:
 
 @dataclass(frozen=True, slots=True)
 class Disposition:
-    """How a post was met: `act` is replied, liked, left, silent, concluded, skipped or dropped.
+    """What became of a post, or of a thought of our own.
 
-    Two acts leave it waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in
+    Two acts leave a post waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in
     `retry_in_s` seconds. `held` says that what was chosen waits for the owner's yes.
     """
 
-    act: str
+    act: Act
     reason: str
     intent_id: str | None = None
     retry_in_s: float = 0.0

@@ -35,6 +35,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         ),
         "Relationship": frozenset({"interactions", "sentiment"}),
         "Notes": frozenset({"depth", "own_replies"}),
+        "No Conversation": frozenset(),
     },
     "bluesky-pictures": {
         "Picture": frozenset({"description"}),

@@ -79,15 +79,18 @@ def judge(
     now: float | None = None,
     project: bool = False,
 ) -> tuple[ConversationDecision, Conversation]:
-    return judge_incoming(
-        before,
+    moment = post.at if now is None else after(now)
+    spoken = before.after(Spoken(post), moment)
+    decision, reopened = judge_incoming(
+        spoken,
         post,
         mechanics,
         agent_did=ME,
         is_owner=post.did == OWNER,
         has_workspace_context=project,
-        now=post.at if now is None else after(now),
+        now=moment,
     )
+    return decision, spoken.after(reopened, moment) if reopened else spoken
 
 
 def test_a_fresh_thread_is_worth_an_answer() -> None:

@@ -18,7 +18,7 @@ ASKS = {
 }
 PROMPTS = {
     "modules/services/agent/owner/owner.py",
-    "modules/lives/bluesky/act.py",
+    "modules/lives/bluesky/respond.py",
     "modules/lives/bluesky/expression.py",
     "modules/services/commitments/writer.py",
     "modules/lives/space/decide.py",

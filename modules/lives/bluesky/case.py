@@ -1,0 +1,155 @@
+"""One waiting post with all that was read for it, so that nothing of it is asked for again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.richtext import detect_mentions
+from adapters.atproto.types import Notification
+from common.constants import THREAD_DEPTH
+from common.provenance import Provenance
+from common.result import ApiResult, Err, Ok
+from modules.lives.bluesky.conversation import Incoming
+from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view
+from modules.lives.bluesky.types import Pending, ThreadTurn
+from modules.runtime.llm.types import Importance
+from modules.services.agent.identity.identity import Me
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.peers.accounts import Relationship, Relationships
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A post with its thread, what is known of its author, and what the rules at the door say of an answer.
+
+    Attributes:
+        item: the waiting post.
+        thread: as it was read.
+        own_did: our account.
+        importance: how much the author matters, among those for whom the day's budget is kept.
+        provenance: the owner's only where nobody else's words are in the thread.
+        relationship: what is remembered of the author; None for somebody new.
+        incoming: the post, as a conversation takes it in.
+        advice: how an answer would fare at the door.
+
+    """
+
+    item: Pending
+    thread: ThreadAnalysis
+    own_did: str
+    importance: Importance
+    provenance: Provenance
+    relationship: Relationship | None
+    incoming: Incoming
+    advice: ReplyAdvice
+
+    @property
+    def notification(self) -> Notification:
+        return self.item.notification
+
+    @property
+    def is_owner(self) -> bool:
+        return self.importance == "owner"
+
+    @property
+    def addresses_others(self) -> bool:
+        """Whether the post names somebody beside us."""
+        return names_several(self.notification)
+
+    @property
+    def our_replies(self) -> list[str]:
+        """The uris of our replies in the thread."""
+        return [post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply]
+
+    @property
+    def subject(self) -> ThreadTurn:
+        """What the tools of a turn about it may touch, and what they check a reply against."""
+        notification, posts = self.notification, self.thread.posts
+        return ThreadTurn(
+            notification=notification,
+            root=notification.root,
+            is_owner=self.is_owner,
+            seen={post.uri: post.ref for post in posts} | {notification.uri: notification.ref},
+            said=tuple(post.text for post in posts),
+            is_unanswered=not self.thread.is_answered,
+        )
+
+
+class CaseReader:
+    """Reads what a decision about one post rests on: its thread, its author, and the rules at the door."""
+
+    def __init__(self, *, me: Me, atproto: Atproto, relationships: Relationships, etiquette: Etiquette) -> None:
+        self._me = me
+        self._atproto = atproto
+        self._relationships = relationships
+        self._etiquette = etiquette
+
+    @property
+    def own_did(self) -> str:
+        return self._atproto.did
+
+    def importance_of(self, notification: Notification) -> Importance:
+        """How much its author matters, among those for whom the day's budget is kept."""
+        if notification.author.did == self._me.owner_did:
+            return "owner"
+        return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
+
+    async def read_case(self, item: Pending) -> ApiResult[Case]:
+        """Read one case. Two requests at most: the post with what stands above and below it, and the root."""
+        notification = item.notification
+        read = await self._read_thread(notification)
+        if isinstance(read, Err):
+            return read
+        thread, importance = read.data, self.importance_of(notification)
+        trusted = {self._me.owner_did, self._atproto.did}
+        alone = importance == "owner" and all(post.author.did in trusted for post in thread.posts)
+        return Ok(
+            Case(
+                item=item,
+                thread=thread,
+                own_did=self._atproto.did,
+                importance=importance,
+                provenance=Provenance.OWNER if alone else Provenance.STRANGER,
+                incoming=incoming_of(
+                    notification, item.indexed, thread, is_automated=self._etiquette.is_automated(notification.author)
+                ),
+                relationship=self._relationships.get(notification.author.handle),
+                advice=await self._etiquette.before_reply(notification, thread.posts),
+            )
+        )
+
+    async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
+        focal = await self._atproto.get_post_thread(notification.uri, THREAD_DEPTH)
+        if isinstance(focal, Err):
+            return focal
+        root_node = None
+        if notification.root.uri != notification.uri:
+            root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
+            root_node = None if isinstance(root, Err) else root.data
+        return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
+
+
+def names_several(notification: Notification) -> bool:
+    """Whether a post names more than one account."""
+    return len(detect_mentions(notification.text)) > 1
+
+
+def incoming_of(
+    notification: Notification, at: datetime, thread: ThreadAnalysis | None, *, is_automated: bool
+) -> Incoming:
+    """Return a post as a conversation takes it in; `thread` is what was read of its thread, if anything was."""
+    author = notification.author
+    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
+    return Incoming(
+        did=author.did,
+        handle=author.handle,
+        display_name=author.display_name,
+        text=notification.text,
+        at=at,
+        depth=thread.depth if thread else 0,
+        recent_texts=tuple(before),
+        is_automated=is_automated or author.is_bot,
+    )

@@ -1,0 +1,178 @@
+"""One waiting post, from its row to what became of it: read the case, plan by rule, carry the plan out, settle the row.
+
+A crash at any point leaves the post waiting; an act that had already been accepted is found and not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Literal
+
+from common.clock import Clock
+from common.constants import NOTIFICATION_MAX_AGE_MS, PENDING_MAX_ATTEMPTS
+from common.errors import BudgetExceeded, Fatal, Transient
+from common.result import Ok
+from modules.lives.bluesky.case import Case, CaseReader, names_several
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.policy import plan_for, should_respond_to
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.report import Reporter
+from modules.lives.bluesky.respond import Responder
+from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.turns import PersonTurns
+from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.services.agent.identity.identity import Identity
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.rules import TURNS_PER_PERSON
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import ACTIVE_STATES
+
+_DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}
+
+
+class Handler:
+    """Handles one waiting post at a time.
+
+    Args:
+        reader: reads the case.
+        responder: lets the model choose.
+        publisher: likes, and leaves conversations.
+        conversations: whether a thread is worth another word.
+        identity: the SOUL's own measures.
+        outbox: what was accepted before.
+        pending: the rows.
+        turns: how many turns each stranger had of late.
+        reporter: tells what became of each post.
+        clock: the time.
+        owner_did: the owner's account.
+        others_first_ms: how long others who are addressed in the same post go first.
+        on_replied: called with each post that was answered, and the id of the intent of the answer.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        reader: CaseReader,
+        responder: Responder,
+        publisher: Publisher,
+        conversations: Conversations,
+        identity: Identity,
+        outbox: Outbox,
+        pending: PendingPosts,
+        turns: PersonTurns,
+        reporter: Reporter,
+        clock: Clock,
+        owner_did: str,
+        others_first_ms: float,
+        on_replied: Callable[[Pending, str], Awaitable[object]] | None = None,
+    ) -> None:
+        self._reader = reader
+        self._responder = responder
+        self._publisher = publisher
+        self._conversations = conversations
+        self._identity = identity
+        self._outbox = outbox
+        self._pending = pending
+        self._turns = turns
+        self._reporter = reporter
+        self._clock = clock
+        self._owner_did = owner_did
+        self._others_first = timedelta(milliseconds=others_first_ms)
+        self._on_replied = on_replied
+
+    async def handle_post(self, item: Pending) -> Disposition:
+        """Handle a post, and settle its row unless it goes on waiting.
+
+        Raises:
+            BudgetExceeded: there is no budget for whoever wrote it.
+            Fatal: nothing can be done any more.
+            Transient: the network or the model is briefly unable; the post goes on waiting.
+
+        """
+        disposition = await self._disposition_of(item)
+        if disposition.act == "undecided":
+            disposition = await self._after_failure(item, disposition)
+        if disposition.act in {"later", "undecided"}:
+            await self._reporter.tell_disposition(item, disposition)
+            return disposition
+        state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
+        await self._pending.settle(item.uris, state, disposition.act)
+        await self._reporter.tell_disposition(item, disposition)
+        if self._on_replied and disposition.act == "replied" and disposition.intent_id:
+            await self._on_replied(item, disposition.intent_id)
+        return disposition
+
+    async def _disposition_of(self, item: Pending) -> Disposition:
+        """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
+        try:
+            return await self._before_reading(item) or await self._read_and_respond(item)
+        except (BudgetExceeded, Fatal, Transient):
+            raise
+        except Exception as error:
+            await self._reporter.tell_trouble(item, error)
+            return Disposition("undecided", f"{type(error).__name__}: {error}")
+
+    async def _before_reading(self, item: Pending) -> Disposition | None:
+        """What becomes of a post without a look at its thread; None if it is to be read now."""
+        notification, now = item.notification, self._clock.now()
+        age = now - item.indexed
+        if age > timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS):
+            hours = age / timedelta(hours=1)
+            return Disposition("dropped", f"it has waited {hours:.0f} hours; an answer would come too late")
+        for intent in await self._outbox.by_cause(notification.uri):
+            if intent.state in ACTIVE_STATES:
+                if intent.kind == "reply":
+                    reply_uri = record_uri(self._reader.own_did, intent)
+                    self._conversations.record_our_reply(notification.root.uri, reply_uri)
+                act, held = _DONE_BEFORE.get(intent.kind, "left"), intent.state == "held"
+                return Disposition(act, "done before the last restart", intent.id, held=held)
+        others_first_s = (item.received + self._others_first - now).total_seconds()
+        if others_first_s > 0 and names_several(notification):
+            return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
+        if self._reader.importance_of(notification) != "stranger":
+            return None
+        if wait_s := self._turns.wait_s(notification.author.did):
+            reason = f"{TURNS_PER_PERSON.name}: {TURNS_PER_PERSON.limit:g} turns are enough for now"
+            return Disposition("later", reason, retry_in_s=wait_s)
+        await self._turns.begin_turn(notification.author)
+        return None
+
+    async def _read_and_respond(self, item: Pending) -> Disposition:
+        read = await self._reader.read_case(item)
+        if isinstance(read, Ok):
+            return await self._respond_to_case(read.data)
+        if read.kind in {"not_found", "invalid"}:
+            return Disposition("dropped", f"the post cannot be read any more: {read.error}")
+        raise Transient(f"@{item.notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
+
+    async def _respond_to_case(self, post_case: Case) -> Disposition:
+        notification = post_case.notification
+        judged = self._conversations.judge_case(post_case, self._identity.extract().social_mechanics)
+        screening = should_respond_to(notification, self._owner_did)
+        plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=post_case.is_owner)
+        like = notification.ref if plan.like or plan.code == "like" else None
+        if plan.code == "conclude":
+            left = await self._publisher.conclude(notification.root, plan.reason, like=like, cause_id=notification.uri)
+            return Disposition("concluded", plan.reason, left.intent_id or None, held=left.status == "held")
+        if like:
+            liked = await self._publisher.like(like, cause_id=notification.uri)
+            return Disposition("liked", plan.reason, liked.intent_id or None, held=liked.status == "held")
+        if plan.code != "answer":
+            return Disposition("later" if plan.code == "later" else "skipped", plan.reason, retry_in_s=plan.retry_in_s)
+        chosen = await self._responder.respond_to(post_case)
+        return replace(chosen, reason=chosen.reason or plan.reason)
+
+    async def _after_failure(self, item: Pending, failed: Disposition) -> Disposition:
+        """Leave the post waiting for another try; after enough of them it gets a like instead."""
+        notification = item.notification
+        tries = await self._pending.failed_once(notification.uri)
+        if tries < PENDING_MAX_ATTEMPTS:
+            return failed
+        liked = await self._publisher.like(notification.ref, cause_id=notification.uri)
+        reason = f"{failed.reason}, {tries} times"
+        if liked.status == "blocked":
+            return Disposition("silent", f"{reason}; {liked.reason}", liked.intent_id or None)
+        return Disposition("liked", reason, liked.intent_id or None, held=liked.status == "held")
