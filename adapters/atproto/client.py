@@ -32,8 +32,8 @@ class Atproto(Writer):
         min_spacing_s: the least number of seconds between two requests.
         languages: what the posts are written in, at most three.
         read_timeout_s: how long the service may be silent while it answers.
-        held_back: asked right before each write leaves: why it must not, or "".
-        heard: told of each request whether the service answered as one does that is well, and if not, how.
+        write_block_reason: asked right before each write leaves: why it must not, or "".
+        on_response: told of each request whether the service answered as one does that is well, and if not, how.
         transport: makes what the requests travel by, one for each client inside.
 
     """
@@ -49,8 +49,8 @@ class Atproto(Writer):
         min_spacing_s: float,
         languages: tuple[str, ...] = ("en",),
         read_timeout_s: float = ATPROTO_READ_TIMEOUT_S,
-        held_back: Callable[[], str] = str,
-        heard: Callable[[bool, str], None] | None = None,
+        write_block_reason: Callable[[], str] = str,
+        on_response: Callable[[bool, str], None] | None = None,
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         from adapters.atproto.xrpc import Xrpc  # noqa: PLC0415 - loads the SDK, which takes a second
@@ -63,8 +63,8 @@ class Atproto(Writer):
             clock=clock,
             min_spacing_s=min_spacing_s,
             read_timeout_s=read_timeout_s,
-            held_back=held_back,
-            heard=heard,
+            write_block_reason=write_block_reason,
+            on_response=on_response,
             transport=transport,
         )
         super().__init__(xrpc, clock, languages)

@@ -1,8 +1,4 @@
-"""Everything that can go wrong on the way to the service and back, mapped to `Err` in one place.
-
-What matters most is whether a write may have happened. A request that never left is `transient`; one that left and got
-no answer, or an answer that says nothing (500, 502, 504, a page that is no JSON), is `unknown_outcome` for a write.
-"""
+"""What Bluesky's refusals and unreadable answers mean, as `Err`. A page that is no JSON says nothing about a write."""
 
 from __future__ import annotations
 
@@ -12,13 +8,14 @@ from typing import Any
 
 import httpx
 
-from adapters.atproto.rate_limit import retry_after_s
-from adapters.atproto.sdk import AtProtocolError, InvokeTimeoutError, RequestErrorBase
+from adapters.atproto.sdk import AtProtocolError, RequestErrorBase
 from adapters.atproto.types import ServiceErr, UnreadableErr
+from adapters.web.failures import Failure, kind_of_status, transport_error, unanswered
+from adapters.web.rate_limit import retry_after_s
 from adapters.web.transport import TooLarge
 from common.result import Err, ErrKind
 
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+SERVICE = "Bluesky"
 _TOKEN_REFUSED = {"ExpiredToken", "InvalidToken"}
 _BY_NAME: dict[str, ErrKind] = {
     "AccountTakedown": "fatal",
@@ -34,28 +31,9 @@ _BY_NAME: dict[str, ErrKind] = {
     "HandleNotFound": "not_found",
     "NotFound": "not_found",
 }
-_BY_STATUS: dict[int, ErrKind] = {
-    401: "auth",
-    403: "auth",
-    404: "not_found",
-    408: "transient",
-    409: "transient",
-    425: "transient",
-    429: "transient",
-    501: "invalid",
-    503: "transient",
-}
+_BY_STATUS: dict[int, ErrKind] = {409: "transient"}
 _NOT_THERE = ("not found", "could not find", "unable to resolve handle")
-_SERVER_ERROR = 500
 _MAX_MESSAGE_CHARS = 300
-
-
-class Failure(Exception):
-    """Carries an `Err` of our own making (budget gate, failed renewal) out through the SDK."""
-
-    def __init__(self, err: Err) -> None:
-        super().__init__(err.error)
-        self.err = err
 
 
 class Unreadable(ValueError):
@@ -96,27 +74,21 @@ def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
     """
     if isinstance(error, Failure):
         return error.err
-    unanswered: ErrKind = "unknown_outcome" if write else "transient"
     if isinstance(error, RequestErrorBase) and error.response is not None:
-        return _answered(error, what=what, unanswered=unanswered, now=now)
-    if isinstance(cause := error.__cause__ or error, _NEVER_SENT):
-        if isinstance(cause, httpx.UnsupportedProtocol):
-            return Err(f"{what}: {cause}"[:_MAX_MESSAGE_CHARS], kind="invalid")
-        return Err(f"{what}: no connection to the service", kind="transient")
+        return _answered(error, what=what, write=write, now=now)
+    cause = error.__cause__ or error
     if isinstance(error, RequestErrorBase | httpx.HTTPError) and not isinstance(error, TooLarge):
-        late = isinstance(error, InvokeTimeoutError)
-        return Err(f"{what}: {'no answer in time' if late else 'the connection was lost'}", kind=unanswered)
+        return transport_error(cause, what=what, service=SERVICE, write=write)
     told = "the answer is too large" if isinstance(error, TooLarge) else "the answer could not be read"
     cursor = error.cursor if isinstance(error, Unreadable) else ""
-    return UnreadableErr(f"{what}: {told}", kind=unanswered, cursor=cursor)
+    return UnreadableErr(f"{what}: {told}", kind=unanswered(write=write), cursor=cursor)
 
 
-def _answered(error: RequestErrorBase, *, what: str, unanswered: ErrKind, now: datetime) -> Err:
+def _answered(error: RequestErrorBase, *, what: str, write: bool, now: datetime) -> Err:
     status, (name, message) = _status(error), _body(error)
-    kind = _BY_NAME.get(name) or _BY_STATUS.get(status)
-    if kind is None:
-        absent = any(phrase in message.lower() for phrase in _NOT_THERE)
-        kind = unanswered if status >= _SERVER_ERROR else "not_found" if absent else "invalid"
+    kind = _BY_NAME.get(name) or kind_of_status(status, write=write, own=_BY_STATUS)
+    if kind == "invalid" and any(phrase in message.lower() for phrase in _NOT_THERE):
+        kind = "not_found"
     return ServiceErr(
         error=(message or name)[:_MAX_MESSAGE_CHARS] or f"{what}: {status}",
         kind=kind,

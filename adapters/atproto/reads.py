@@ -19,7 +19,6 @@ from adapters.atproto.types import (
     NotificationPage,
     Page,
     Profile,
-    RateLimitStatus,
     Record,
     RecordPage,
     ReplyRefs,
@@ -28,6 +27,7 @@ from adapters.atproto.types import (
     ThreadNode,
     UnreadableErr,
 )
+from adapters.web.rate_limit import RateLimitStatus
 from common.clock import Clock
 from common.constants import ATPROTO_HANDLE_CACHE_S
 from common.result import ApiResult, Err, Ok

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Protocol
 
 import httpx
 
-from adapters.atproto.errors import Failure, Unreadable, response_headers, token_refused
-from adapters.atproto.rate_limit import RateBudget, retry_after_s
+from adapters.atproto.errors import Unreadable, response_headers, token_refused
 from adapters.atproto.sdk import AsyncRequest, InvokeTimeoutError, RequestErrorBase, Response
+from adapters.web.failures import Failure
+from adapters.web.rate_limit import retry_after_s
+from adapters.web.spacing import RequestGate
 from common.clock import Clock
 from common.constants import (
     ATPROTO_CONNECT_TIMEOUT_S,
@@ -29,7 +30,6 @@ from common.result import Err
 logger = logging.getLogger(__name__)
 
 _WRITES = "/com.atproto.repo."
-_SERVER_ERROR = 500
 # NOTE(self): a thread is nested by itself: a reply costs two levels, an ancestor one. The SDK's parser bears 200.
 _THREAD = "/app.bsky.feed.getPostThread"
 _MOST_NESTING_OF_THREADS = 190
@@ -84,23 +84,15 @@ class SpacedRequest(TimedRequest):
         self,
         *,
         session: Renewal,
-        budget: RateBudget,
+        gate: RequestGate,
         clock: Clock,
-        spacing_s: float,
-        held_back: Callable[[], str],
-        heard: Callable[[bool, str], None] | None,
         read_timeout_s: float,
         **httpx_options: object,
     ) -> None:
         super().__init__(read_timeout_s=read_timeout_s, **httpx_options)
         self._session = session
-        self._budget = budget
+        self._gate = gate
         self._clock = clock
-        self._spacing_s = spacing_s
-        self._held_back = held_back
-        self._heard = heard
-        self._turn = asyncio.Lock()
-        self._not_before = 0.0
 
     async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:
         renewed = waited = False
@@ -118,44 +110,36 @@ class SpacedRequest(TimedRequest):
                         raise Failure(failed) from error
                 elif not waited and (pause := self._pause_for(error)) is not None:
                     waited = True
-                    self._not_before = max(self._not_before, self._clock.monotonic() + pause)
+                    self._gate.spacing.defer(pause)
                 else:
                     raise
 
     async def _send_in_turn(self, method: str, url: str, *, gated: bool, **kwargs: object) -> httpx.Response:
-        async with self._turn:
-            if gated and (refusal := self._budget.refusal()):
-                raise Failure(refusal)
-            if (wait := self._not_before - self._clock.monotonic()) > 0:
-                await self._clock.sleep(wait)
-            if _WRITES in url and method == "POST" and (why := self._held_back()):
-                raise Failure(Err(why, kind="transient"))
-            self._not_before = self._clock.monotonic() + self._spacing_s
-            return await self._overheard(method, url, **kwargs)
+        async with self._gate.spacing.permit() as permit:
+            if gated:
+                self._gate.check_budget()
+            await self._gate.admit(permit, write=_WRITES in url and method == "POST")
+            return await self._send_and_report(method, url, **kwargs)
 
-    async def _overheard(self, method: str, url: str, **kwargs: object) -> httpx.Response:
+    async def _send_and_report(self, method: str, url: str, **kwargs: object) -> httpx.Response:
         try:
             response = await super()._send_request(method, url, **kwargs)
         except RequestErrorBase as error:
-            status = error.response.status_code if error.response else None
-            ill = status is None or status >= _SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS
-            if self._heard:
-                self._heard(not ill, "no answer" if status is None else f"HTTP {status}")
+            self._gate.report(error.response.status_code if error.response else None)
             raise
-        if self._heard:
-            self._heard(True, "")  # noqa: FBT003 - well
+        self._gate.report(response.status_code)
         return response
 
     def _pause_for(self, error: RequestErrorBase) -> float | None:
         """Seconds to wait before the one repeat; None if waiting is not the cure, or too long."""
         status = error.response.status_code if error.response else None
         too_fast = status == httpx.codes.TOO_MANY_REQUESTS
-        if not too_fast and not (status == httpx.codes.FORBIDDEN and self._budget.exhausted):
+        if not too_fast and not (status == httpx.codes.FORBIDDEN and self._gate.budget.exhausted):
             return None
         asked = retry_after_s(response_headers(error), self._clock.now())
         pause = ATPROTO_DEFAULT_RETRY_AFTER_S if asked is None else asked
         if pause > ATPROTO_MAX_RETRY_AFTER_S:
-            self._budget.hold(pause)
+            self._gate.budget.hold(pause)
             return None
         return pause
 

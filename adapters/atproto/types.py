@@ -195,15 +195,6 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimitStatus:
-    """The service's request budget: `reset_at` is in epoch seconds."""
-
-    remaining: int
-    limit: int
-    reset_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class RecordPage:
     """One page of raw records, with the cursor of the next."""
 

@@ -11,13 +11,22 @@ import httpx
 
 from adapters.atproto.auth import SessionKeeper
 from adapters.atproto.convert import Json
-from adapters.atproto.errors import CALL_ERRORS, to_err
-from adapters.atproto.rate_limit import RateBudget
+from adapters.atproto.errors import CALL_ERRORS, SERVICE, to_err
 from adapters.atproto.request import SpacedRequest, TimedRequest
 from adapters.atproto.sdk import AsyncClientBase, DotDict, Response
 from adapters.atproto.session import SessionFile
+from adapters.web.rate_limit import RateLimitRules
+from adapters.web.spacing import RequestGate
 from common.clock import Clock
+from common.constants import ATPROTO_INITIAL_BUDGET, ATPROTO_LOW_BUDGET_THRESHOLD
 from common.result import ApiResult, Err, ErrKind, Ok
+
+RATE_LIMIT = RateLimitRules(
+    service=SERVICE,
+    prefix="ratelimit-",
+    initial=ATPROTO_INITIAL_BUDGET,
+    reserve=lambda _limit: ATPROTO_LOW_BUDGET_THRESHOLD,
+)
 
 
 class Xrpc:
@@ -36,12 +45,19 @@ class Xrpc:
         clock: Clock,
         min_spacing_s: float,
         read_timeout_s: float,
-        held_back: Callable[[], str],
-        heard: Callable[[bool, str], None] | None,
+        write_block_reason: Callable[[], str],
+        on_response: Callable[[bool, str], None] | None,
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         self._clock = clock
-        self.budget = RateBudget(clock)
+        gate = RequestGate(
+            clock=clock,
+            rules=RATE_LIMIT,
+            spacing_s=min_spacing_s,
+            write_block_reason=write_block_reason,
+            on_response=on_response,
+        )
+        self.budget = gate.budget
         auth_request = TimedRequest(
             read_timeout_s=read_timeout_s,
             transport=transport(),
@@ -58,11 +74,8 @@ class Xrpc:
         )
         request = SpacedRequest(
             session=self.keeper,
-            budget=self.budget,
+            gate=gate,
             clock=clock,
-            spacing_s=min_spacing_s,
-            held_back=held_back,
-            heard=heard,
             read_timeout_s=read_timeout_s,
             transport=transport(),
             event_hooks={"response": [self._see_date, self._see_budget]},

@@ -8,12 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 from adapters.github.connection import Exchange, requester_over
-from adapters.github.errors import Failure, error_from_response, unreadable
+from adapters.github.errors import error_from_response, unreadable
 from adapters.github.operations import Operations
 from adapters.github.sdk import BadAttributeException, GithubException
 from adapters.github.sending import Answer, Outgoing, Sender
 from adapters.github.texts import PAGE, is_token
-from adapters.github.turns import Turn, Turns
+from adapters.web.failures import Failure
+from adapters.web.spacing import Permit, RequestSpacing
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 
@@ -27,11 +28,11 @@ logger = logging.getLogger(__name__)
 class Caller:
     """Makes calls, one at a time, in the name of `token`."""
 
-    def __init__(self, *, api_url: str, token: str, clock: Clock, turns: Turns, sender: Sender) -> None:
+    def __init__(self, *, api_url: str, token: str, clock: Clock, spacing: RequestSpacing, sender: Sender) -> None:
         self._api_url = api_url
         self._token = token
         self._clock = clock
-        self._turns = turns
+        self._spacing = spacing
         self._sender = sender
 
     async def read(self, what: str, work: Callable[[Operations], T], *, per_page: int = PAGE) -> ApiResult[T]:
@@ -47,8 +48,8 @@ class Caller:
     async def _call(self, what: str, work: Callable[[Operations], T], *, write: bool, per_page: int) -> ApiResult[T]:
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
-        async with self._turns.take() as turn:
-            exchange = Exchange(partial(self._send, turn=turn), what)
+        async with self._spacing.permit() as permit:
+            exchange = Exchange(partial(self._send, permit=permit), what)
             requester = requester_over(exchange, api_url=self._api_url, token=self._token, per_page=per_page)
             try:
                 return Ok(await exchange.run(partial(work, Operations(requester))))
@@ -62,5 +63,5 @@ class Caller:
                 logger.warning("GitHub, %s: the answer could not be read (%s)", what, type(error).__name__)
                 return unreadable(what, write=write)
 
-    async def _send(self, outgoing: Outgoing, *, turn: Turn) -> Answer:
-        return await self._sender.send(outgoing, turn)
+    async def _send(self, outgoing: Outgoing, *, permit: Permit) -> Answer:
+        return await self._sender.send(outgoing, permit)

@@ -13,10 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.people import Person
+from adapters.github.rate_limit import RATE_LIMIT
 from adapters.github.sending import Sender
 from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_repo
-from adapters.github.turns import Turns
-from adapters.github.types import Comment, Issue, IssueState, RateStatus, Repo, Repository
+from adapters.github.types import Comment, Issue, IssueState, Repo, Repository
+from adapters.web.rate_limit import RateLimitStatus
+from adapters.web.spacing import RequestGate
 from common.clock import Clock, parse_iso_or_none
 from common.constants import GITHUB_MIN_SPACING_MS
 from common.result import ApiResult, Err, Ok
@@ -42,8 +44,8 @@ class GitHub:
         clock: time for spacing and limits.
         min_spacing_s: the least number of seconds between two requests.
         timeout_s: how long the service may be silent while it answers.
-        held_back: asked right before each write leaves: why it must not, or "".
-        heard: told of each request whether the service answered as one does that is well, and if not, how.
+        write_block_reason: asked right before each write leaves: why it must not, or "".
+        on_response: told of each request whether the service answered as one does that is well, and if not, how.
         transport: makes what the requests travel by.
 
     """
@@ -57,25 +59,29 @@ class GitHub:
         clock: Clock,
         min_spacing_s: float = GITHUB_MIN_SPACING_MS / 1000,
         timeout_s: float = READ_TIMEOUT_S,
-        held_back: Callable[[], str] = str,
-        heard: Callable[[bool, str], None] | None = None,
+        write_block_reason: Callable[[], str] = str,
+        on_response: Callable[[bool, str], None] | None = None,
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         self._login = login
         self._token = token
         self._api_url = api_url
         self._clock = clock
-        self._turns = Turns(clock, min_spacing_s)
-        self._sender = Sender(
-            api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, held_back=held_back, heard=heard
+        self._gate = RequestGate(
+            clock=clock,
+            rules=RATE_LIMIT,
+            spacing_s=min_spacing_s,
+            write_block_reason=write_block_reason,
+            on_response=on_response,
         )
+        self._sender = Sender(api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, gate=self._gate)
 
     @cached_property
     def _caller(self) -> Caller:
         from adapters.github.calls import Caller  # noqa: PLC0415 - loads PyGithub, which takes half a second
 
         return Caller(
-            api_url=self._api_url, token=self._token, clock=self._clock, turns=self._turns, sender=self._sender
+            api_url=self._api_url, token=self._token, clock=self._clock, spacing=self._gate.spacing, sender=self._sender
         )
 
     @property
@@ -89,13 +95,13 @@ class GitHub:
         return bool(self._login and self._token)
 
     @property
-    def rate(self) -> RateStatus:
+    def rate(self) -> RateLimitStatus:
         """What is left of the hour's requests, as far as we know."""
-        return self._sender.budget.status
+        return self._gate.budget.status
 
     def burst(self) -> AbstractAsyncContextManager[None]:
         """`async with github.burst():` calls inside follow each other at once, and nothing comes between."""
-        return self._turns.burst()
+        return self._gate.spacing.burst()
 
     async def create_issue(
         self, repo: Repo, title: str, body: str, *, labels: Sequence[str] = (), assignees: Sequence[str] = ()

@@ -1,34 +1,19 @@
-"""Everything that can go wrong on the way to GitHub and back, mapped to `Err` in one place.
-
-What matters most is whether a write may have happened. A request that never left is `transient`; one that left and got
-no answer, or an answer that says nothing (500, 502, 504, a body that cannot be read), is `unknown_outcome` for a write.
-"""
+"""What the refusals and unreadable answers of GitHub mean, as `Err` of one line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import httpx
-
-from adapters.github.rate_limit import limited_for_s, retry_after_s
-from adapters.web.connecting import Refused
+from adapters.github.rate_limit import limited_for_s
+from adapters.web.failures import kind_of_status, shortened, transport_error, unanswered
+from adapters.web.rate_limit import retry_after_s
 from common.result import Err, ErrKind
 
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_BY_STATUS: dict[int, ErrKind] = {
-    401: "auth",
-    404: "not_found",
-    408: "transient",
-    409: "conflict",
-    410: "not_found",
-    425: "transient",
-    429: "transient",
-    451: "not_found",
-    501: "invalid",
-    503: "transient",
-}
+SERVICE = "GitHub"
+_BY_STATUS: dict[int, ErrKind] = {409: "conflict", 451: "not_found"}
 _SUSPENDED = ("account was suspended", "account has been suspended", "account is suspended")
 _READ_ONLY = ("archived", "is disabled", "are disabled", "is locked", "blocked")
 _ADVICE = {
@@ -37,17 +22,7 @@ _ADVICE = {
 }
 _MAYBE = " (it may have been done all the same)"
 _FORBIDDEN = 403
-_SERVER_ERROR = 500
-_MAX_CHARS = 300
 _MAX_DETAILS = 3
-
-
-class Failure(Exception):
-    """Carries an `Err` of our own making out through PyGithub."""
-
-    def __init__(self, err: Err) -> None:
-        super().__init__(err.error)
-        self.err = err
 
 
 def error_from_response(
@@ -75,20 +50,12 @@ def error_from_response(
 
 def error_from_transport(error: Exception, *, what: str, write: bool) -> Err:
     """A request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
-    if isinstance(error, Refused | httpx.UnsupportedProtocol | httpx.InvalidURL):
-        return Err(shortened(f"could not {what}: {error}"), kind="invalid")
-    if isinstance(error, httpx.LocalProtocolError):
-        return Err(f"could not {what}: the request cannot be put into HTTP", kind="invalid")
-    if isinstance(error, _NEVER_SENT):
-        return Err(f"could not {what}: no connection to GitHub", kind="transient")
-    late = isinstance(error, TimeoutError | httpx.TimeoutException)
-    told = "GitHub did not answer in time" if late else "the connection to GitHub was lost"
-    return _unheard(f"could not {what}: {told}", write=write)
+    return _with_doubt(transport_error(error, what=f"could not {what}", service=SERVICE, write=write))
 
 
 def unreadable(what: str, *, write: bool) -> Err:
     """A success whose content makes no sense."""
-    return _unheard(f"could not {what}: GitHub's answer could not be read", write=write)
+    return _with_doubt(Err(f"could not {what}: GitHub's answer could not be read", kind=unanswered(write=write)))
 
 
 def message_of(body: object) -> str:
@@ -97,14 +64,8 @@ def message_of(body: object) -> str:
     return message.strip() if isinstance(message, str) else ""
 
 
-def shortened(text: str) -> str:
-    """On one line, and short enough for one."""
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_CHARS else f"{line[: _MAX_CHARS - 1]}…"
-
-
-def _unheard(told: str, *, write: bool) -> Err:
-    return Err(f"{told}{_MAYBE}", kind="unknown_outcome") if write else Err(told, kind="transient")
+def _with_doubt(err: Err) -> Err:
+    return replace(err, error=f"{err.error}{_MAYBE}") if err.kind == "unknown_outcome" else err
 
 
 def _kind(status: int, message: str, *, write: bool) -> ErrKind:
@@ -113,11 +74,7 @@ def _kind(status: int, message: str, *, write: bool) -> ErrKind:
         return "fatal"
     if status == _FORBIDDEN:
         return "invalid" if any(words in said for words in _READ_ONLY) else "auth"
-    if kind := _BY_STATUS.get(status):
-        return kind
-    if status >= _SERVER_ERROR:
-        return "unknown_outcome" if write else "transient"
-    return "invalid"
+    return kind_of_status(status, write=write, own=_BY_STATUS)
 
 
 def _details(body: object) -> str:

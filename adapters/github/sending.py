@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import httpx
 
-from adapters.github.errors import Failure, error_from_transport, message_of
-from adapters.github.rate_limit import MAY_BE_HASTE, RateBudget, limited_for_s
-from adapters.github.turns import Turn
+from adapters.github.errors import error_from_transport, message_of
+from adapters.github.rate_limit import MAY_BE_HASTE, limited_for_s
+from adapters.web.failures import Failure
+from adapters.web.spacing import Permit, RequestGate
 from adapters.web.transport import origin_of
 from common.clock import Clock
 from common.constants import GITHUB_RETRY_CEILING_S
@@ -60,7 +61,7 @@ class Answer:
 
 
 class Sender:
-    """Sends to the one origin of `api_url`. `held_back` and `heard` are as in `GitHub`."""
+    """Sends to the one origin of `api_url`, each request through `gate`."""
 
     def __init__(
         self,
@@ -69,14 +70,11 @@ class Sender:
         transport: httpx.AsyncBaseTransport,
         clock: Clock,
         timeout_s: float,
-        held_back: Callable[[], str],
-        heard: Callable[[bool, str], None] | None,
+        gate: RequestGate,
     ) -> None:
-        self.budget = RateBudget(clock)
         self._origin = origin_of(httpx.URL(api_url))
         self._clock = clock
-        self._held_back = held_back
-        self._heard = heard
+        self._gate = gate
         connect_s = min(timeout_s, CONNECT_TIMEOUT_S)
         self._deadline_s = connect_s + timeout_s
         self._client = httpx.AsyncClient(
@@ -86,7 +84,7 @@ class Sender:
             trust_env=False,
         )
 
-    async def send(self, outgoing: Outgoing, turn: Turn) -> Answer:
+    async def send(self, outgoing: Outgoing, permit: Permit) -> Answer:
         """Send it, follow redirects within the origin, and hand back the answer, whatever its status.
 
         Raises:
@@ -94,7 +92,7 @@ class Sender:
 
         """
         for _ in range(_MAX_REDIRECTS + 1):
-            answer = await self._send_or_repeat(outgoing, turn)
+            answer = await self._send_or_repeat(outgoing, permit)
             if answer.status == _ACCEPTED and not outgoing.is_write:
                 raise Failure(Err(f"could not {outgoing.what}: GitHub is still working on it", "transient", _ACCEPTED))
             target = answer.headers.get("location", "")
@@ -106,34 +104,30 @@ class Sender:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _send_or_repeat(self, outgoing: Outgoing, turn: Turn) -> Answer:
-        if refusal := self.budget.refusal():
-            raise Failure(refusal)
+    async def _send_or_repeat(self, outgoing: Outgoing, permit: Permit) -> Answer:
+        self._gate.check_budget()
         try:
-            answer = await self._send_in_turn(outgoing, turn)
+            answer = await self._send_spaced(outgoing, permit)
         except Failure as failure:
             if outgoing.is_write or failure.err.kind != "transient":
                 raise
             await self._clock.sleep(_PAUSE_BEFORE_REPEAT_S)
-            return await self._send_in_turn(outgoing, turn)
+            return await self._send_spaced(outgoing, permit)
         pause = self._pause_after(answer)
         if pause is None or outgoing.is_write or pause > GITHUB_RETRY_CEILING_S:
             return answer
         logger.info("GitHub, %s: HTTP %d, once more in %.0f s", outgoing.what, answer.status, pause)
         await self._clock.sleep(pause)
-        again = await self._send_in_turn(outgoing, turn)
+        again = await self._send_spaced(outgoing, permit)
         self._pause_after(again)
         return again
 
-    async def _send_in_turn(self, outgoing: Outgoing, turn: Turn) -> Answer:
+    async def _send_spaced(self, outgoing: Outgoing, permit: Permit) -> Answer:
         if origin_of(httpx.URL(outgoing.url)) != self._origin:
             raise Failure(Err(f"could not {outgoing.what}: GitHub points to another server", kind="invalid"))
-        await turn.wait()
-        if outgoing.is_write and (why := self._held_back()):
-            raise Failure(Err(why, kind="transient"))
-        turn.stamp()
+        await self._gate.admit(permit, write=outgoing.is_write)
         answer = await self._exchange(outgoing)
-        self.budget.observe(answer.headers)
+        self._gate.budget.observe(answer.headers)
         return answer
 
     async def _exchange(self, outgoing: Outgoing) -> Answer:
@@ -144,9 +138,9 @@ class Sender:
                     outgoing.method, outgoing.url, headers=headers, content=outgoing.content
                 )
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-            self._tell_health(None)
+            self._gate.report(None)
             raise Failure(error_from_transport(error, what=outgoing.what, write=outgoing.is_write)) from error
-        self._tell_health(response.status_code)
+        self._gate.report(response.status_code)
         return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, _text_of(response))
 
     def _pause_after(self, answer: Answer) -> float | None:
@@ -154,14 +148,9 @@ class Sender:
         if answer.status in MAY_BE_HASTE:
             wait = limited_for_s(answer.status, answer.headers, _message(answer), self._clock.now())
             if wait is not None:
-                self.budget.hold(wait)
+                self._gate.budget.hold(wait)
             return wait
         return _PAUSE_BEFORE_REPEAT_S if answer.status >= _SERVER_ERROR else None
-
-    def _tell_health(self, status: int | None) -> None:
-        if self._heard:
-            ill = status is None or status >= _SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS
-            self._heard(not ill, "" if not ill else "no answer" if status is None else f"HTTP {status}")
 
 
 def _text_of(response: httpx.Response) -> str:

@@ -65,12 +65,3 @@ class Comment:
     html_url: str
     created_at: str
     updated_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class RateStatus:
-    """What is left of the hour's requests; `reset_at` is epoch seconds, 0 when nothing was heard yet."""
-
-    remaining: int
-    limit: int
-    reset_at: int

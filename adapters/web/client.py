@@ -13,16 +13,15 @@ from fnmatch import fnmatchcase
 import httpx
 
 from adapters.web.connecting import Refused
+from adapters.web.failures import kind_of_status
 from adapters.web.policy import MAX_REDIRECTS, refused_redirect
 from adapters.web.transport import FOREIGN, TooLarge, origin_of
 from adapters.web.types import Fetched
-from common.result import ApiResult, Err, ErrKind, Ok
+from common.result import ApiResult, Err, Ok
 from common.version import __version__
 
 _AGENT = f"py-general-agent/{__version__}"
 _READ_TIMEOUT_S = 15.0
-_BY_STATUS: dict[int, ErrKind] = {401: "auth", 403: "auth", 404: "not_found", 410: "not_found", 429: "transient"}
-_SERVER_ERROR = 500
 
 
 class WebClient:
@@ -87,8 +86,7 @@ def _request(url: httpx.URL, *, foreign: bool) -> httpx.Request:
 async def _read(response: httpx.Response, url: httpx.URL, kinds: Collection[str], max_bytes: int) -> ApiResult[Fetched]:
     if not response.is_success:
         status = response.status_code
-        kind: ErrKind = "transient" if status >= _SERVER_ERROR else _BY_STATUS.get(status, "invalid")
-        return Err(f"the answer is HTTP {status}", kind=kind, status=status)
+        return Err(f"the answer is HTTP {status}", kind=kind_of_status(status, write=False), status=status)
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not any(fnmatchcase(media, kind) for kind in kinds):
         return Err(f"the answer is {media or 'of no stated type'}, not {' or '.join(kinds)}", kind="invalid")

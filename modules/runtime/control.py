@@ -86,7 +86,7 @@ class Control:
         elif known != _as_stored(reason):
             self._give(PAUSE_BY_RECORD, reason)
 
-    def held_back(self) -> str:
+    def write_block_reason(self) -> str:
         """Why a write must not leave, or "": the last word, when what was let out waits once more on its way."""
         standing = self.standing()
         return "" if standing.may_act else str(standing)

@@ -15,11 +15,11 @@ _ILL: frozenset[ErrKind] = frozenset({"transient", "unknown_outcome", "auth", "f
 
 
 class WatchedStorage:
-    """A `Storage` like the one inside. `heard` is told whether a call went well, and if not, why."""
+    """A `Storage` like the one inside. `on_response` is told whether a call went well, and if not, why."""
 
-    def __init__(self, inside: Storage, heard: Callable[[bool, str], None]) -> None:
+    def __init__(self, inside: Storage, on_response: Callable[[bool, str], None]) -> None:
         self._inside = inside
-        self._heard = heard
+        self._on_response = on_response
 
     async def get(self, key: str) -> ApiResult[StoredObject]:
         return self._told(await self._inside.get(key))
@@ -54,7 +54,7 @@ class WatchedStorage:
 
     def _told(self, result: ApiResult[T]) -> ApiResult[T]:
         if isinstance(result, Err):
-            self._heard(result.kind not in _ILL, result.error)
+            self._on_response(result.kind not in _ILL, result.error)
         else:
-            self._heard(True, "")  # noqa: FBT003 - well
+            self._on_response(True, "")  # noqa: FBT003 - well
         return result

@@ -43,8 +43,8 @@ class Integrations:
             token=settings.agent_github_token.get_secret_value(),
             clock=clock,
             min_spacing_s=GITHUB_MIN_SPACING_MS / SECOND_MS / settings.soul_speed,
-            held_back=base.control.held_back,
-            heard=partial(base.health.note, "GitHub"),
+            write_block_reason=base.control.write_block_reason,
+            on_response=partial(base.health.note, "GitHub"),
             transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
         )
         base.stack.push_async_callback(self.github.aclose)
@@ -72,7 +72,7 @@ class Integrations:
     def mute_reason(self) -> str:
         """Return why nothing may be shown or said in a room just now, "" if something may."""
         drafts = _DRAFTS if self._base.settings.soul_approval == "drafts" else ""
-        return self._base.control.held_back() or drafts
+        return self._base.control.write_block_reason() or drafts
 
     def _capabilities(self) -> tuple[str, ...]:
         """What others may count on. Who only listens is chosen for nothing: a host request would starve with it."""

@@ -65,8 +65,8 @@ class Services(BaseServices):
             clock=clock,
             min_spacing_s=self.pace.atproto_spacing_ms / 1000,
             languages=settings.post_languages,
-            held_back=self.control.held_back,
-            heard=partial(self.health.note, "Bluesky"),
+            write_block_reason=self.control.write_block_reason,
+            on_response=partial(self.health.note, "Bluesky"),
             transport=to_bluesky,
         )
         stack.push_async_callback(self.atproto.aclose)

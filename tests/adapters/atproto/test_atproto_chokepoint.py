@@ -130,7 +130,7 @@ async def test_a_service_that_only_drips_is_left_too(door: Door, clock: FakeCloc
 
     door.app = drip
     client = Scripted(clock, door.url).client(tmp_path, clock, read_timeout_s=0.3)
-    assert err(await client.get_timeline()).error == "app.bsky.feed.getTimeline: no answer in time"
+    assert err(await client.get_timeline()).error == "app.bsky.feed.getTimeline: Bluesky did not answer in time"
     await client.aclose()
 
 

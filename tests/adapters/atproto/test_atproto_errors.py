@@ -70,7 +70,7 @@ async def test_a_write_answered_without_an_address_may_have_happened(scripted: S
         (refusal(400, "InvalidRequest"), "InvalidRequest"),
         (Answer(502, HTML, media_type="text/html"), "app.bsky.actor.getProfile: 502"),
         (refusal(400, "InvalidRequest", "x" * 1000), "x" * 300),
-        (Answer(DROP), "app.bsky.actor.getProfile: the connection was lost"),
+        (Answer(DROP), "app.bsky.actor.getProfile: the connection to Bluesky was lost"),
         (Answer(200, HTML, media_type="text/html"), "app.bsky.actor.getProfile: the answer could not be read"),
     ],
 )
@@ -85,7 +85,7 @@ async def test_a_service_that_cannot_be_reached_was_certainly_not_asked(clock: F
     client = Scripted(clock, "http://127.0.0.1:65530").client(tmp_path, clock)
     ok(await client.authenticate())
     assert await client.create_post("hello") == Err(
-        "com.atproto.repo.putRecord: no connection to the service", kind="transient"
+        "com.atproto.repo.putRecord: no connection to Bluesky", kind="transient"
     )
     await client.aclose()
 

@@ -71,8 +71,8 @@ class House:
         url: str = "",
         spacing_s: float = 0,
         timeout_s: float = 5,
-        held_back: Callable[[], str] = str,
-        heard: Callable[[bool, str], None] | None = None,
+        write_block_reason: Callable[[], str] = str,
+        on_response: Callable[[bool, str], None] | None = None,
     ) -> GitHub:
         account = self.network.find(login)
         client = GitHub(
@@ -82,8 +82,8 @@ class House:
             clock=self.clock,
             min_spacing_s=spacing_s,
             timeout_s=timeout_s,
-            held_back=held_back,
-            heard=heard,
+            write_block_reason=write_block_reason,
+            on_response=on_response,
             transport=lambda: Watched(url or self.url, self.clock, self.seen),
         )
         self.clients.append(client)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.github.client import GitHub
-from adapters.github.rate_limit import effective_remaining, limited_for_s, low_mark, retry_after_s
-from adapters.github.types import RateStatus
+from adapters.github.rate_limit import limited_for_s, low_mark
+from adapters.web.rate_limit import RateLimitStatus, retry_after_s
 from common.clock import FakeClock
 from tests.adapters.door import Door
 from tests.adapters.github.github_house import REPO, House, open_house
@@ -103,16 +103,6 @@ async def test_a_low_budget_keeps_requests_here_until_the_hour_is_over(door: Doo
         ok(await ada.whoami())
 
 
-@pytest.mark.parametrize(
-    ("remaining", "limit", "reset", "now", "left"),
-    [(0, 5000, 100, 99.9, 0), (0, 5000, 100, 100, 5000), (42, 60, 0, 7, 60), (4999, 5000, 10**10, 7, 4999)],
-)
-def test_the_budget_is_whole_again_once_its_hour_is_over(
-    remaining: int, limit: int, reset: int, now: float, left: int
-) -> None:
-    assert effective_remaining(remaining, limit, reset, now) == left
-
-
 @pytest.mark.parametrize(("limit", "mark"), [(5000, 100), (15_000, 100), (1000, 100), (60, 6), (0, 0)])
 def test_the_reserve_is_a_hundred_requests_or_a_tenth_of_fewer(limit: int, mark: int) -> None:
     assert low_mark(limit) == mark
@@ -120,7 +110,7 @@ def test_the_reserve_is_a_hundred_requests_or_a_tenth_of_fewer(limit: int, mark:
 
 @on_one_loop
 async def test_the_budget_is_read_from_every_answer_good_or_bad(house: House, ada: GitHub) -> None:
-    assert ada.rate == RateStatus(5000, 5000, 0)
+    assert ada.rate == RateLimitStatus(5000, 5000, 0)
     ok(await ada.whoami())
     assert (ada.rate.remaining, ada.rate.limit) == (4999, 5000)
     assert ada.rate.reset_at == house.clock.now().timestamp() + 3600
@@ -225,7 +215,7 @@ def test_no_header_makes_the_wait_negative_or_an_error(status: int, value: str, 
 @on_one_loop
 async def test_a_write_is_held_back_at_the_last_moment_and_a_read_is_not(house: House) -> None:
     why = "paused by the owner"
-    ada = house.client(held_back=lambda: why)
+    ada = house.client(write_block_reason=lambda: why)
     assert err(await ada.create_issue(REPO, "Beans", "…")).error == "paused by the owner"
     ok(await ada.get_repository(REPO))
     assert house.requests == ["GET /repos/ada/garden"]
@@ -236,7 +226,7 @@ async def test_a_write_is_held_back_at_the_last_moment_and_a_read_is_not(house: 
 @on_one_loop
 async def test_health_hears_of_every_request_how_the_service_was(house: House) -> None:
     told: list[tuple[bool, str]] = []
-    ada = house.client(heard=lambda well, how: told.append((well, how)))
+    ada = house.client(on_response=lambda well, how: told.append((well, how)))
     ok(await ada.whoami())
     err(await ada.get_issue(REPO, 9))
     house.faults.arm(Fault("server_error"))

@@ -44,7 +44,7 @@ def control(memory: Path) -> Control:
 def test_without_a_sign_the_soul_may_act(control: Control) -> None:
     assert control.standing() == Standing()
     assert control.standing().may_act
-    assert control.held_back() == ""
+    assert control.write_block_reason() == ""
 
 
 def test_a_pause_holds_with_its_reason_until_it_is_taken_back(control: Control) -> None:
@@ -75,7 +75,7 @@ def test_touching_the_file_is_enough(control: Control, memory: Path) -> None:
 def test_a_sign_that_cannot_be_read_still_stops(control: Control, memory: Path) -> None:
     (memory / "PAUSE").mkdir()
     assert control.standing().paused
-    assert control.held_back() == "paused by the owner"
+    assert control.write_block_reason() == "paused by the owner"
 
 
 def test_a_reason_of_any_bytes_and_any_length_becomes_one_short_line(control: Control, memory: Path) -> None:

@@ -29,7 +29,7 @@ def client(house: House, folder: Path, clock: FakeClock, reasons: list[str]) -> 
         session_path=folder / "held-back.json",
         clock=clock,
         min_spacing_s=0,
-        held_back=lambda: "; ".join(reasons),
+        write_block_reason=lambda: "; ".join(reasons),
     )
     house.clients.append(made)
     return made

@@ -1,0 +1,131 @@
+"""When a request to one service may leave: its budget, one call at a time, its requests a set time apart.
+
+A burst keeps its requests together, as when a text is read and written back. Nothing survives a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+
+from adapters.web.failures import Failure, is_well
+from adapters.web.rate_limit import RateLimitRules, RequestBudget
+from common.clock import Clock
+from common.result import Err
+
+
+class Permit:
+    """Leave to send the requests of one call, or of one burst."""
+
+    def __init__(self, spacing: RequestSpacing, *, burst: bool) -> None:
+        self._spacing = spacing
+        self._burst = burst
+        self._begun = False
+        self.open = True
+
+    async def wait(self) -> None:
+        """Wait until the next request may go out; within a burst only the first one waits."""
+        if not (self._burst and self._begun):
+            await self._spacing.until_due()
+
+    def sent(self) -> None:
+        """Note that a request goes out now."""
+        self._begun = True
+        self._spacing.sent()
+
+
+class RequestSpacing:
+    """Hands out permits in the order asked for. `spacing_s` is the least time between two requests, in seconds."""
+
+    def __init__(self, clock: Clock, spacing_s: float) -> None:
+        self._clock = clock
+        self._spacing_s = spacing_s
+        self._lock = asyncio.Lock()
+        self._not_before = 0.0
+        self._burst: ContextVar[Permit | None] = ContextVar("burst", default=None)
+
+    @asynccontextmanager
+    async def permit(self) -> AsyncIterator[Permit]:
+        """Yield a permit for one call; within a burst, the burst's own."""
+        burst = self._burst.get()
+        if burst and burst.open:
+            yield burst
+            return
+        async with self._lock:
+            yield Permit(self, burst=False)
+
+    @asynccontextmanager
+    async def burst(self) -> AsyncIterator[None]:
+        """Keep one permit for all calls inside; the first waits as any does, the others do not."""
+        held = self._burst.get()
+        if held and held.open:
+            yield
+            return
+        async with self._lock:
+            permit = Permit(self, burst=True)
+            token = self._burst.set(permit)
+            try:
+                yield
+            finally:
+                permit.open = False
+                self._burst.reset(token)
+
+    async def until_due(self) -> None:
+        """Wait until the spacing since the request before has passed."""
+        if (wait := self._not_before - self._clock.monotonic()) > 0:
+            await self._clock.sleep(wait)
+
+    def sent(self) -> None:
+        """Note that a request goes out now."""
+        self._not_before = self._clock.monotonic() + self._spacing_s
+
+    def defer(self, seconds: float) -> None:
+        """Let no request leave for so many seconds; those that wait leave then."""
+        self._not_before = max(self._not_before, self._clock.monotonic() + seconds)
+
+
+class RequestGate:
+    """What each request to one service passes.
+
+    Args:
+        clock: time for spacing and limits.
+        rules: how the service tells its budget.
+        spacing_s: the least number of seconds between two requests.
+        write_block_reason: asked right before each write leaves: why it must not, or "".
+        on_response: told of each request whether the service answered as one does that is well, and if not, how.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rules: RateLimitRules,
+        spacing_s: float,
+        write_block_reason: Callable[[], str],
+        on_response: Callable[[bool, str], None] | None,
+    ) -> None:
+        self.budget = RequestBudget(clock, rules)
+        self.spacing = RequestSpacing(clock, spacing_s)
+        self._write_block_reason = write_block_reason
+        self._on_response = on_response
+
+    def check_budget(self) -> None:
+        """Raise `Failure` when the service is to be left alone."""
+        if refusal := self.budget.refusal():
+            raise Failure(refusal)
+
+    async def admit(self, permit: Permit, *, write: bool) -> None:
+        """Wait until a request may leave. Raises `Failure` for a write that must not."""
+        await permit.wait()
+        if write and (why := self._write_block_reason()):
+            raise Failure(Err(why, kind="transient"))
+        permit.sent()
+
+    def report(self, status: int | None) -> None:
+        """Tell whoever listens how the service answered; None: not at all."""
+        if self._on_response:
+            well = is_well(status)
+            self._on_response(well, "" if well else "no answer" if status is None else f"HTTP {status}")
