@@ -102,7 +102,7 @@ def decode_event(raw: str | bytes) -> Event | Unreadable:
     if not isinstance(frame.get("type"), str):
         return Unreadable("without a type")
     try:
-        return _EVENT.validate_python({**MISSING, **frame}, context=Side.MEMBER)
+        return _EVENT.validate_python({**MISSING, **frame}, context=Side.MEMBER, by_alias=True, by_name=False)
     except ValidationError as error:
         is_known = _first(error)["type"] not in _NO_KIND
         return Unreadable(f"an incomplete {frame['type']}" if is_known else "of an unknown type")
@@ -124,7 +124,9 @@ def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str
         return None
     stamp = {"timestamp": ""} if kind == "join" else {"name": name, "id": agent_id, "timestamp": at}
     try:
-        request = _REQUEST.validate_python({**MISSING, **frame, **stamp}, context=Side.ROOM)
+        request = _REQUEST.validate_python(
+            {**MISSING, **frame, **stamp}, context=Side.ROOM, by_alias=True, by_name=False
+        )
     except ValidationError as error:
         first = _first(error)
         return None if first["type"] in _NO_KIND else Rejected(kind, f"Invalid {kind}: {_wrong(first)}")
@@ -138,7 +140,7 @@ def decode_entry(value: object) -> LogEntry | None:
     if not isinstance(value, Mapping):
         return None
     try:
-        return _ENTRY.validate_python({**MISSING, **value}, context=Side.MEMBER)
+        return _ENTRY.validate_python({**MISSING, **value}, context=Side.MEMBER, by_alias=True, by_name=False)
     except ValidationError:
         return None
 

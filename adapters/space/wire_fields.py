@@ -90,7 +90,9 @@ def sound_items(
     for item in items[-most:] if newest else items[:most]:
         if isinstance(item, Mapping):
             try:
-                sound.append(adapter.validate_python({**MISSING, **item}, context=info.context))
+                sound.append(
+                    adapter.validate_python({**MISSING, **item}, context=info.context, by_alias=True, by_name=False)
+                )
             except ValidationError:
                 continue
     return tuple(sound)

@@ -20,6 +20,7 @@ from adapters.space.types import (
     Joined,
     Left,
     LogEntry,
+    Presence,
     PresenceList,
     Reflected,
     Refused,
@@ -175,6 +176,15 @@ def test_a_room_knows_who_speaks_and_when_whatever_a_frame_says_of_it() -> None:
         "eve", "host-1", "hi", "2001-01-01T00:00:00.000Z", addressed=("bob",)
     )
     assert isinstance(decode_request(text), Rejected), "nobody has joined"
+
+
+def test_a_key_counts_only_as_it_is_written_on_the_wire() -> None:
+    said = decode_event('{"type":"chat","name":"ada","content":"hi","thread_id":"t"}')
+    assert said == Said("ada", "", "hi", "")
+    present = decode_event(
+        '{"type":"presence","agents":[{"name":"ada","joined_at":"x","identity":{"core_values":["x"]}}]}'
+    )
+    assert present == PresenceList((Presence("ada", "", "", "", "", IdentitySummary()),))
 
 
 REFUSED = [
