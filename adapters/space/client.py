@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from adapters.space.client_connection import ClientConnection, Find, Tell, first_of
+from adapters.space.client_connection import ClientConnection, Find, Notify, first_of
 from adapters.space.connecting import without_secrets
 from adapters.space.member import Member
 from adapters.space.types import (
@@ -72,7 +72,7 @@ class SpaceClient:
         rng: random.Random,
         reconnect_interval_s: Callable[[], float] = lambda: SPACE_RECONNECT_INTERVAL_MS / SECOND_MS,
         on_joined: Callable[[], Awaitable[None]] | None = None,
-        notice: Tell | None = None,
+        notice: Notify | None = None,
         on_event: Callable[[Event], None] | None = None,
         keepalive_s: float = KEEPALIVE_S,
     ) -> None:
@@ -96,7 +96,7 @@ class SpaceClient:
             keepalive_s=keepalive_s,
         )
         self._clock = clock
-        self._told_at: deque[float] = deque(maxlen=_MOST_IN_WINDOW)
+        self._sent_at: deque[float] = deque(maxlen=_MOST_IN_WINDOW)
 
     @property
     def name(self) -> str:
@@ -229,18 +229,18 @@ class SpaceClient:
 
     async def send_typing(self) -> ApiResult[None]:
         """Announces that a message is being written."""
-        return await self._tell(Typing(*self._who, self._now()))
+        return await self._send(Typing(*self._who, self._now()))
 
     async def send_identity(self, summary: IdentitySummary) -> ApiResult[None]:
         """Sends our identity."""
-        return await self._tell(Identified(*self._who, summary, self._now()))
+        return await self._send(Identified(*self._who, summary, self._now()))
 
     async def send_claim(self, action: str, target: str) -> ApiResult[None]:
         """Claims an action; `lost_claims` contains it a moment later if another member holds it."""
         claim = Claimed(*self._who, action, target, self._now())
         if self.is_active:
             self._member.view.claims.asked(action, target, self._clock.monotonic())
-        return await self._tell(claim)
+        return await self._send(claim)
 
     async def renew_claim(self, action: str, target: str) -> ApiResult[None]:
         """Renews a claim; needed within each minute."""
@@ -248,17 +248,17 @@ class SpaceClient:
 
     async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]:
         """Sends our state."""
-        return await self._tell(StateChanged(*self._who, state, self._now(), detail=detail))
+        return await self._send(StateChanged(*self._who, state, self._now(), detail=detail))
 
     async def send_action_result(
         self, action: str, target: str, *, success: bool, link: str = "", error: str = ""
     ) -> ApiResult[None]:
         """Sends the result of a claimed action, which ends the claim."""
-        return await self._tell(ActionDone(*self._who, action, target, success, self._now(), link=link, error=error))
+        return await self._send(ActionDone(*self._who, action, target, success, self._now(), link=link, error=error))
 
     async def send_reflection(self, summary: str) -> ApiResult[None]:
         """Sends a reflection."""
-        return await self._tell(Reflected(*self._who, summary, self._now()))
+        return await self._send(Reflected(*self._who, summary, self._now()))
 
     # NOTE(self): kept for the loop that is to poll plans; rooms and members of other makes already use this frame.
     async def send_workspace_state(
@@ -273,7 +273,7 @@ class SpaceClient:
     ) -> ApiResult[None]:
         """Sends the progress of a plan, in tasks."""
         counts = (plan_number, total, completed, blocked, in_progress)
-        return await self._tell(WorkspaceProgress(*self._who, workspace, *counts, self._now()))
+        return await self._send(WorkspaceProgress(*self._who, workspace, *counts, self._now()))
 
     @property
     def _who(self) -> tuple[str, str]:
@@ -282,11 +282,11 @@ class SpaceClient:
     def _now(self) -> str:
         return iso_now(self._clock)
 
-    async def _tell(self, request: Request) -> ApiResult[None]:
+    async def _send(self, request: Request) -> ApiResult[None]:
         if not self.is_active:
             return _NOT_CONNECTED
         now = self._clock.monotonic()
-        if len(self._told_at) == _MOST_IN_WINDOW and now - self._told_at[0] < _FLOOD_WINDOW_S:
-            return Err("too much is told at once", "transient", retry_after=_FLOOD_WINDOW_S - (now - self._told_at[0]))
-        self._told_at.append(now)
+        if len(self._sent_at) == _MOST_IN_WINDOW and now - self._sent_at[0] < _FLOOD_WINDOW_S:
+            return Err("too much is told at once", "transient", retry_after=_FLOOD_WINDOW_S - (now - self._sent_at[0]))
+        self._sent_at.append(now)
         return await self._connection.send(request)

@@ -24,7 +24,7 @@ from common.result import ApiResult, Err, Ok
 from common.tasks import first_failure
 
 Find: TypeAlias = Callable[[], Awaitable[ApiResult[str]]]
-Tell: TypeAlias = Callable[[NoticeKind, str, str], Awaitable[None]]
+Notify: TypeAlias = Callable[[NoticeKind, str, str], Awaitable[None]]
 
 INBOUND_WINDOW_S: Final = 60.0
 MAX_INBOUND_BYTES: Final = 64 * 1024 * 1024
@@ -32,13 +32,13 @@ MAX_INBOUND_BYTES: Final = 64 * 1024 * 1024
 MAX_INBOUND_FRAMES: Final = 30_000
 _FIND_WITHIN_S = 30.0
 _SEND_WITHIN_S = 10.0
-_GREET_WITHIN_S = 30.0
-_PART_WITHIN_S = 2 * CLOSE_WITHIN_S
-_CLOSE_WITHIN_S = 2 * _PART_WITHIN_S
+_ON_JOINED_WITHIN_S = 30.0
+_DISCONNECT_WITHIN_S = 2 * CLOSE_WITHIN_S
+_CLOSE_WITHIN_S = 2 * _DISCONNECT_WITHIN_S
 _DELIVERIES_KEPT = 200
-_BREATH_AFTER = 50  # frames, or a large one; a room that talks without a pause must not hold up everything else
+_YIELD_AFTER = 50  # frames, or a large one; a room that talks without a pause must not hold up everything else
 _LARGE_CHARS = 64 * 1024
-_TOO_MUCH = "it says more than anybody can hear"
+_FLOODED = "it sends more than a member can read"
 
 
 class InboundLimiter:
@@ -68,7 +68,7 @@ class ClientConnection:
         clock: Clock,
         on_joined: Callable[[], Awaitable[None]] | None,
         on_event: Callable[[Event], None] | None,
-        notice: Tell | None,
+        notice: Notify | None,
         keepalive_s: float,
     ) -> None:
         self.url = ""
@@ -85,25 +85,25 @@ class ClientConnection:
         self._deliveries: dict[str, asyncio.Future[Delivery]] = {}
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
-        self._resting = asyncio.Event()
-        self._resting.set()
+        self._stopped = asyncio.Event()
+        self._stopped.set()
 
     async def run(self) -> None:
         """Runs until cancelled or closed. Must not run twice at a time."""
-        if not self._resting.is_set():
+        if not self._stopped.is_set():
             raise RuntimeError("this member lives already")
-        self._resting.clear()
+        self._stopped.clear()
         try:
-            await first_of(self._live(), self._closing.wait())
+            await first_of(self._run_cycle(), self._closing.wait())
         finally:
             self._member.outgoing.close("we left the agent space")
             self._settle()
-            self._resting.set()
+            self._stopped.set()
 
     async def close(self) -> None:
         """Makes `run` return, and waits for it, at most 4 s."""
         self._closing.set()
-        await first_of(self._resting.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
+        await first_of(self._stopped.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
 
     async def send(self, request: Request) -> ApiResult[None]:
         """Sends one frame."""
@@ -139,18 +139,18 @@ class ClientConnection:
         waiting = self._deliveries.get(chat_id)
         return await asyncio.shield(waiting) if waiting else None
 
-    async def _live(self) -> None:
+    async def _run_cycle(self) -> None:
         while True:
             match self._member.step():
                 case Wait(until):
-                    await self._rest(until)
+                    await self._wait_until(until)
                 case Discover():
-                    await self._look()
+                    await self._discover()
                 case Connect(url):
-                    await self._visit(url)
+                    await self._stay_connected(url)
             await self._report()
 
-    async def _look(self) -> None:
+    async def _discover(self) -> None:
         found: ApiResult[str]
         try:
             async with asyncio.timeout(_FIND_WITHIN_S):
@@ -161,9 +161,9 @@ class ClientConnection:
             self._member.not_found(found.error)
             return
         self._member.found(found.data)
-        await self._tell("info", "Space discovered", without_secrets(found.data))
+        await self._notify("info", "Space discovered", without_secrets(found.data))
 
-    async def _visit(self, url: str) -> None:
+    async def _stay_connected(self, url: str) -> None:
         self.url = url
         connection = await connect_to_room(url, keepalive_s=self._keepalive_s)
         if isinstance(connection, Unreached):
@@ -172,14 +172,14 @@ class ClientConnection:
         self._connection, self._flooded = connection, False
         try:
             await self.send(self._member.opened())
-            await first_of(self._listen(connection), self._speak())
+            await first_of(self._receive(connection), self._send_due())
         finally:
             self._connection = None
-            await _part(connection)
-            why = _TOO_MUCH if self._flooded else connection.close_reason or "the connection was lost"
+            await _disconnect(connection)
+            why = _FLOODED if self._flooded else connection.close_reason or "the connection was lost"
             self._member.ended(connection.close_code, why, refused=self._flooded)
 
-    async def _listen(self, connection: WebSocket) -> None:
+    async def _receive(self, connection: WebSocket) -> None:
         """Receives until the connection ends, which its keepalive ensures, or exceeds the inbound limit."""
         joins, frames, inbound = self._member.joins, 0, InboundLimiter()
         async with asyncio.TaskGroup() as group:
@@ -196,16 +196,16 @@ class ClientConnection:
                 if isinstance(event, Unreadable):
                     self._member.unreadable(event.reason)
                 else:
-                    self._hear(event)
+                    self._handle(event)
                 if greeting is None and self._member.joins > joins:
-                    greeting = group.create_task(self._greet())
+                    greeting = group.create_task(self._call_on_joined())
                 frames += 1
-                if frames % _BREATH_AFTER == 0 or len(raw) > _LARGE_CHARS:
+                if frames % _YIELD_AFTER == 0 or len(raw) > _LARGE_CHARS:
                     await asyncio.sleep(0)
             if greeting:
                 greeting.cancel()
 
-    def _hear(self, told: Event) -> None:
+    def _handle(self, told: Event) -> None:
         event = self._member.received(told)
         if self._on_event:
             self._on_event(event)
@@ -214,25 +214,25 @@ class ClientConnection:
             self.news.set()
         self._wake.set()
 
-    async def _speak(self) -> None:
+    async def _send_due(self) -> None:
         """Sends what is due, when it is due, until the connection must be closed."""
         while not self._member.overdue():
             if (said := self._member.due()) is not None:
                 await self.send(said)
             await self._report()
-            await self._rest(self._member.next_at())
+            await self._wait_until(self._member.next_at())
 
-    async def _greet(self) -> None:
-        await self._tell("info", "Joined agent space", without_secrets(self.url))
+    async def _call_on_joined(self) -> None:
+        await self._notify("info", "Joined agent space", without_secrets(self.url))
         if self._on_joined is None:
             return
         try:
-            async with asyncio.timeout(_GREET_WITHIN_S):
+            async with asyncio.timeout(_ON_JOINED_WITHIN_S):
                 await self._on_joined()
         except Exception as error:
-            await self._tell("warn", "We could not introduce ourselves in the agent space", repr(error))
+            await self._notify("warn", "We could not introduce ourselves in the agent space", repr(error))
 
-    async def _rest(self, until: float | None) -> None:
+    async def _wait_until(self, until: float | None) -> None:
         """Waits until `until` or the member's next due time (monotonic s), or until something happens."""
         moments = [moment for moment in (until, self._member.next_at()) if moment is not None]
         if not self._wake.is_set():
@@ -245,7 +245,7 @@ class ClientConnection:
     async def _report(self) -> None:
         self._settle()
         for notice in self._member.take_notices():
-            await self._tell(notice.kind, notice.message, notice.detail)
+            await self._notify(notice.kind, notice.message, notice.detail)
 
     def _settle(self) -> None:
         for delivery in self._member.settle():
@@ -253,7 +253,7 @@ class ClientConnection:
             if waiting and not waiting.done():
                 waiting.set_result(delivery)
 
-    async def _tell(self, kind: NoticeKind, message: str, detail: str) -> None:
+    async def _notify(self, kind: NoticeKind, message: str, detail: str) -> None:
         if self._notice:
             await self._notice(kind, message, detail)
 
@@ -270,10 +270,10 @@ async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
         raise first_failure(failures) from None
 
 
-async def _part(connection: WebSocket) -> None:
+async def _disconnect(connection: WebSocket) -> None:
     """Closes the connection; drops it if the other side does not answer."""
     try:
-        async with asyncio.timeout(_PART_WITHIN_S):
+        async with asyncio.timeout(_DISCONNECT_WITHIN_S):
             await connection.close(1000, "Client disconnecting")
     except TimeoutError:
         connection.transport.abort()

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.room_effects import Abort, Effect, Log, Ping
-from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, leave_if_silent
+from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, remove_unresponsive
 from adapters.space.room_members import Link, Member
 from adapters.space.room_replay import Replay, dynamic_history_limit
 from adapters.space.room_state import RoomState
@@ -84,8 +84,8 @@ class Room:
     def opened(self, number: int, address: str = "") -> list[Effect]:
         """A connection from `address` was opened. `number` identifies it and is never used again."""
         now = self._state.now
-        self._state.links[number] = Link(number, now, address, self._state.addresses.take(address, now))
-        return self._state.taken()
+        self._state.links[number] = Link(number, now, address, self._state.addresses.acquire(address, now))
+        return self._state.take_effects()
 
     def closed(self, number: int) -> list[Effect]:
         """A connection has ended, for any reason."""
@@ -95,18 +95,18 @@ class Room:
                 member = self._state.member_of(link)
                 if member is not None:
                     self._state.leave(member)
-            self._state.addresses.give_back(link.address, link.allowance, self._state.now)
-        return self._state.taken()
+            self._state.addresses.release(link.address, link.allowance, self._state.now)
+        return self._state.take_effects()
 
     def ponged(self, number: int) -> list[Effect]:
         """A pong was received."""
         link = self._state.links.get(number)
         if link is not None:
-            link.lives()
+            link.mark_alive()
             member = self._state.member_of(link)
             if member is not None:
                 member.last_seen = self._state.at
-        return self._state.taken()
+        return self._state.take_effects()
 
     def received(self, number: int, raw: str | bytes) -> list[Effect]:
         """A frame was received."""
@@ -115,8 +115,8 @@ class Room:
             self._state.close(link, REPLACED, "Replaced by new connection")
         elif link is not None and link.standing != "closing":
             with self._charging(link):
-                self._judge(link, raw)
-        return self._state.taken()
+                self._receive(link, raw)
+        return self._state.take_effects()
 
     def tick(self) -> list[Effect]:
         """Applies everything that depends on time. Must be called four times a second."""
@@ -132,9 +132,9 @@ class Room:
             self._cleanup_at = now + _CLEANUP_INTERVAL_S
             self._state.claims.drop_expired(now)
             self._state.workspaces.drop_stale(now)
-        leave_if_silent(self._state)
-        self._state.tell_presence()
-        return self._state.taken()
+        remove_unresponsive(self._state)
+        self._state.send_presence()
+        return self._state.take_effects()
 
     def say(self, text: str) -> list[Effect]:
         """The host sends a message. Blank text is ignored; text above the limit of a chat is cut."""
@@ -144,14 +144,14 @@ class Room:
                 self._state.out.append(Log("warn", f"The message was cut to {SPACE_MAX_CHAT_U16} characters"))
             addressed = tuple(parse_addressed(text, list(self._state.members)))
             self._state.share(Said(self._host_name, self.host_id, text, self._state.at, addressed=addressed))
-        return self._state.taken()
+        return self._state.take_effects()
 
     def drain(self) -> list[Effect]:
         """Announces the shutdown. Members stay connected; new joins are refused."""
         if not self._draining:
             self._draining = True
             self._state.broadcast(ShuttingDown("Server shutting down", self._state.at))
-        return self._state.taken()
+        return self._state.take_effects()
 
     def finish(self) -> list[Effect]:
         """Records that all members left, and closes every connection."""
@@ -162,30 +162,31 @@ class Room:
         for link in self._state.links.values():
             if link.standing != "closing":
                 self._state.close(link, GOING_AWAY, "Server shutting down")
-        return self._state.taken()
+        return self._state.take_effects()
 
     @contextmanager
     def _charging(self, link: Link) -> Iterator[None]:
         """Charges `link` for all broadcasts made inside the block."""
         state = self._state
-        frames, chars = state.told_frames, state.told_chars
+        frames, chars = state.broadcast_frames, state.broadcast_chars
         yield
-        link.allowance.told(state.told_frames - frames, state.told_chars - chars)
+        link.allowance.charge_broadcasts(state.broadcast_frames - frames, state.broadcast_chars - chars)
 
-    def _judge(self, link: Link, raw: str | bytes) -> None:
+    def _receive(self, link: Link, raw: str | bytes) -> None:
         """Handles a frame if it is within the limits of its connection and its address."""
         state, size = self._state, len(raw)
-        verdict = link.allowance.judge(size, state.now)
-        part = state.addresses.part_of(link.address, state.now)
-        if verdict == "hear" and not (
-            link.allowance.may_tell(part, state.now) and state.addresses.bears(link.address, size, state.now)
+        verdict = link.allowance.check(size, state.now)
+        part = state.addresses.share_of(link.address, state.now)
+        if verdict == "accept" and not (
+            link.allowance.may_broadcast(part, state.now)
+            and state.addresses.allows_frame(link.address, size, state.now)
         ):
             verdict = link.allowance.dropped(size)
         match verdict:
-            case "hear" if link.standing == "waiting" and size > MAX_UNJOINED:
+            case "accept" if link.standing == "waiting" and size > MAX_UNJOINED:
                 state.refuse(link, "Must join first: a frame of this length is only read from members")
-            case "hear":
-                self._hear(link, raw)
+            case "accept":
+                self._handle(link, raw)
             case "refuse":
                 state.refuse(link, "Rate limited: too many messages, or too long ones")
             case "close":
@@ -194,7 +195,7 @@ class Room:
             case "ignore":
                 pass
 
-    def _hear(self, link: Link, raw: str | bytes) -> None:
+    def _handle(self, link: Link, raw: str | bytes) -> None:
         member = self._state.member_of(link)
         who = (member.name, member.id) if member is not None else ("", "")
         request = decode_request(raw, *who, self._state.at)

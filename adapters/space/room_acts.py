@@ -15,7 +15,7 @@ Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Refle
 def act(state: RoomState, member: Member, request: Act) -> None:
     """Applies one request of `member`, already stamped with its name, id and time."""
     member.last_seen = state.at
-    member.link.lives()
+    member.link.mark_alive()
     match request:
         case Said():
             _chat(state, member, request)
@@ -40,7 +40,7 @@ def _chat(state: RoomState, member: Member, said: Said) -> None:
     if allowance.spoke_at is not None and now - allowance.spoke_at < CHAT_GAP_S:
         state.refuse(member.link, "Rate limited: one message every 3 seconds")
         return
-    if not state.addresses.bears_chat(member.link.address, now):
+    if not state.addresses.allows_chat(member.link.address, now):
         state.refuse(member.link, "Rate limited: too many messages from one address")
         return
     allowance.spoke_at = now
@@ -57,11 +57,11 @@ def _identify(state: RoomState, member: Member, identified: Identified) -> None:
 
 
 def _claim(state: RoomState, member: Member, wanted: Claimed) -> None:
-    verdict, stands = state.claims.ask(wanted, state.now)
+    verdict, stands = state.claims.claim(wanted, state.now)
     match verdict:
         case "new":
             state.share(stands)
-        case "retold":
+        case "rebroadcast":
             state.broadcast(stands)
         case "conflict":
             what = f"{stands.action}:{stands.target}"

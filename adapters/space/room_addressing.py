@@ -33,14 +33,14 @@ def parse_addressed(content: str, names: Sequence[str]) -> list[str]:
         return found[0]
 
     rest = _MENTION.sub(mentioned, content)
-    spoken: set[str] = set()
+    matched: set[str] = set()
 
     def named(found: re.Match[str]) -> str:
-        spoken.update(spelled(found[0]))
+        matched.update(spelled(found[0]))
         return "\0"
 
     folded = content.casefold()
     possible = (alike[0] for fold, alike in by_fold.items() if fold in folded)
     for name in sorted(possible, key=len, reverse=True):
         rest = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", named, rest, flags=re.IGNORECASE)
-    return list(dict.fromkeys([*meant, *(name for name in names if name in spoken)]))
+    return list(dict.fromkeys([*meant, *(name for name in names if name in matched)]))

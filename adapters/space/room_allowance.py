@@ -25,16 +25,16 @@ CONNECTION_BYTES = 1_310_720
 CONNECTION_BYTES_A_SECOND = 131_072
 ADDRESS_BYTES = 8 * 1024 * 1024
 ADDRESS_BYTES_A_SECOND = 1024 * 1024
-TOLD_FRAMES, TOLD_FRAMES_A_SECOND = 3_000, 300
-TOLD_CHARS, TOLD_CHARS_A_SECOND = 4 * 1024 * 1024, 384 * 1024
+BROADCAST_FRAMES, BROADCAST_FRAMES_A_SECOND = 3_000, 300
+BROADCAST_CHARS, BROADCAST_CHARS_A_SECOND = 4 * 1024 * 1024, 384 * 1024
 """Limits of all broadcasts together, below what `client_connection.InboundLimiter` accepts of one room."""
 ADDRESS_CHATS = 20
 """So many members of one address may chat at the full rate."""
 REMEMBERED_S = 60.0
 _MOST_ADDRESSES = 4_096
-_MOST_GIVEN_BACK = 256
+_MAX_RELEASED = 256
 
-Verdict = Literal["hear", "refuse", "ignore", "close"]
+Verdict = Literal["accept", "refuse", "ignore", "close"]
 
 
 @dataclass(slots=True)
@@ -85,29 +85,29 @@ class Allowance:
     """The limits of one connection: 20 frames in 5 s, and a byte budget. `spoke_at` is the time of its last chat."""
 
     spoke_at: float | None = None
-    _heard: deque[float] = field(default_factory=lambda: deque(maxlen=FLOOD_FRAMES))
+    _accepted: deque[float] = field(default_factory=lambda: deque(maxlen=FLOOD_FRAMES))
     _bytes: Bucket = field(default_factory=lambda: Bucket(CONNECTION_BYTES, CONNECTION_BYTES_A_SECOND))
-    _told_frames: Share = field(default_factory=lambda: Share(TOLD_FRAMES, TOLD_FRAMES_A_SECOND))
-    _told_chars: Share = field(default_factory=lambda: Share(TOLD_CHARS, TOLD_CHARS_A_SECOND))
+    _broadcast_frames: Share = field(default_factory=lambda: Share(BROADCAST_FRAMES, BROADCAST_FRAMES_A_SECOND))
+    _broadcast_chars: Share = field(default_factory=lambda: Share(BROADCAST_CHARS, BROADCAST_CHARS_A_SECOND))
     _dropped: int = 0
     _dropped_bytes: int = 0
 
-    def may_tell(self, part: float, now: float) -> bool:
+    def may_broadcast(self, part: float, now: float) -> bool:
         """Returns whether it may cause a broadcast; `part` (0 to 1) is its share of the room's limit."""
-        return self._told_frames.is_open(part, now) & self._told_chars.is_open(part, now)
+        return self._broadcast_frames.is_open(part, now) & self._broadcast_chars.is_open(part, now)
 
-    def told(self, frames: int, chars: int) -> None:
+    def charge_broadcasts(self, frames: int, chars: int) -> None:
         """Charges broadcasts that it caused."""
-        self._told_frames.charge(frames)
-        self._told_chars.charge(chars)
+        self._broadcast_frames.charge(frames)
+        self._broadcast_chars.charge(chars)
 
-    def judge(self, size: int, now: float) -> Verdict:
+    def check(self, size: int, now: float) -> Verdict:
         """Returns what to do with a frame of `size` bytes or characters that was received at `now`."""
-        is_timely = len(self._heard) < FLOOD_FRAMES or now - self._heard[0] >= FLOOD_WINDOW_S
+        is_timely = len(self._accepted) < FLOOD_FRAMES or now - self._accepted[0] >= FLOOD_WINDOW_S
         if is_timely and self._bytes.take(size, now):
-            self._heard.append(now)
+            self._accepted.append(now)
             self._dropped = self._dropped_bytes = 0
-            return "hear"
+            return "accept"
         return self.dropped(size)
 
     def dropped(self, size: int) -> Verdict:
@@ -125,7 +125,7 @@ class _Address:
     open: int = 0
     chats: Bucket = field(default_factory=lambda: Bucket(ADDRESS_CHATS, ADDRESS_CHATS / CHAT_GAP_S))
     bytes: Bucket = field(default_factory=lambda: Bucket(ADDRESS_BYTES, ADDRESS_BYTES_A_SECOND))
-    given_back: deque[tuple[Allowance, float]] = field(default_factory=lambda: deque(maxlen=_MOST_GIVEN_BACK))
+    released: deque[tuple[Allowance, float]] = field(default_factory=lambda: deque(maxlen=_MAX_RELEASED))
 
 
 class Addresses:
@@ -135,34 +135,34 @@ class Addresses:
         self._known: dict[str, _Address] = {}
         self._open = 0
 
-    def take(self, address: str, now: float) -> Allowance:
+    def acquire(self, address: str, now: float) -> Allowance:
         """Returns the allowance for a new connection: the last one returned from its address, or a new one."""
         known = self._at(address, now)
         self._open += not known.open
         known.open += 1
-        given_back = known.given_back
-        while given_back:
-            allowance, at = given_back.pop()
+        released = known.released
+        while released:
+            allowance, at = released.pop()
             if now - at < REMEMBERED_S:
                 return allowance
         return Allowance()
 
-    def give_back(self, address: str, allowance: Allowance, now: float) -> None:
+    def release(self, address: str, allowance: Allowance, now: float) -> None:
         """Returns the allowance of a connection that ended."""
         known = self._at(address, now)
-        known.given_back.append((allowance, now))
+        known.released.append((allowance, now))
         known.open -= 1
         self._open -= not known.open
 
-    def part_of(self, address: str, now: float) -> float:
+    def share_of(self, address: str, now: float) -> float:
         """Returns the share (0 to 1) of the broadcast limit that each connection from `address` has."""
         return 1 / (max(1, self._open) * max(1, self._at(address, now).open))
 
-    def bears_chat(self, address: str, now: float) -> bool:
+    def allows_chat(self, address: str, now: float) -> bool:
         """Counts a chat; returns False if its address is over its chat budget."""
         return self._at(address, now).chats.take(1, now)
 
-    def bears(self, address: str, size: int, now: float) -> bool:
+    def allows_frame(self, address: str, size: int, now: float) -> bool:
         """Counts a frame of `size` bytes; returns False if its address is over its byte budget."""
         return self._at(address, now).bytes.take(size, now)
 

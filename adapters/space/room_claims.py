@@ -10,13 +10,13 @@ from typing import Literal
 from adapters.space.types import Claimed
 from common.constants import SPACE_CLAIM_TTL_MS
 
-RETELL_AFTER_S = 45.0
+REBROADCAST_AFTER_S = 45.0
 MOST_OF_A_MEMBER = 20
 MOST_CLAIMS = 500
 _TTL_S = SPACE_CLAIM_TTL_MS / 1000
 
 Key = tuple[str, str]
-Verdict = Literal["new", "renewed", "retold", "conflict"]
+Verdict = Literal["new", "renewed", "rebroadcast", "conflict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,21 @@ class Claims:
     def __init__(self) -> None:
         self._held: dict[Key, _Held] = {}
 
-    def ask(self, wanted: Claimed, now: float) -> tuple[Verdict, Claimed]:
+    def claim(self, wanted: Claimed, now: float) -> tuple[Verdict, Claimed]:
         """Makes or renews a claim.
 
         Returns:
-            `new`, `renewed` (nothing to broadcast) or `retold` (members may have dropped it: broadcast it again) with
-            the claim as it stands; `conflict` with the claim of the present holder.
+            `new`, `renewed` (nothing to broadcast) or `rebroadcast` (members may have dropped it) with the claim as it
+            stands; `conflict` with the claim of the present holder.
 
         """
         key = (wanted.action, wanted.target)
         held = self._held.get(key)
         if held is not None and held.claim.name == wanted.name:
-            retell = now - held.told_at > RETELL_AFTER_S
-            told_at = now if retell else held.told_at
+            rebroadcast = now - held.told_at > REBROADCAST_AFTER_S
+            told_at = now if rebroadcast else held.told_at
             self._held[key] = replace(held, claim=wanted, renewed_at=now, told_at=told_at)
-            return ("retold" if retell else "renewed"), wanted
+            return ("rebroadcast" if rebroadcast else "renewed"), wanted
         if held is not None and now - held.renewed_at < _TTL_S:
             return "conflict", held.claim
         self._held.pop(key, None)

@@ -48,7 +48,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class NotifyHost:
     """Show an event to the host."""
 
     event: Event
@@ -63,4 +63,4 @@ class Log:
     detail: str = ""
 
 
-Effect: TypeAlias = Deliver | Close | Abort | Ping | Record | Tell | Log
+Effect: TypeAlias = Deliver | Close | Abort | Ping | Record | NotifyHost | Log

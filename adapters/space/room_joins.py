@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
-from adapters.space.room_effects import Abort, Log, Ping, Tell
+from adapters.space.room_effects import Abort, Log, NotifyHost, Ping
 from adapters.space.room_members import Link, Member, presence_text
 from adapters.space.room_replay import dynamic_history_limit
 from adapters.space.room_state import RoomState
@@ -24,8 +24,8 @@ REPLACED = 4002
 INVALID_JOIN = 4003
 NAME_TAKEN = 4004
 MAX_DETACHED = 5
-LIVES_WITHIN_S = 15.0
-MOST_TOLD_BYTES = 512 * 1024
+ANSWER_WITHIN_S = 15.0
+MAX_NEWCOMER_BYTES = 512 * 1024
 
 
 def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: str) -> None:
@@ -47,11 +47,11 @@ def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: 
     _welcome(state, link, request, resume)
 
 
-def leave_if_silent(state: RoomState) -> None:
+def remove_unresponsive(state: RoomState) -> None:
     """Removes members that did not answer the ping after a refused join in time."""
     for member in list(state.members.values()):
         link = member.link
-        if link.asked_at is not None and state.now - link.asked_at >= LIVES_WITHIN_S:
+        if link.challenged_at is not None and state.now - link.challenged_at >= ANSWER_WITHIN_S:
             link.standing = "closing"
             state.out.append(Abort(link.number))
             state.leave(member)
@@ -82,8 +82,8 @@ def _refuse(state: RoomState, link: Link, holder: Member, request: Joined, why: 
     state.refuse(link, f"Invalid join: the name {why}")
     state.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
     state.close(link, NAME_TAKEN, "Name taken")
-    if holder.link.asked_at is None:
-        holder.link.asked_at = state.now
+    if holder.link.challenged_at is None:
+        holder.link.challenged_at = state.now
         state.out.append(Ping(holder.link.number))
 
 
@@ -108,7 +108,11 @@ def _welcome(state: RoomState, link: Link, request: Joined, resume: str) -> None
     at = state.at
     link.standing, link.name, link.id = "joined", request.name, request.id
     link.allowance.spoke_at = max(
-        (spoke_at for spoke_at in (link.allowance.spoke_at, state.spoken.get(request.name)) if spoke_at is not None),
+        (
+            spoke_at
+            for spoke_at in (link.allowance.spoke_at, state.last_chats.get(request.name))
+            if spoke_at is not None
+        ),
         default=None,
     )
     newcomer = Member(request.name, request.id, request.version, request.capabilities, at, at, link)
@@ -118,26 +122,30 @@ def _welcome(state: RoomState, link: Link, request: Joined, resume: str) -> None
     state.record(LogEntry(at, request.name, request.id, "join", ""))
     joined = replace(request, resume=None)
     state.deliver(encode_event(joined))
-    _tell_newcomer(state, newcomer)
-    state.out.append(Tell(joined))
+    _send_newcomer(state, newcomer)
+    state.out.append(NotifyHost(joined))
     state.presence_changed(told=newcomer)
 
 
-def _tell_newcomer(state: RoomState, newcomer: Member) -> None:
+def _send_newcomer(state: RoomState, newcomer: Member) -> None:
     """Sends the newcomer the member list, the record, and the live workspaces, claims and states."""
     alone = (newcomer.link.number,)
     state.deliver(presence_text(state.members.values(), newcomer.resume), alone)
     entries = state.replay.select(dynamic_history_limit(len(state.members)))
     state.deliver(history_frame(entries, state.room_id), alone)
     states = (member.state for member in state.members.values() if member.state is not None)
-    for texts in (_told(state.workspaces.all()), _told(state.claims.live(state.now)), _told(states)):
+    for texts in (
+        _newest_frames(state.workspaces.all()),
+        _newest_frames(state.claims.live(state.now)),
+        _newest_frames(states),
+    ):
         for text in texts:
             state.deliver(text, alone)
 
 
-def _told(events: Iterable[Event]) -> list[str]:
-    """The frames of these events, oldest first; the newest of them up to `MOST_TOLD_BYTES`."""
+def _newest_frames(events: Iterable[Event]) -> list[str]:
+    """The frames of these events, oldest first; the newest of them up to `MAX_NEWCOMER_BYTES`."""
     texts = [encode_event(event) for event in events]
     sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))
-    count = sum(size <= MOST_TOLD_BYTES for size in sizes)
+    count = sum(size <= MAX_NEWCOMER_BYTES for size in sizes)
     return texts[len(texts) - count :]

@@ -30,7 +30,7 @@ class Link:
         name: of its member, "" before the join.
         id: likewise.
         alive: whether anything was received since the last ping.
-        asked_at: when it was pinged because another connection asked for its name (monotonic s); None once it answered.
+        challenged_at: when it was pinged because another connection wants its name (monotonic s); None after an answer.
 
     """
 
@@ -42,11 +42,11 @@ class Link:
     name: str = ""
     id: str = ""
     alive: bool = True
-    asked_at: float | None = None
+    challenged_at: float | None = None
 
-    def lives(self) -> None:
+    def mark_alive(self) -> None:
         """Something was received."""
-        self.alive, self.asked_at = True, None
+        self.alive, self.challenged_at = True, None
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Member:
 
     Attributes:
         resume: the token with which another connection of its process may replace this one; "" if it knows no tokens.
-        presence_told: the number of the last member list that it was sent.
+        presence_sent: the number of the last member list that it was sent.
 
     """
 
@@ -69,7 +69,7 @@ class Member:
     identity: IdentitySummary | None = None
     state: StateChanged | None = None
     resume: str = field(default="", repr=False)
-    presence_told: int = 0
+    presence_sent: int = 0
 
     def presence(self) -> Presence:
         return Presence(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from adapters.space.room_allowance import CHAT_GAP_S, Addresses
 from adapters.space.room_claims import Claims
-from adapters.space.room_effects import Close, Deliver, Effect, Record, Tell
+from adapters.space.room_effects import Close, Deliver, Effect, NotifyHost, Record
 from adapters.space.room_members import Link, Member, presence_text
 from adapters.space.room_replay import Replay
 from adapters.space.types import (
@@ -70,8 +70,8 @@ class Workspaces:
 class RoomState:
     """Connections, members, claims and workspaces of one room; `out` holds the effects that were not taken yet.
 
-    `spoken` maps names that have left to the time of their last chat (monotonic s), while the chat limit still needs
-    it. `told_frames` and `told_chars` count all broadcasts, without the member lists.
+    `last_chats` maps names that have left to the time of their last chat (monotonic s), while the chat limit needs it.
+    `broadcast_frames` and `broadcast_chars` count all broadcasts, without the member lists.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -83,8 +83,8 @@ class RoomState:
         self.claims = Claims()
         self.workspaces = Workspaces()
         self.addresses = Addresses()
-        self.spoken: dict[str, float] = {}
-        self.told_frames = self.told_chars = 0
+        self.last_chats: dict[str, float] = {}
+        self.broadcast_frames = self.broadcast_chars = 0
         self.presence_due = False
         self.presence_number = 0
         self._presence_at = float("-inf")
@@ -104,17 +104,17 @@ class RoomState:
         """The member that is joined through a connection, or None."""
         return self.members.get(link.name) if link.standing == "joined" else None
 
-    def taken(self) -> list[Effect]:
+    def take_effects(self) -> list[Effect]:
         """Returns the pending effects and clears them."""
-        taken, self.out = self.out, []
-        return taken
+        effects, self.out = self.out, []
+        return effects
 
     def deliver(self, text: str, to: tuple[int, ...] | None = None) -> None:
         """Sends one frame to the given connections, or to all members."""
         numbers = tuple(member.link.number for member in self.members.values()) if to is None else to
         if to is None:
-            self.told_frames += 1
-            self.told_chars += len(text)
+            self.broadcast_frames += 1
+            self.broadcast_chars += len(text)
         if numbers:
             self.out.append(Deliver(text, numbers))
 
@@ -125,7 +125,7 @@ class RoomState:
     def broadcast(self, event: Left | Said | Typing | Claimed | ShuttingDown | _Kept) -> None:
         """Sends an event to all members and the host, without recording it."""
         self.deliver(encode_event(event))
-        self.out.append(Tell(event))
+        self.out.append(NotifyHost(event))
 
     def share(self, event: Said | Claimed | _Kept) -> None:
         """Records an event, then broadcasts it."""
@@ -136,25 +136,25 @@ class RoomState:
         """The member list changed: all members but `told` get the new list, at most four times a second."""
         self.presence_number += 1
         if told is not None:
-            told.presence_told = self.presence_number
+            told.presence_sent = self.presence_number
         self.presence_due = True
-        self.tell_presence()
+        self.send_presence()
 
-    def tell_presence(self) -> None:
+    def send_presence(self) -> None:
         """Sends the member list to all members that have an older one, if a list may be sent now."""
         if not self.presence_due or self.now < self._presence_at:
             return
         self.presence_due = False
         self._presence_at = self.now + PRESENCE_GAP_S
-        behind = [member for member in self.members.values() if member.presence_told < self.presence_number]
+        behind = [member for member in self.members.values() if member.presence_sent < self.presence_number]
         if behind:
             text = presence_text(self.members.values())
             gap_s = len(text) * max(len(behind) / PRESENCE_BYTES_A_SECOND, 1 / PRESENCE_CHARS_A_SECOND)
             self._presence_at = max(self._presence_at, self.now + gap_s)
             self.deliver(text, tuple(member.link.number for member in behind))
         for member in behind:
-            member.presence_told = self.presence_number
-        self.out.append(Tell(PresenceList(tuple(member.presence() for member in self.members.values()))))
+            member.presence_sent = self.presence_number
+        self.out.append(NotifyHost(PresenceList(tuple(member.presence() for member in self.members.values()))))
 
     def refuse(self, link: Link, message: str) -> None:
         """Sends an `error` frame to one connection. `message` begins with one of `ERROR_PREFIXES`."""
@@ -173,15 +173,15 @@ class RoomState:
         left = Left(member.name, member.id, self.at)
         self.record(entry_of(left))
         del self.members[member.name]
-        self._remember_words(member)
+        self._remember_chat_time(member)
         member.link.standing = "closing"
         self.broadcast(left)
         self.workspaces.drop_all_of(member.name)
         self.claims.drop_all_of(member.name)
         self.presence_changed()
 
-    def _remember_words(self, member: Member) -> None:
+    def _remember_chat_time(self, member: Member) -> None:
         """Keeps the time of a member's last chat by name, so that a new connection does not reset the chat limit."""
-        self.spoken = {name: at for name, at in self.spoken.items() if self.now - at < CHAT_GAP_S}
+        self.last_chats = {name: at for name, at in self.last_chats.items() if self.now - at < CHAT_GAP_S}
         if member.link.allowance.spoke_at is not None:
-            self.spoken[member.name] = member.link.allowance.spoke_at
+            self.last_chats[member.name] = member.link.allowance.spoke_at

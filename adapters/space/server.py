@@ -26,7 +26,7 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.connection_limiter import ConnectionLimiter, RepeatedWarnings, refused_origin, refused_token
 from adapters.space.hosting import LogLevel, RoomHost, SilentHost
 from adapters.space.room import Room
-from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Ping, Record, Tell
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, Record
 from adapters.space.room_replay import Replay
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
 from adapters.space.types import HOST, Claimed, Event, Presence
@@ -90,11 +90,11 @@ class SpaceServer:
         self._sockets: set[RoomSocket] = set()
         self._connections: dict[int, ServerConnection] = {}
         self._unflushed: set[ServerConnection] = set()
-        self._untold: deque[Event] = deque()
-        self._turn_ending = False
+        self._unreported: deque[Event] = deque()
+        self._send_scheduled = False
         self._numbers = itertools.count(1)
-        self._to_do: deque[Effect] = deque()
-        self._doing = False
+        self._pending: deque[Effect] = deque()
+        self._applying = False
         self._ticking: asyncio.Task[None] | None = None
 
     @property
@@ -128,15 +128,15 @@ class SpaceServer:
         Errors: `conflict` (in use), `not_found` (not an address of this machine), `invalid` (not permitted).
         """
         if self._log is not None:
-            self._room.remember(*await asyncio.to_thread(_past, self._log))
+            self._room.remember(*await asyncio.to_thread(_load_record, self._log))
         for bind in binds:
             wanted = self.port or port
             try:
                 self._servers.append(await self._listen(bind, wanted))
             except OSError as error:
                 await self.stop()
-                return _no_ear(error, bind, wanted)
-        self._ticking = asyncio.create_task(self._tick_on())
+                return _listen_error(error, bind, wanted)
+        self._ticking = asyncio.create_task(self._tick_forever())
         return Ok(self.port)
 
     async def stop(self) -> None:
@@ -145,8 +145,8 @@ class SpaceServer:
             self._ticking.cancel()
             await asyncio.wait([self._ticking])
             self._ticking = None
-        self._do(self._room.finish())
-        self._end_turn()
+        self._apply(self._room.finish())
+        self._send_pending()
         servers, self._servers = self._servers, []
         for server in servers:
             server.close(close_connections=False)
@@ -159,11 +159,11 @@ class SpaceServer:
 
     def broadcast_from_host(self, text: str) -> None:
         """Sends a message of the host to all members."""
-        self._do(self._room.say(text))
+        self._apply(self._room.say(text))
 
     def broadcast_shutdown(self) -> None:
         """Announces the shutdown to all members; new joins are refused. `stop` must follow."""
-        self._do(self._room.drain())
+        self._apply(self._room.drain())
 
     def socket_opened(self, connection: RoomSocket) -> None:
         """See `SocketObserver`."""
@@ -203,47 +203,47 @@ class SpaceServer:
             refusal = HTTPStatus.UNAUTHORIZED, "This room asks for a token: add ?token=... to its URL.\n"
         if refusal is None:
             return None
-        self._note_counted(f"Connection refused: {refusal[1].strip()}", address)
+        self._warn(f"Connection refused: {refusal[1].strip()}", address)
         return socket.respond(*refusal)
 
     async def _serve(self, websocket: WebSocket) -> None:
         number, socket = next(self._numbers), cast("RoomSocket", websocket)
         connection = self._connections[number] = ServerConnection(socket, self.most_waiting)
-        socket.on_pong = lambda: self._do(self._room.ponged(number))
-        self._do(self._room.opened(number, socket.address))
+        socket.on_pong = lambda: self._apply(self._room.ponged(number))
+        self._apply(self._room.opened(number, socket.address))
         try:
             while (raw := await connection.receive()) is not None:
-                self._do(self._room.received(number, raw))
+                self._apply(self._room.received(number, raw))
         except Exception as error:
-            self._note("error", "A connection failed", repr(error))
+            self._report("error", "A connection failed", repr(error))
         finally:
             del self._connections[number]
             self._unflushed.discard(connection)
-            self._do(self._room.closed(number))
+            self._apply(self._room.closed(number))
 
-    async def _tick_on(self) -> None:
+    async def _tick_forever(self) -> None:
         while True:
             await self._clock.sleep(_TICK_S)
             try:
-                self._do(self._room.tick())
+                self._apply(self._room.tick())
                 for connection in list(self._connections.values()):
                     connection.tidy()
                 for message, count in self._repeated.due(self._clock.monotonic()):
-                    self._note("warn", message, f"{count:,} more times within a minute")
+                    self._report("warn", message, f"{count:,} more times within a minute")
             except Exception as error:
-                self._note("error", "The room's clockwork failed", repr(error))
+                self._report("error", "The room's clockwork failed", repr(error))
 
-    def _do(self, effects: Iterable[Effect]) -> None:
+    def _apply(self, effects: Iterable[Effect]) -> None:
         """Carries out effects in order; those that an effect itself causes follow after the others."""
-        self._to_do.extend(effects)
-        if self._doing:
+        self._pending.extend(effects)
+        if self._applying:
             return
-        self._doing = True
+        self._applying = True
         try:
-            while self._to_do:
-                self._carry_out(self._to_do.popleft())
+            while self._pending:
+                self._carry_out(self._pending.popleft())
         finally:
-            self._doing = False
+            self._applying = False
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
@@ -252,13 +252,13 @@ class SpaceServer:
             case Record():
                 if self._log is not None:
                     self._log.append(effect.entry)
-            case Tell():
-                self._untold.append(effect.event)
-                self._end_turn_soon()
+            case NotifyHost():
+                self._unreported.append(effect.event)
+                self._schedule_send()
             case Log(level="warn"):
-                self._note_counted(effect.message, effect.detail)
+                self._warn(effect.message, effect.detail)
             case Log():
-                self._note(effect.level, effect.message, effect.detail)
+                self._report(effect.level, effect.message, effect.detail)
             case Close() | Abort() | Ping():
                 self._handle_connection(effect)
 
@@ -275,48 +275,48 @@ class SpaceServer:
                 connection.abort()
 
     def _deliver(self, frame: bytes, to: tuple[int, ...]) -> None:
-        self._end_turn_soon()
+        self._schedule_send()
         for number in to:
             connection = self._connections.get(number)
             if connection is not None:
                 self._unflushed.add(connection)
                 if not connection.push(frame):
-                    self._note_counted("Cut off: it does not read", connection.socket.address)
+                    self._warn("Cut off: it does not read", connection.socket.address)
 
-    def _end_turn_soon(self) -> None:
-        if not self._turn_ending:
-            self._turn_ending = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
+    def _schedule_send(self) -> None:
+        if not self._send_scheduled:
+            self._send_scheduled = True
+            asyncio.get_running_loop().call_soon(self._send_pending)
 
-    def _end_turn(self) -> None:
+    def _send_pending(self) -> None:
         """Sends what was pushed, and then informs the host, so that no view delays a member."""
-        self._turn_ending = False
+        self._send_scheduled = False
         self._flush()
-        while self._untold:
-            self._tell(self._untold.popleft())
+        while self._unreported:
+            self._notify_host(self._unreported.popleft())
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, set()
         for connection in unflushed:
             if not connection.flush():
-                self._note_counted("Cut off: it does not read", connection.socket.address)
+                self._warn("Cut off: it does not read", connection.socket.address)
 
-    def _tell(self, event: Event) -> None:
+    def _notify_host(self, event: Event) -> None:
         try:
             self._host.happened(event)
         except Exception as error:
-            self._note("error", "The host's view failed", repr(error))
+            self._report("error", "The host's view failed", repr(error))
 
-    def _note_counted(self, message: str, detail: str) -> None:
+    def _warn(self, message: str, detail: str) -> None:
         """Logs a warning that remote peers can cause repeatedly; repetitions within a minute are counted."""
         if self._repeated.is_told(message, self._clock.monotonic()):
-            self._note("warn", message, detail)
+            self._report("warn", message, detail)
 
-    def _note(self, level: LogLevel, message: str, detail: str = "") -> None:
+    def _report(self, level: LogLevel, message: str, detail: str = "") -> None:
         self._host.log(level, message, detail)
 
 
-def _no_ear(error: OSError, bind: str, port: int) -> Err:
+def _listen_error(error: OSError, bind: str, port: int) -> Err:
     """Describes why it cannot listen; asyncio's own text shows a raw address tuple, and not always the error number."""
     if error.errno in {None, errno.EADDRNOTAVAIL}:
         return Err(f"{bind} is no address of this machine", "not_found")
@@ -326,7 +326,7 @@ def _no_ear(error: OSError, bind: str, port: int) -> Err:
     )
 
 
-def _past(log: ChatLog) -> tuple[Replay, str]:
+def _load_record(log: ChatLog) -> tuple[Replay, str]:
     return Replay(log.get_recent_history(_REMEMBERED_ENTRIES)), log.room_id()
 
 

@@ -76,4 +76,4 @@ async def test_a_room_that_talks_without_end_is_left_for_five_minutes_and_holds_
             assert len(script.visits) == 1
             await until(lambda: not script.live)
     assert longest < 1.5  # of processor time in one turn of the loop
-    assert member.told(LEFT) == ["it says more than anybody can hear"]
+    assert member.told(LEFT) == ["it sends more than a member can read"]

@@ -1,4 +1,4 @@
-"""A SOUL's client with its time in the hands of a test."""
+"""Fixtures for a SOUL's client with a fake clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.adapters.space.scripted_room import until
 
 
 class Member:
-    """A client and what it told its owner."""
+    """A client, and the notices that it sent to its owner."""
 
     def __init__(self, find: Callable[[], Awaitable[ApiResult[str]]], **more: Any) -> None:
         self.clock = more.pop("clock", None) or FakeClock()
@@ -35,16 +35,16 @@ class Member:
         self.notices.append((kind, message, detail))
 
     async def joined(self, times: int) -> None:
-        """Wait until it has joined so often."""
+        """Waits for so many joins."""
         await until(lambda: self.client.joins >= times)
 
     def told(self, message: str) -> list[str]:
-        """The details that came with a message to the owner."""
+        """Returns the details of the notices with this message."""
         return [detail for _, told, detail in self.notices if told == message]
 
 
 def at(url: str) -> Callable[[], Awaitable[ApiResult[str]]]:
-    """Discovery that always finds the room there."""
+    """A discovery that always finds this URL."""
 
     async def find() -> ApiResult[str]:
         return Ok(url)
@@ -54,7 +54,7 @@ def at(url: str) -> Callable[[], Awaitable[ApiResult[str]]]:
 
 @asynccontextmanager
 async def running_client(member: Member) -> AsyncIterator[SpaceClient]:
-    """The client lives while the block runs."""
+    """Runs the client inside the block."""
     async with asyncio.TaskGroup() as group:
         life = group.create_task(member.client.run())
         try:
@@ -65,7 +65,7 @@ async def running_client(member: Member) -> AsyncIterator[SpaceClient]:
 
 
 async def settled(member: Member) -> None:
-    """The client has done what the last moment asked of it, and waits for the next."""
+    """Waits until the client is disconnected and sleeps."""
     await until(lambda: member.client.status == "disconnected" and sleeps(member))
 
 

@@ -1,4 +1,4 @@
-"""A room in the hands of a test: its rules with a clock of its own, or its server with real sockets."""
+"""Fixtures for a room: its protocol core with a fake clock, or its server with real sockets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from websockets.frames import Frame, Opcode
 from adapters.space.chatlog import ChatLog
 from adapters.space.hosting import LogLevel
 from adapters.space.room import Room
-from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Ping, Record, Tell
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, Record
 from adapters.space.server import SpaceServer
 from adapters.space.types import Event, LogEntry
 from common.clock import FakeClock
@@ -28,7 +28,7 @@ JOIN = {"type": "join", "name": "ada", "id": "ada-1", "version": "1"}
 
 
 class RoomDriver:
-    """A room's rules, carried out in memory: what each connection was sent, and what became of it."""
+    """Drives a room's protocol core in memory; keeps what each connection was sent, and how it ended."""
 
     def __init__(self, **more: Any) -> None:
         self.clock = FakeClock()
@@ -47,13 +47,13 @@ class RoomDriver:
         return self._count
 
     def send(self, number: int, frame: Told | str | bytes) -> list[Told]:
-        """Hand in a frame; what this connection is told at once."""
+        """Sends a frame; returns what this connection was sent in answer."""
         before = len(self.texts[number])
         self.do(self.room.received(number, json.dumps(frame) if isinstance(frame, dict) else frame))
         return self.heard(number)[before:]
 
     def join(self, name: str, agent_id: str = "", *, address: str = "192.0.2.1", **more: Any) -> int:
-        """A new connection that has joined, and been told all of it."""
+        """Opens a connection and joins; returns its number."""
         number = self.open(address)
         self.send(number, {"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
         return number
@@ -65,13 +65,13 @@ class RoomDriver:
         return [frame["type"] for frame in self.heard(number)]
 
     def forget(self) -> None:
-        """Look only at what comes from now on."""
+        """Clears what was collected so far."""
         self.texts.clear()
         self.recorded.clear()
         self.seen.clear()
 
     async def after(self, seconds: float) -> None:
-        """Let time pass, in steps as a server would notice it."""
+        """Advances the clock, with a tick every 250 ms."""
         end = self.clock.monotonic() + seconds
         while self.clock.monotonic() < end:
             await self.clock.advance(min(0.25, end - self.clock.monotonic()))
@@ -91,14 +91,14 @@ class RoomDriver:
                     self.pinged.append(effect.connection)
                 case Record():
                     self.recorded.append(effect.entry)
-                case Tell():
+                case NotifyHost():
                     self.seen.append(effect.event)
                 case Log():
                     self.logged.append(effect)
 
 
 class RecordingHost:
-    """A host that remembers what it saw."""
+    """A host that keeps all events and log lines."""
 
     def __init__(self) -> None:
         self.seen: list[Event] = []
@@ -112,7 +112,7 @@ class RecordingHost:
 
 
 class RawClient:
-    """Somebody connected to a server."""
+    """A raw WebSocket connection to a server."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -121,7 +121,7 @@ class RawClient:
         await self.socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     async def join(self, name: str, agent_id: str = "", **more: Any) -> list[Told]:
-        """Join; what came until the past was told."""
+        """Joins; returns the frames up to the record."""
         await self.send({"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
         return await self.until("history_response")
 
@@ -131,21 +131,21 @@ class RawClient:
             return told
 
     async def until(self, kind: str) -> list[Told]:
-        """All frames up to and with the next one of a type."""
+        """Returns all frames up to and including the next one of a type."""
         frames = [await self.next()]
         while frames[-1]["type"] != kind:
             frames.append(await self.next())
         return frames
 
     async def closed(self) -> tuple[int | None, str | None]:
-        """Wait for the end: close code and reason."""
+        """Waits for the end; returns close code and reason."""
         async with asyncio.timeout(HANG_S):
             await self.socket.wait_closed()
         return self.socket.close_code, self.socket.close_reason
 
 
 class RunningServer:
-    """A server and its raw_clients."""
+    """A running server."""
 
     def __init__(self, server: SpaceServer, host: RecordingHost, log: ChatLog) -> None:
         self.server = server
@@ -190,7 +190,7 @@ async def silent_client(running: RunningServer, name: str) -> tuple[asyncio.Stre
 
 
 async def until(true: Callable[[], bool], seconds: float = HANG_S) -> None:
-    """Wait for something that nobody announces."""
+    """Polls until a condition holds."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - polled on purpose
             await asyncio.sleep(0.01)
