@@ -1,6 +1,6 @@
 """The mind that the town ships with: small, scripted, no language model, and the same answer to the same request.
 
-It reads the facts of a request, never the words of its prompt: one row of `_TABLE` for each kind of turn. It knows
+It reads the facts of a request, never the words of its prompt: one row of `TABLE` for each kind of turn. It knows
 nothing but them and the phrase files beside it, and remembers nothing.
 """
 
@@ -53,7 +53,7 @@ class ScriptedMind:
     def answer(self, request: ChatRequest) -> Thought:
         """What it thinks, at once."""
         turn, about = _Turn(request, self._bank, _chance(request, self._seed)), request.facts.about
-        return _TABLE[type(about)](turn, about)
+        return TABLE[type(about)](turn, about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Turn:
         return tool in self.offers and self.request.force in {None, "any", tool}
 
 
-_TABLE: Mapping[type[object], Callable[[_Turn, Any], Thought]] = {
+TABLE: Mapping[type[object], Callable[[_Turn, Any], Thought]] = {
     PostFacts: _Turn.post,
     ExpressionFacts: _Turn.expression,
     OwnerFacts: _Turn.owner,

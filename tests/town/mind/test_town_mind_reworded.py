@@ -7,10 +7,11 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from common.facts import ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
+from common.facts import About, ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
 from common.files import write_atomic
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.home import Home
@@ -18,7 +19,7 @@ from modules.services.agent.skills.skills import parse_frontmatter
 from soul.resources import SKILLS
 from tests.living import World, awake
 from tests.modules.lives.space.soul_in_room import Room, open_room, until
-from town.mind.scripted import ScriptedMind
+from town.mind.scripted import TABLE, ScriptedMind
 from town.mind.types import ChatRequest
 from town.residents import RESIDENTS
 
@@ -83,6 +84,12 @@ def skill_lines_in(requests: Sequence[ChatRequest], skills: Path) -> list[str]:
     lines = (line.strip("- ") for page in skills.glob("*/SKILL.md") for line in page.read_text("utf-8").splitlines())
     facts = "".join(repr(request.facts) for request in requests)
     return [line for line in lines if len(line) > _LONG_LINE and line in facts]
+
+
+def test_each_kind_of_turn_has_a_row_in_the_mind_s_table() -> None:
+    assert set(get_args(About)) | {type(None)} == set(TABLE)
+    kinds = [kind.__dataclass_fields__["kind"].default for kind in get_args(About)]
+    assert len(set(kinds)) == len(kinds)
 
 
 async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(world: World, skills: Path) -> None:

@@ -1,5 +1,7 @@
 """Proves over real HTTP that facts reach the service that reads them, without secrets and bounded, and no other."""
 
+import ast
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -13,6 +15,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.runtime.llm.wall import NoWall
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says
+from tests.project import ROOT
 from tests.ways import to_loopback
 from town.mind.wire import BadRequest, read_request
 
@@ -83,3 +86,22 @@ def test_facts_of_another_form_are_refused_by_name(facts: object) -> None:
     with pytest.raises(BadRequest) as refused:
         read_request(body, models=["m"])
     assert refused.value.param == "facts"
+
+
+ASKS = {"chat": "facts", "chat_with_tools": "facts", "think": "about"}
+"""The methods that ask a model, and the argument that tells what the request is about."""
+
+
+def asking() -> Iterator[tuple[str, bool]]:
+    """Each call of a method that asks a model: where it stands, and whether it tells what it is about."""
+    for path in (path for floor in ("modules", "soul") for path in sorted((ROOT / floor).rglob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKS:
+                told = any(keyword.arg == ASKS[node.func.attr] for keyword in node.keywords)
+                yield f"{path.relative_to(ROOT).as_posix()}:{node.lineno}", told
+
+
+def test_every_request_tells_what_it_is_about_but_for_the_probe_of_the_doctor() -> None:
+    calls = dict(asking())
+    assert len(calls) > 9
+    assert [where.partition(":")[0] for where, told in calls.items() if not told] == ["soul/commands/doctor.py"]
