@@ -277,7 +277,7 @@ class Rhythm:
     async def _next_look(self, wished: float | None) -> float:
         own = wished or self.interval(self.app.lives.space.loop.name)
         silent = self.silent_s()
-        if silent < _QUIET_S or self.app.lives.space.participation.talk.request.cycles:
+        if silent < _QUIET_S or self.app.lives.space.participation.talk.state.request.cycles:
             return own
         return max(own, _SLOWER_S if silent < _SILENT_S else _SLOWEST_S)
 

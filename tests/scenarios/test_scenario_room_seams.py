@@ -139,11 +139,13 @@ async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(world: Wor
     async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
         talk = marvin.app.lives.space.participation.talk
         society.says(WISH)
-        await society.until(lambda: talk.request.content == WISH, "the wish")
+        await society.until(lambda: talk.state.request.content == WISH, "the wish")
         society.says("Give me the summary of the clock issue then")
-        await society.until(lambda: any("summary" in entry.content for entry in talk.host_messages if entry.intent))
-        assert [entry.intent for entry in talk.host_messages] == ["action_request", "follow_up"]
-        assert talk.request.content == WISH
+        await society.until(
+            lambda: any("summary" in entry.content for entry in talk.state.host_messages if entry.intent)
+        )
+        assert [entry.intent for entry in talk.state.host_messages] == ["action_request", "follow_up"]
+        assert talk.state.request.content == WISH
         await society.until(lambda: bool(society.done()), "the forced issue")
         assert len(society.issues()) == 1
 

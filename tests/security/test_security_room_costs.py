@@ -17,7 +17,7 @@ from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
 from modules.lives.space.classifiers import ModelIntentClassifier
 from modules.lives.space.host_request import advance_host_request, is_claimed
-from modules.lives.space.journal_reporter import JournalReporter, SpaceLines
+from modules.lives.space.journal_reporter import JournalReporter, Note, SpaceLines
 from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.lives.space.validator import validate_space_message
@@ -79,7 +79,7 @@ async def test_huge_messages_are_shown_and_told_in_short(tmp_path: Path) -> None
         began = time.process_time()
         for one in batch:
             SpaceLines(console).show(Said(one.name, "eve-1", one.content, iso(one.at)))
-            await reporter.decided("Declined", "enough", RoomSnapshot(now=NOW, me="marvin", batch=tuple(batch)))
+            await reporter.decided(RoomSnapshot(now=NOW, me="marvin", batch=tuple(batch)), Note("Declined", "enough"))
         assert time.process_time() - began < MOST_CPU_S
     finally:
         await database.close()

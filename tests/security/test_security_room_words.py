@@ -16,7 +16,7 @@ from modules.lives.space.config import SpaceConfig
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.snapshot import Room, RoomSnapshot
-from modules.lives.space.state import Conversation
+from modules.lives.space.state import Conversation, Heard, new_entries
 from modules.lives.space.transcript import listed, shown, told, transcript
 from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
 from modules.lives.space.verdicts import shown as shown_to_a_first_look
@@ -173,9 +173,10 @@ def test_notes_that_a_room_talked_us_into_are_one_short_line(prompting: PromptWr
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
 def test_no_date_that_a_room_writes_stops_a_look_or_outlives_the_present(written: str, zone: str) -> None:
     talk = Conversation("marvin")
-    (early,) = talk.take_in([Said("host", "host-1", ORDER, written)], NOW)
+    (early,) = new_entries(talk.state, [Said("host", "host-1", ORDER, written)], NOW)
+    talk.handle(Heard((early,), NOW))
     assert told(early, zone)
-    (later,) = talk.take_in([Said("host", "host-1", "never mind", "2026-01-05T12:00:01.000Z")], NOW)
+    (later,) = new_entries(talk.state, [Said("host", "host-1", "never mind", "2026-01-05T12:00:01.000Z")], NOW)
     assert early.at <= later.at <= NOW + timedelta(minutes=10)
 
 
@@ -200,10 +201,10 @@ async def test_a_member_of_a_careless_room_who_passes_as_the_host_is_a_member(
 
         def both() -> bool:
             perceiver.look()
-            return {ORDER, "Good morning"} <= {one.content for one in perceiver.talk.history}
+            return {ORDER, "Good morning"} <= {one.content for one in perceiver.talk.state.history}
 
         await until(both)
-        talk = {one.content: one for one in perceiver.talk.history}
+        talk = {one.content: one for one in perceiver.talk.state.history}
     assert not talk[ORDER].is_host
     assert told(talk[ORDER], "UTC").startswith(("[12:00] not-host: ", "[12:00] eve: "))
     assert talk["Good morning"].is_host

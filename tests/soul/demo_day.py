@@ -123,7 +123,7 @@ class _DemoRhythm(Rhythm):
             await asyncio.gather(*own, return_exceptions=True)
 
     def silent_s(self) -> float:
-        heard = self.app.lives.space.participation.talk.heard_at
+        heard = self.app.lives.space.participation.talk.state.heard_at
         return (self.clock.now() - heard).total_seconds() if heard else 0.0
 
     def _change(self) -> None:

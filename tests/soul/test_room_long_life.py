@@ -81,7 +81,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         await society.until(lambda: {chat.name for chat in society.host.chats()} >= set(NAMES), "all still talk")
         said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
         for soul in souls:
-            assert len(soul.app.lives.space.participation.talk.history) <= SPACE_HISTORY_KEPT
+            assert len(soul.app.lives.space.participation.talk.state.history) <= SPACE_HISTORY_KEPT
             assert soul.app.services.integrations.room.joins == 1
     assert len(society.issues()) == 1
     assert [count for count in Counter(said).values() if count > 1] == []

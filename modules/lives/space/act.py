@@ -1,4 +1,6 @@
-"""One check of the room, in its order: hear, understand, think, validate, rescue what can be rescued, speak.
+"""One check of the room, in its order: hear, classify, decide, validate, and say it when its moment has come.
+
+Nobody waits inside a check: a message that is to be said later waits here, and the next check comes back for it.
 
 Whatever goes wrong with the mind costs nothing but time: what was not answered is looked at again, later each time.
 """
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,17 +21,17 @@ from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
 from modules.lives.space.decide import Decided, Decider
-from modules.lives.space.host_request import count_attempt, is_open, reopen
+from modules.lives.space.host_request import is_open
 from modules.lives.space.identity import IdentityPublisher
-from modules.lives.space.journal_reporter import JournalReporter
+from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.policy import should_open
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.respond import Resolved, Responder
+from modules.lives.space.respond import Case, Resolved, Responder
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.snapshot_builder import SnapshotBuilder
-from modules.lives.space.speak import ProposedMessage, Speaker, Spoken
-from modules.lives.space.state import Conversation
+from modules.lives.space.speak import ProposedMessage, Speaker, Spoken, WaitingMessage
+from modules.lives.space.state import Conversation, EndingNoted, Engaged, Opened
 from modules.lives.space.types import CheckResult, HistoryEntry
 from modules.lives.space.verdicts import FirstLook
 from modules.services.commitments.policy import is_of_room
@@ -41,6 +43,7 @@ _ASK_FOR_LEAVE_S = 60.0
 _ALL_ARE_IN = timedelta(seconds=15)
 _TRACE_CHARS = 4000
 _ENDED = CheckResult("ended", "the host has ended the talk")
+_WAITS = "a message waits for its moment"
 _QUIET = CheckResult("quiet", "nothing new was said")
 _FAILED_LATELY = CheckResult("resting", "the mind failed a moment ago")
 _COMING_IN = CheckResult("listening", "others may still be coming in")
@@ -83,6 +86,7 @@ class Participation:
     identity_publisher: IdentityPublisher
     first_look: FirstLook | None = None
     _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
+    _pending: WaitingMessage | None = field(default=None, init=False)
     _tries: int = field(default=0, init=False)
     _not_before: float = field(default=0.0, init=False)
     _told: str = field(default="", init=False)
@@ -95,6 +99,12 @@ class Participation:
         """Look once, and say something if there is something to say."""
         config = self.config.load_space_config()
         await self._note(self.config.notice)
+        if self._pending is not None:
+            return await self._guarded(self._deliver(self._pending, config), self._pending.snapshot.batch)
+        return await self._look(config)
+
+    async def _look(self, config: SpaceConfig) -> CheckResult:
+        """Hear what is new, and think about it if we are to."""
         if not self.client.is_active:
             return CheckResult("absent", "not in a room")
         if muted := self.mute_reason():
@@ -106,37 +116,43 @@ class Participation:
         if resting := self._rests(now):
             return resting
         self._hear(self.perceiver.look())
-        self.talk.note_ending()
-        if ended := self.talk.is_ended(now):
+        talk = self.talk.handle(EndingNoted())
+        if ended := talk.is_ended(now):
             self._waiting.clear()
         opens = not ended and self._opens()
-        if not (self._waiting or opens or is_open(self.talk.request)):
+        if not (self._waiting or opens or is_open(talk.request)):
             return _ENDED if ended else _QUIET
         if listening := self._holds_back(now):
             return listening
-        return await self._guarded(config, opens=opens)
+        batch = list(self._waiting)
+        return await self._guarded(self._check(batch, config, opens=opens), batch)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a message waits for its moment."""
+        return self._pending is not None
 
     def given_up(self, commitment: QueuedCommitment) -> None:
         """A promise was abandoned: the wish behind it is open again, a few times; the room hears nothing of it."""
-        request = self.talk.request
+        request = self.talk.state.request
         asked = request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content)
         if asked and is_of_room(commitment, self.client.room_id):
-            self.talk.request = reopen(request)
-            self.talk.last_activity_at = self.clock.now()
+            self.talk.handle("abandoned")
+            self.talk.handle(Engaged(self.clock.now()))
 
     def _hear(self, new: Sequence[HistoryEntry]) -> None:
-        kept = {entry.id for entry in self.talk.history}
+        kept = {entry.id for entry in self.talk.state.history}
         self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
 
     def _rests(self, now: datetime) -> CheckResult | None:
         """Why nothing is read at this check; None if it is."""
-        if self.talk.cooldown_until is not None and now < self.talk.cooldown_until:
+        if self.talk.state.cooldown_until is not None and now < self.talk.state.cooldown_until:
             return CheckResult("resting", "we have just spoken")
         return _FAILED_LATELY if self.clock.monotonic() < self._not_before else None
 
     def _holds_back(self, now: datetime) -> CheckResult | None:
         """Why we only listen although there is something new; None if the model is asked."""
-        joined, wish = self.talk.joined_at, self.talk.request
+        joined, wish = self.talk.state.joined_at, self.talk.state.request
         if is_open(wish):
             if joined is None or wish.requested_at is None or now - joined >= _ALL_ARE_IN:
                 return None
@@ -146,7 +162,7 @@ class Participation:
         if self.clock.monotonic() < self._spent_until:
             self._waiting.clear()
             return CheckResult("spent", "the day's budget allows no talk of our own")
-        if not self._waiting or any(parse_addressed(entry.content, (self.talk.me,)) for entry in self._waiting):
+        if not self._waiting or any(parse_addressed(entry.content, (self.talk.state.me,)) for entry in self._waiting):
             return None
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
@@ -160,19 +176,18 @@ class Participation:
     def _opens(self) -> bool:
         return not self._waiting and bool(
             should_open(
-                self.talk.me,
+                self.talk.state.me,
                 self.client.peers(),
                 self.clock.now(),
-                joined_at=self.talk.joined_at,
-                heard_at=self.talk.heard_at,
-                opened_at=self.talk.opened_at,
+                joined_at=self.talk.state.joined_at,
+                heard_at=self.talk.state.heard_at,
+                opened_at=self.talk.state.opened_at,
             )
         )
 
-    async def _guarded(self, config: SpaceConfig, *, opens: bool) -> CheckResult:
-        batch = list(self._waiting)
+    async def _guarded(self, step: Awaitable[CheckResult], batch: Sequence[HistoryEntry]) -> CheckResult:
         try:
-            outcome = await self._check(batch, config, opens=opens)
+            result = await step
         except Fatal:
             raise
         except BudgetExceeded as error:
@@ -185,10 +200,10 @@ class Participation:
                 self._answered(batch)
             return CheckResult("failed", f"{type(error).__name__}: {error}")
         self._tries, self._told = 0, ""
-        return outcome
+        return result
 
     async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> CheckResult:
-        before = self.talk.request.entry_id
+        before = self.talk.state.request.entry_id
         await self.snapshots.understand()
         self.snapshots.advance()
         batch = self._with_request(batch, before)
@@ -204,7 +219,7 @@ class Participation:
             self._hears_out(snapshot, config)
             return await self._silent(Resolved("silent", nothing), snapshot, asked=True)
         if opens:
-            self.talk.opened_at = snapshot.now
+            self.talk.handle(Opened(snapshot.now))
         decided = await self._decided(snapshot, config) if batch or opens else None
         if decided is not None and decided.decision is None:
             self._answered(batch)
@@ -213,26 +228,26 @@ class Participation:
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
         """A wish that was open when we came in, or that our mind never came to, is thought about all the same."""
-        request = self.talk.request
+        request = self.talk.state.request
         untried = not request.attempts and self.snapshots.owns(request)
         if not is_open(request) or not (untried or request.entry_id != before):
             return batch
         if any(one.id == request.entry_id for one in batch):
             return batch
-        return [*(entry for entry in self.talk.history if entry.id == request.entry_id), *batch]
+        return [*(entry for entry in self.talk.state.history if entry.id == request.entry_id), *batch]
 
     async def _decided(self, snapshot: RoomSnapshot, config: SpaceConfig) -> Decided:
         """Ask the model; what it wishes for its own pace counts at once, whatever becomes of its words."""
         decided = await self.decider.decide(snapshot, config)
         if snapshot.is_owner:
-            self.talk.request = count_attempt(self.talk.request)
-            self.talk.last_activity_at = self.clock.now()
+            self.talk.handle("attempted")
+            self.talk.handle(Engaged(self.clock.now()))
         if decided.decision is None:
-            await self.reporter.decided("Decision", decided.error, snapshot, line="warn", data={"act": "undecided"})
+            await self.reporter.decided(snapshot, Note("Decision", decided.error, "warn", {"act": "undecided"}))
         elif decided.decision.adjust_behavior:
             after = self.config.update_space_config(decided.decision.adjust_behavior, decided.decision.reason)
             if after != config:
-                await self.reporter.decided("Adjusted behavior", decided.decision.reason, snapshot, line="refl")
+                await self.reporter.decided(snapshot, Note("Adjusted behavior", decided.decision.reason, "refl"))
         return decided
 
     async def _carry_out(self, decided: Decided | None, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
@@ -242,19 +257,39 @@ class Participation:
             snapshot = self.snapshots.build_snapshot(
                 snapshot.batch, opens=snapshot.opens, needs_repo=snapshot.needs_repo
             )
-        resolved = await self.responder.resolve(decided, snapshot)
+        case = Case(snapshot, config)
+        try:
+            resolved = await self.responder.resolve(decided, case)
+        finally:
+            await self.reporter.decided(snapshot, *case.notes)
         if resolved.code == "needs_repo" and not snapshot.needs_repo:
             return await self._ask_for_repo(snapshot, config)
-        if resolved.wish is None:
+        if resolved.proposed is None:
             if decided is not None and not snapshot.is_open:
                 self._hears_out(snapshot, config)
             return await self._silent(resolved, snapshot, asked=decided is not None)
-        spoken = await self.speaker.say(resolved.wish, snapshot, config)
+        prepared = await self.speaker.prepare(resolved.proposed, snapshot, config)
+        if isinstance(prepared, Spoken):
+            return await self._unsaid(resolved.proposed, prepared, snapshot)
+        self._pending = prepared
+        return self._waits_until(prepared)
+
+    def _waits_until(self, waiting: WaitingMessage) -> CheckResult:
+        return CheckResult("waiting", _WAITS, max(0.0, waiting.not_before - self.clock.monotonic()))
+
+    async def _deliver(self, waiting: WaitingMessage, config: SpaceConfig) -> CheckResult:
+        """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
+        barred = self.speaker.barred(waiting.proposed)
+        if barred is None and self.clock.monotonic() < waiting.not_before:
+            return self._waits_until(waiting)
+        self._pending = None
+        spoken = barred or await self.speaker.say(waiting, config)
         self._hear(spoken.heard)
-        if spoken.code == "spoke":
-            return CheckResult("spoke", "spoke")
-        await self._unsaid(resolved.wish, spoken, snapshot)
-        return CheckResult("overtaken" if spoken.code == "overtaken" else "unsaid", spoken.reason)
+        if spoken.code != "spoke":
+            return await self._unsaid(waiting.proposed, spoken, waiting.snapshot)
+        if waiting.snapshot.needs_repo and waiting.snapshot.request.entry_id == self.talk.state.request.entry_id:
+            self.talk.handle("repo_asked")
+        return CheckResult("spoke", "spoke")
 
     async def _hear_meanwhile(self) -> None:
         """What was said while the model thought is weighed too, and stays to be answered."""
@@ -266,25 +301,27 @@ class Participation:
 
     async def _ask_for_repo(self, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
         """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
-        wish = self.talk.request.entry_id
+        asked = snapshot.request.entry_id
         asking = self.snapshots.build_snapshot(snapshot.batch, needs_repo=True)
-        outcome = await self._carry_out(await self.decider.decide(asking, config), asking, config)
-        self._questions[wish] += 1
-        if outcome.code == "spoke" or self._questions[wish] >= _MOST_TRIES:
-            self.talk.asked_for_repo = wish
-        return outcome
+        result = await self._carry_out(await self.decider.decide(asking, config), asking, config)
+        self._questions[asked] += 1
+        if self._questions[asked] >= _MOST_TRIES:
+            self.talk.handle("repo_asked")
+        return result
 
     async def _silent(self, resolved: Resolved, snapshot: RoomSnapshot, *, asked: bool) -> CheckResult:
         overtaken = resolved.code == "overtaken"
         if asked:
             summary = "Overtaken" if overtaken else "Declined"
-            await self.reporter.decided(summary, resolved.reason, snapshot, line="info", data={"act": summary.lower()})
+            await self.reporter.decided(snapshot, Note(summary, resolved.reason, "info", {"act": summary.lower()}))
         return CheckResult("overtaken" if overtaken else "declined", resolved.reason)
 
-    async def _unsaid(self, wish: ProposedMessage, spoken: Spoken, snapshot: RoomSnapshot) -> None:
-        summary = "Overtaken" if spoken.code == "overtaken" else "Not said"
-        data = {"act": summary.lower(), "message": wish.message}
-        await self.reporter.decided(summary, spoken.reason, snapshot, line="info", data=data)
+    async def _unsaid(self, proposed: ProposedMessage, spoken: Spoken, snapshot: RoomSnapshot) -> CheckResult:
+        overtaken = spoken.code == "overtaken"
+        summary = "Overtaken" if overtaken else "Not said"
+        data = {"act": summary.lower(), "message": proposed.message}
+        await self.reporter.decided(snapshot, Note(summary, spoken.reason, "info", data))
+        return CheckResult("overtaken" if overtaken else "unsaid", spoken.reason)
 
     def _answered(self, batch: Sequence[HistoryEntry]) -> None:
         done = {entry.id for entry in batch}

@@ -17,6 +17,8 @@ import json
 from collections.abc import Sequence
 from typing import Protocol
 
+from cachetools import LRUCache
+
 from common.clock import Clock
 from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Fatal, SoulError, Transient
@@ -24,7 +26,6 @@ from common.tasks import first_failure
 from common.text.host_intent import classify_host_intent_structural
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
-from modules.lives.space.remembered import Remembered
 from modules.lives.space.types import Intent
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.journal.journal import Journal
@@ -79,8 +80,8 @@ class ModelIntentClassifier:
     def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
         self._verdicts = verdicts
         self._journal = journal
-        self._known: Remembered[Intent] = Remembered(MOST_INTENTS)
-        self._tries: Remembered[int] = Remembered(MOST_INTENTS)
+        self._known: LRUCache[str, Intent] = LRUCache(MOST_INTENTS)
+        self._tries: LRUCache[str, int] = LRUCache(MOST_INTENTS)
 
     async def classify_host_message(self, content: str) -> Intent:
         """What `content` wants; `discussion` when in doubt."""
@@ -89,7 +90,8 @@ class ModelIntentClassifier:
             return known
         form = classify_host_intent_structural(content)
         if form.confidence == "high" or not content.strip():
-            return self._known.put(content, form.intent)
+            self._known[content] = form.intent
+            return form.intent
         try:
             answer = await self._verdicts.ask("Intent", content=content[:_ASKED_CHARS])
         except Fatal:
@@ -102,7 +104,8 @@ class ModelIntentClassifier:
             await self._tell("Intent could not be classified", content, "the model gave no label", failed=True)
             return self._unlabelled(content, form.intent)
         await self._tell("Intent classified via LLM", content, intent)
-        return self._known.put(content, intent)
+        self._known[content] = intent
+        return intent
 
     async def classify_host_messages(self, contents: Sequence[str]) -> list[Intent]:
         """What each wants, in the order given; the model is asked about all of them at once, about equal ones once."""
@@ -122,8 +125,10 @@ class ModelIntentClassifier:
 
     def _unlabelled(self, content: str, form: Intent) -> Intent:
         """Whoever writes so that a model loses its thread is asked about three times, not at every look."""
-        tries = self._tries.put(content, (self._tries.get(content) or 0) + 1)
-        return form if tries < _MOST_TRIES else self._known.put(content, form)
+        tries = self._tries[content] = self._tries.get(content, 0) + 1
+        if tries >= _MOST_TRIES:
+            self._known[content] = form
+        return form
 
     async def _tell(self, summary: str, content: str, reason: str, *, failed: bool = False) -> None:
         await self._journal.record(
@@ -161,7 +166,7 @@ class ModelEchoJudge:
         self._journal = journal
         self._clock = clock
         self._timeout_s = timeout_s
-        self._known: Remembered[bool] = Remembered(MOST_VERDICTS)
+        self._known: LRUCache[str, bool] = LRUCache(MOST_VERDICTS)
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
         """Whether `candidate` makes the point of one of `peers` again; False when in doubt.
@@ -184,7 +189,8 @@ class ModelEchoJudge:
                 Entry("error", LOOP, "[space] Echo judge did not answer", line="warn", reason=str(error))
             )
             return False
-        return self._known.put(key, echo)
+        self._known[key] = echo
+        return echo
 
     async def _judged(self, candidate: str, peers: Sequence[str]) -> bool:
         try:

@@ -14,8 +14,7 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import named_by_host, permitted
-from modules.lives.space.host_request import promised
-from modules.lives.space.journal_reporter import JournalReporter
+from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.request_parser import answers, claim_target, named, rival_claim, wanted
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
@@ -29,6 +28,7 @@ from modules.services.commitments.writer import CommitmentWriter, as_commitments
 from modules.services.peers.room_members import PeerRelationships
 
 CLAIM_ANSWER_S = 0.3
+"""Within which the room refuses a claim where somebody was first."""
 BODY_WAIT_S = 30.0
 
 _TOLD_FOR_A_BODY = 20
@@ -71,15 +71,17 @@ class CommitmentMaker:
         return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
 
     async def claim(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
-        """Those whose claims hold: the room answers at once when somebody was first."""
+        """Claim those that no peer has claimed, and return them; `still_claimed` tells later which claims hold."""
         live = self.client.claims()
         free = tuple(one for one in commitments if rival_claim(one, snapshot.repo, live) is None)
-        if not free:
-            return ()
         for one in free:
             await self.client.send_claim(one.type, claim_target(one, snapshot.repo))
-        await self.clock.sleep(CLAIM_ANSWER_S)
-        return self._not_lost(free, snapshot.repo)
+        return free
+
+    def still_claimed(self, commitments: Sequence[Commitment], repo: str | None) -> tuple[Commitment, ...]:
+        """Those whose claims hold: the room answers within `CLAIM_ANSWER_S` when somebody was first."""
+        lost = self.client.lost_claims()
+        return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
 
     async def write_out(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
         """With whole bodies, and a name that stays; a model writes those that say too little, if it is quick enough."""
@@ -99,7 +101,7 @@ class CommitmentMaker:
         self, commitments: Sequence[Commitment], repo: str | None, now: RoomSnapshot
     ) -> tuple[Commitment, ...]:
         """Those that nobody has claimed before us or made meanwhile; `repo` is where they were claimed."""
-        return permitted(self._not_lost(commitments, repo), now, claimed=True).kept
+        return permitted(self.still_claimed(commitments, repo), now, claimed=True).kept
 
     async def promise(
         self, commitments: Sequence[Commitment], spoken: str, snapshot: RoomSnapshot, *, heard: bool
@@ -118,8 +120,6 @@ class CommitmentMaker:
                 self._note_shared_work(one, snapshot)
             else:
                 await self.reporter.trouble("Commitment refused", f"{one.type}: {answer.reason}")
-        if taken and snapshot.is_open:
-            self.talk.request = promised(self.talk.request)
         return tuple(taken)
 
     def settle(self, promises: Sequence[QueuedCommitment], *, heard: bool) -> None:
@@ -140,18 +140,14 @@ class CommitmentMaker:
         )
         read = as_commitments(heard, repo=snapshot.repo or "", social_only=snapshot.social_only)
         for dropped in read.dropped:
-            await self.reporter.decided("Commitment dropped", dropped.reason, snapshot, line="warn")
+            await self.reporter.decided(snapshot, Note("Commitment dropped", dropped.reason, "warn"))
         found = permitted(read.valid, snapshot).kept
         if not found:
             return ()
         promises = await self.promise(found, spoken, snapshot, heard=True)
         kinds = ", ".join(one.type for one in promises)
-        await self.reporter.decided("Commitments extracted", kinds, snapshot, line="queue")
+        await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
         return promises
-
-    def _not_lost(self, commitments: Sequence[Commitment], repo: str | None) -> tuple[Commitment, ...]:
-        lost = self.client.lost_claims()
-        return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
 
     def _wanted(self, one: Commitment, spoken: str, snapshot: RoomSnapshot) -> CommitmentRequest:
         """The promise as the queue takes it, marked where the host named its repository or wished for it."""
@@ -171,7 +167,7 @@ class CommitmentMaker:
         if commitment.type != "comment_issue":
             return
         end = f"/{commitment.repo or snapshot.repo or ''}/issues/{commitment.number}".casefold()
-        for link, name in self.talk.issues.items():
+        for link, name in self.talk.state.issues.items():
             if link.casefold().endswith(end):
                 self.relationships.issue_co_created(name)
 

@@ -119,8 +119,13 @@ class Decider:
     social_only: bool
     is_trusted_room: Callable[[], bool] = lambda: True
 
-    async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig) -> Decided:
-        """What to do now. Raises what `Thinker.think` raises."""
+    async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> Decided:
+        """What to do now; with `problem`, a second try for an open request that is ours: a commitment, nothing else.
+
+        Raises what `Thinker.think` raises.
+        """
+        if problem is not None:
+            return await self._insist(snapshot, problem)
         turn = self._turn(SKILL, snapshot, _importance(snapshot))
         system = await self._system(SKILL, snapshot, turn)
         room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
@@ -132,8 +137,7 @@ class Decider:
         """Keep what was said for memory, where nothing is decided about it."""
         await self._kept(snapshot, self._turn(SKILL, snapshot, _importance(snapshot)))
 
-    async def act(self, snapshot: RoomSnapshot, problem: str) -> Decided:
-        """A second try for an open request that is ours: a commitment, and nothing else. Raises as `decide`."""
+    async def _insist(self, snapshot: RoomSnapshot, problem: str) -> Decided:
         turn = self._turn(ACTION_SKILL, snapshot, "commitment")
         system = await self._system(ACTION_SKILL, snapshot, turn, bare=True)
         text = self.skills.render(

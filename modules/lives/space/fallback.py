@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 import regex
@@ -24,7 +23,8 @@ from common.schemas import Commitment
 from common.text.graphemes import truncate_graphemes
 from modules.lives.space.host_request import is_claimed, is_open
 from modules.lives.space.request_parser import issue_number, quoted, requested_type
-from modules.lives.space.types import HostRequest, Salvaged
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.types import Salvaged
 from modules.services.commitments.texts import without_mentions
 
 FORCED_MESSAGE = "Creating that now."
@@ -36,36 +36,10 @@ _ADDRESSED = regex.compile(r"(?:@[\w.-]*\w[,:]?\s+)+")
 
 
 @dataclass(frozen=True, slots=True)
-class RescueContext:
-    """Where we stand at the end of a check.
-
-    Attributes:
-        is_owner: we were elected to act, or are alone.
-        request: the host's, our try of this check counted already.
-        now: aware UTC.
-        new_messages: somebody spoke since the last check.
-        social_only: nothing on GitHub is ours to make.
-        repo: the one that is talked about, or that of our active workspace.
-        retried: we already tried again in this check.
-        asked_for_repo: we already asked the host for a repository, for this request.
-
-    """
-
-    is_owner: bool
-    request: HostRequest
-    now: datetime
-    new_messages: bool = False
-    social_only: bool = False
-    repo: str | None = None
-    retried: bool = False
-    asked_for_repo: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class RetryDecision:
     """Whether our model is asked once more, and why or why not."""
 
-    code: Literal["retry", "not_ours", "no_news", "tried_now", "tried_enough"]
+    code: Literal["retry", "not_ours", "no_news", "tried_enough"]
     reason: str
 
 
@@ -83,34 +57,32 @@ def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | 
     return Salvaged(f"On it — {kept[0].type.replace('_', ' ')} incoming.", kept) if kept else None
 
 
-def should_retry(context: RescueContext) -> RetryDecision:
+def should_retry(snapshot: RoomSnapshot, *, new_messages: bool) -> RetryDecision:
     """Whether our model gets another try, once in a check and twice for a request."""
-    if not_ours := _not_our_turn(context):
+    if not_ours := _not_our_turn(snapshot):
         return RetryDecision("not_ours", not_ours)
-    if not context.new_messages:
+    if not new_messages:
         return RetryDecision("no_news", "nobody has spoken")
-    if context.retried:
-        return RetryDecision("tried_now", "already tried again in this check")
-    if context.request.owner_rejections > SPACE_OWNER_RETRIES:
+    if snapshot.request.owner_rejections > SPACE_OWNER_RETRIES:
         return RetryDecision("tried_enough", f"tried again {SPACE_OWNER_RETRIES} times for this request")
     return RetryDecision("retry", "the owner owes the host an action")
 
 
-def should_force_action(context: RescueContext) -> ForceDecision:  # noqa: PLR0911 - one line for each reason
+def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR0911 - one line for each reason
     """Whether to act without our model: it had its try, nobody is at it, and the host has waited long enough."""
-    request = context.request
-    if not_ours := _not_our_turn(context):
+    request = snapshot.request
+    if not_ours := _not_our_turn(snapshot):
         return ForceDecision("not_ours", not_ours)
     if not request.attempts:
         return ForceDecision("untried", "our model has not tried yet")
-    if is_claimed(request, context.now):
+    if is_claimed(request, snapshot.now):
         return ForceDecision("claimed", "a peer is at it")
     if request.forced >= SPACE_MAX_FORCED_ACTIONS:
         return ForceDecision("forced_enough", f"acted {SPACE_MAX_FORCED_ACTIONS} times already")
     if request.cycles < SPACE_FORCED_ACTION_CYCLES and request.owner_rejections < SPACE_FORCED_ACTION_REJECTIONS:
         return ForceDecision("not_urgent", "it can wait")
-    if not context.repo and requested_type(request.content) != "post_bluesky":
-        return ForceDecision("no_repo" if context.asked_for_repo else "ask_for_repo", "no repository is known")
+    if not snapshot.repo and requested_type(request.content) != "post_bluesky":
+        return ForceDecision("no_repo" if request.repo_asked else "ask_for_repo", "no repository is known")
     waited = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
     return ForceDecision("force", waited)
 
@@ -154,12 +126,12 @@ def enriched(commitment: Commitment, body: str | None) -> Commitment:
     return commitment.model_copy(update={"description": body.strip()}) if body and _is_body(body) else commitment
 
 
-def _not_our_turn(context: RescueContext) -> str:
-    if not context.is_owner:
+def _not_our_turn(snapshot: RoomSnapshot) -> str:
+    if not snapshot.is_owner:
         return "somebody else owns the request"
-    if not is_open(context.request):
+    if not is_open(snapshot.request):
         return "no request is open"
-    return "social-only: nothing on GitHub is ours to make" if context.social_only else ""
+    return "social-only: nothing on GitHub is ours to make" if snapshot.social_only else ""
 
 
 def _is_body(body: str) -> bool:

@@ -8,7 +8,7 @@ commitments; the same peer events may be told again. A claim rests a request for
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -31,6 +31,64 @@ _CLAIM = timedelta(milliseconds=SPACE_CLAIM_TTL_MS)
 _LONGEST_REST = timedelta(minutes=10)
 _REPLAYED = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
 _DONE = regex.compile(r"\s*Done\s*\p{Pd}\s", regex.IGNORECASE)
+
+
+RequestEvent = Literal[
+    "attempted",  # a try of our model for it was completed, whatever came of it
+    "rejected",  # our own try for it came to nothing, by a check or by our own choice
+    "forced",  # we acted on it without the model
+    "promised",  # something for it stands in a queue, ours or a peer's, or is done
+    "unheard",  # the room never heard the words in which we promised it
+    "abandoned",  # a commitment for it was given up
+    "repo_asked",  # the host was asked for a repository
+    "declared_impossible",  # we have told the host that nobody here can do it
+]
+"""What happens to a request beside the looks at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One more look at the room; see `advance_host_request`."""
+
+    latest_action: HistoryEntry | None
+    latest_host: HistoryEntry | None
+    now: datetime
+    own_commitments: OwnWork
+    peer_events: tuple[PeerEvent, ...] = ()
+    owner: str | None = None
+    frozen: bool = False
+
+
+def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostRequest:  # noqa: PLR0911 - one case each
+    """The request after `event`. Pure, and the only place that moves a request on."""
+    match event:
+        case Looked():
+            return advance_host_request(
+                state,
+                event.latest_action,
+                event.latest_host,
+                event.now,
+                event.own_commitments,
+                event.peer_events,
+                owner=event.owner,
+                frozen=event.frozen,
+            )
+        case "attempted":
+            return count_attempt(state)
+        case "rejected":
+            return count_rejection(state)
+        case "forced":
+            return replace(state, forced=state.forced + 1)
+        case "promised":
+            return promised(state)
+        case "unheard":
+            return replace(state, fulfilled=not state.content)
+        case "abandoned":
+            return reopen(state)
+        case "repo_asked":
+            return replace(state, repo_asked=True)
+        case "declared_impossible":
+            return replace(state, given_up=True)
 
 
 def is_open(state: HostRequest) -> bool:
@@ -136,11 +194,6 @@ def count_rejection(state: HostRequest) -> HostRequest:
     return replace(state, owner_rejections=state.owner_rejections + 1) if is_open(state) else state
 
 
-def count_forced(state: HostRequest) -> HostRequest:
-    """We acted on it without the model."""
-    return replace(state, forced=state.forced + 1)
-
-
 def _asked(
     state: HostRequest, action: HistoryEntry | None, now: datetime, peer_events: Sequence[PeerEvent]
 ) -> HostRequest:
@@ -150,7 +203,7 @@ def _asked(
     if state.requested_at is not None and action.at < state.requested_at:
         return state
     if action.content == state.content and not state.given_up:
-        state = replace(state, entry_id=action.id)
+        state = replace(state, entry_id=action.id, repo_asked=False)
         return state if state.fulfilled or action.replayed else _pressed(state, now)
     done = action.replayed and _settled(action, now, peer_events)
     return HostRequest(action.content, action.id, action.at, fulfilled=done)

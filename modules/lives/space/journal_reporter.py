@@ -6,7 +6,7 @@ A message may have 100 000 characters; of each the owner is shown the first 2 00
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.space.types import (
@@ -28,8 +28,20 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 
 LOOP = "space-participation"
+SPOKE = "spoke"
+"""Marks the entry of a message that we said."""
 
 _HEARD, _CHARS = 10, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that was decided on the way, for the journal; `data` says with which values."""
+
+    summary: str
+    reason: str
+    line: LineKind = "social"
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +50,8 @@ class JournalReporter:
 
     journal: Journal
 
-    async def decided(
-        self,
-        summary: str,
-        reason: str,
-        snapshot: RoomSnapshot,
-        *,
-        line: LineKind = "social",
-        data: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Something was decided about `snapshot`; `data` says with which values."""
+    async def decided(self, snapshot: RoomSnapshot, *notes: Note) -> None:
+        """Record what was decided about `snapshot`, in order."""
         heard = [
             f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
             for entry in snapshot.batch[-_HEARD:]
@@ -61,18 +65,19 @@ class JournalReporter:
             "cycles": snapshot.request.cycles,
         }
         author = snapshot.batch[-1].name if snapshot.batch else None
-        await self.journal.record(
-            Entry(
-                "decision",
-                LOOP,
-                f"[space] {summary}",
-                line=line,
-                reason=reason,
-                trigger_uri=snapshot.thread_uri,
-                author=author,
-                data={**about, **(data or {})},
+        for note in notes:
+            await self.journal.record(
+                Entry(
+                    "decision",
+                    LOOP,
+                    f"[space] {note.summary}",
+                    line=note.line,
+                    reason=note.reason,
+                    trigger_uri=snapshot.thread_uri,
+                    author=author,
+                    data={**about, **note.data},
+                )
             )
-        )
 
     async def happened(self, summary: str, reason: str, *, line: LineKind = "info") -> None:
         """Something that is no decision."""

@@ -89,7 +89,7 @@ class SpaceLife:
     @property
     def has_heard_room(self) -> bool:
         """Whether we came into a room in this process and took in its record."""
-        return self.participation.talk.joined_at is not None
+        return self.participation.talk.state.joined_at is not None
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.is_trusted_room
     )
     validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
-    responder = Responder(decider, validator, talk, reporter, given.writer, social_only, timezone=given.timezone)
+    responder = Responder(decider, validator, talk, given.writer, given.timezone)
     commitment_maker = CommitmentMaker(
         client=given.client,
         talk=talk,

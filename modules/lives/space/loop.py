@@ -47,11 +47,13 @@ class ParticipationLoop:
 
     async def run(self) -> Outcome:
         """One check. As a pause begins or ends we come in anew: who may say nothing is chosen for nothing."""
-        if self.client.renew():
+        if not self.participation.waits and self.client.renew():
             return Outcome(ran=False, reason="what we can do has changed: joining anew", next_in_s=self._interval_s())
         outcome = await self.participation.check()
         self._ran_at = self.clock.monotonic()
-        return Outcome(outcome.ran, outcome.reason, next_in_s=self._interval_s())
+        return Outcome(
+            outcome.ran, outcome.reason, self._interval_s() if outcome.next_in_s is None else outcome.next_in_s
+        )
 
     async def wait_for_news(self, timeout_s: float) -> bool:
         """Wait until the room has news and it is our moment to look; False after `timeout_s` without.
@@ -66,10 +68,12 @@ class ParticipationLoop:
         return True
 
     async def keep_awake(self, scheduler: Scheduler) -> None:
-        """Run soon after others have spoken, until cancelled."""
+        """Run soon after others have spoken, and when a message that waits may be said, until cancelled."""
         while True:
             if await self.wait_for_news(_NEWS_TIMEOUT_S):
-                await scheduler.run_guarded(self.name)
+                outcome = await scheduler.run_guarded(self.name)
+                if outcome.next_in_s is not None:
+                    scheduler.bring_forward(self.name, outcome.next_in_s)
 
     def _interval_s(self) -> float:
         base = self.config.load_space_config().check_interval_ms

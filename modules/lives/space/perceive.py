@@ -16,8 +16,8 @@ from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Join
 from common.clock import Clock, parse_iso_or_none
 from common.constants import MINUTE_MS
 from modules.lives.space.host_request import is_done_chat, is_open
-from modules.lives.space.request_parser import conversation_thread_uri, detect_repo, same_target
-from modules.lives.space.state import Conversation, moment
+from modules.lives.space.request_parser import conversation_thread_uri, same_target
+from modules.lives.space.state import Conversation, Entered, Heard, Left, Paused, moment, new_entries
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, PeerEvent
 from modules.services.commitments.policy import claim_target
@@ -30,7 +30,6 @@ _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
 _SKEW = timedelta(milliseconds=MINUTE_MS)
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
-_ISSUES_KEPT = 200
 
 
 @dataclass(slots=True)
@@ -60,19 +59,17 @@ class Perceiver:
         """What others said since the last look and is still new, oldest first."""
         now = self.clock.now()
         self._enter(now)
-        if self.talk.is_idle(now) and not (self._at_work() or self._unheard(now)):
-            self.talk.reset()
+        if self.talk.state.is_idle(now) and not (self._at_work() or self._unheard(now)):
+            self.talk.handle(Paused())
             self.on_reset()
         events = self.client.take_events()
         self._note_guests(events)
-        own = [event for event in events if isinstance(event, Said) and event.name == self.talk.me]
+        own = [event for event in events if isinstance(event, Said) and event.name == self.talk.state.me]
         heard = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
         said = sorted(heard, key=lambda one: one.timestamp)
-        new = self.talk.take_in(said, now)
-        peer_events = list(peer_events_in(events, self.talk.me, self.client.agent_id, now))
-        self.talk.peer_events.extend(peer_events)
-        self.talk.issues = dict([*self.talk.issues.items(), *_issues(events, self.talk.me)][-_ISSUES_KEPT:])
-        self.talk.repo = detect_repo(self.talk.history) or self.talk.repo or _pinned(self.talk.pinned)
+        me, new = self.talk.state.me, new_entries(self.talk.state, said, now)
+        peer_events = tuple(peer_events_in(events, me, self.client.agent_id, now))
+        self.talk.handle(Heard(new, now, peer_events, dict(_issues(events, me))))
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.talked_with(names)
         for action, target in self.client.lost_claims():
@@ -92,14 +89,14 @@ class Perceiver:
 
     def _at_work(self) -> bool:
         """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""
-        wish = self.talk.request.content
+        wish = self.talk.state.request.content
         thread = conversation_thread_uri(HOST, wish)
         made = self.queue.in_conversation(thread, self.client.room_id) if wish else ()
         return any(one.status in LIVE for one in made)
 
     def _unheard(self, now: datetime) -> bool:
         """Whether the host's wish is open and nobody came to it, as when no mind answers for a while."""
-        wish = self.talk.request
+        wish = self.talk.state.request
         young = wish.requested_at is not None and now - wish.requested_at < _WAITS_FOR_A_MIND
         return is_open(wish) and not wish.attempts and wish.claimed_until is None and young
 
@@ -108,10 +105,10 @@ class Perceiver:
         if self.client.joins == self._joins:
             return
         if self._joins and self.client.fresh_room:
-            self.talk.leave(now)
+            self.talk.handle(Left(now))
             self.on_reset()
         self._joins = self.client.joins
-        self.talk.me, self.talk.joined_at = self.client.name, now
+        self.talk.handle(Entered(self.client.name, now))
 
     def _note_guests(self, events: Iterable[Event]) -> None:
         """Whose ids came in as members', now or by the room's record."""
@@ -132,7 +129,7 @@ class Perceiver:
 
     def _still_new(self, new: Sequence[HistoryEntry], now: datetime) -> list[HistoryEntry]:
         """Without our own words, and of what was replayed only what nobody had the time to answer."""
-        spoke = max((entry.at for entry in self.talk.own_messages), default=None)
+        spoke = max((entry.at for entry in self.talk.state.own_messages), default=None)
         return [
             entry
             for entry in new
@@ -188,7 +185,3 @@ def _object(text: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _pinned(pinned: Iterable[str]) -> str | None:
-    return next((text.removeprefix("Repo: ") for text in pinned if text.startswith("Repo: ")), None)

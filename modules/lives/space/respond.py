@@ -1,27 +1,27 @@
 """From what the model decided to what will be said: filters, checks, and what is done where they leave nothing.
 
-The owner of the host's wish gets a second try, and in the end acts without the model; everybody else is silent.
+The owner of the host's request gets a second try, and in the end acts without the model; everybody else is silent.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from common.schemas import Commitment, SpaceDecision
 from modules.lives.space.commitment_filter import named_by_host, permitted
 from modules.lives.space.commitment_maker import conversation_of
+from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import Decided, Decider
 from modules.lives.space.fallback import (
     FORCED_MESSAGE,
-    RescueContext,
     build_forced_commitment,
     enriched,
     salvage,
     should_force_action,
     should_retry,
 )
-from modules.lives.space.host_request import count_forced, count_rejection
-from modules.lives.space.journal_reporter import JournalReporter
+from modules.lives.space.host_request import RequestEvent
+from modules.lives.space.journal_reporter import Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import ProposedMessage
 from modules.lives.space.state import Conversation
@@ -39,7 +39,26 @@ class Resolved:
 
     code: Resolution
     reason: str = ""
-    wish: ProposedMessage | None = None
+    proposed: ProposedMessage | None = None
+
+
+@dataclass(slots=True)
+class Case:
+    """A decision of the model on its way, and the notes that its check leaves for the journal.
+
+    Attributes:
+        snapshot: the room, with the host's request as it moved on here.
+        config: our pace, for a second try.
+        notes: what was decided on the way, in order.
+
+    """
+
+    snapshot: RoomSnapshot
+    config: SpaceConfig
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, note: Note) -> None:
+        self.notes.append(note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +67,9 @@ class Responder:
 
     Attributes:
         decider: asks the model again where it owes an action.
-        validator: validate words.
-        talk: what we keep in mind of the room; the request's counters move here.
-        reporter: tells the owner.
+        validator: checks messages.
+        talk: what we keep in mind of the room; the request's counters move there.
         writer: writes the body of what is made without a decision of the model.
-        social_only: whether this life has no GitHub.
         timezone: of the SOUL's day; "" for the machine's own.
 
     """
@@ -60,90 +77,57 @@ class Responder:
     decider: Decider
     validator: MessageValidator
     talk: Conversation
-    reporter: JournalReporter
     writer: CommitmentWriter
-    social_only: bool
     timezone: str = ""
 
-    async def resolve(self, decided: Decided | None, snapshot: RoomSnapshot) -> Resolved:
+    async def resolve(self, decided: Decided | None, case: Case) -> Resolved:
         """What comes of a decision; None where the model was not asked."""
-        first = await self._from(decided, snapshot) if decided else Resolved("silent", "nothing new was said")
-        if first.code != "silent" or not snapshot.is_owner:
+        first = await self._first(decided, case) if decided else Resolved("silent", "nothing new was said")
+        if first.code != "silent" or not case.snapshot.is_owner:
             return first
         if decided:
-            self.talk.request = count_rejection(self.talk.request)
-        again = await self._retried(snapshot, first.reason, asked=decided is not None)
-        return again if again.code == "speak" else await self._forced(snapshot, first.reason)
+            self._move(case, "rejected")
+        again = await self._retried(case, first.reason, asked=decided is not None)
+        return again if again.code == "speak" else await self._forced(case, first.reason)
 
-    async def _from(self, decided: Decided, snapshot: RoomSnapshot) -> Resolved:
+    async def _first(self, decided: Decided, case: Case) -> Resolved:
         decision = decided.decision
         if decision is None:
             return Resolved("silent", decided.error)
-        kept, overtaken = await self._kept(decided, snapshot)
-        if overtaken:
+        kept, taken = _kept(decided, case)
+        if taken:
             return Resolved("overtaken", "a peer is at it already")
         if not decided.message:
-            return await self._without_words(decision, kept, snapshot)
-        outcome = await self.validator.validate(decided.message, kept, snapshot)
+            return _without_words(decision, kept, case)
+        outcome = await self.validator.validate(decided.message, kept, case.snapshot)
         for mended in outcome.recovered:
-            summary = _MENDED.get(mended, mended)
-            await self.reporter.decided(summary, outcome.signature, snapshot, line="info", data=dict(outcome.figures))
+            case.note(Note(_MENDED.get(mended, mended), outcome.signature, "info", dict(outcome.figures)))
         if outcome.ok:
-            return Resolved("speak", wish=ProposedMessage(outcome.message, kept, decision.reason))
-        await self.reporter.decided(
-            f"Validation rejected ({outcome.tag})",
-            f"{outcome.signature}: {outcome.reason}",
-            snapshot,
-            line="warn",
-            data={"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures},
-        )
+            return Resolved("speak", proposed=ProposedMessage(outcome.message, kept, decision.reason))
+        rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}
+        reason = f"{outcome.signature}: {outcome.reason}"
+        case.note(Note(f"Validation rejected ({outcome.tag})", reason, "warn", rejected))
         if outcome.salvage and kept:
-            return await self._salvaged(decision, kept, snapshot)
+            return _salvaged(decision, kept, case)
         return Resolved("silent", outcome.reason)
 
-    async def _kept(self, decided: Decided, snapshot: RoomSnapshot) -> tuple[tuple[Commitment, ...], bool]:
-        """The commitments that may be made, and whether peers have taken all that we wanted to make."""
-        for dropped in decided.dropped:
-            await self.reporter.decided("Commitment dropped", dropped.reason, snapshot, line="warn")
-        found = permitted(decided.commitments, snapshot)
-        for out in found.left_out:
-            await self.reporter.decided("Commitment dropped", out.line, snapshot, line="warn")
-        return found.kept, found.is_taken
-
-    async def _without_words(
-        self, decision: SpaceDecision, kept: tuple[Commitment, ...], snapshot: RoomSnapshot
-    ) -> Resolved:
-        """Commitments without words are kept of whoever wanted to speak, and of the owner in any case."""
-        if kept and (decision.should_speak or snapshot.is_owner):
-            return await self._salvaged(decision, kept, snapshot)
-        return Resolved("silent", decision.reason or "the model stays silent")
-
-    async def _salvaged(
-        self, decision: SpaceDecision, kept: tuple[Commitment, ...], snapshot: RoomSnapshot
-    ) -> Resolved:
-        saved = salvage(kept, snapshot.social_only)
-        if saved is None:
-            return Resolved("silent", "Social-only: nothing is left to keep")
-        summary = "Salvaging commitments from rejected message"
-        await self.reporter.decided(summary, f"[SALVAGE] {saved.message}", snapshot, line="queue")
-        return Resolved("speak", wish=ProposedMessage(saved.message, saved.commitments, decision.reason, acts=True))
-
-    async def _retried(self, snapshot: RoomSnapshot, problem: str, *, asked: bool) -> Resolved:
-        context = self._standing(snapshot, new_messages=asked)
-        if should_retry(context).code != "retry":
+    async def _retried(self, case: Case, problem: str, *, asked: bool) -> Resolved:
+        if should_retry(case.snapshot, new_messages=asked).code != "retry":
             return Resolved("silent")
-        decided = await self.decider.act(snapshot, problem)
-        kept, _ = await self._kept(decided, snapshot)
+        decided = await self.decider.decide(case.snapshot, case.config, problem=problem)
+        kept, _ = _kept(decided, case)
         if not kept:
             return Resolved("silent", decided.error or "the second try brought no commitment")
         message = decided.message
-        if not message or not (await self.validator.validate(message, kept, snapshot)).ok:
+        if not message or not (await self.validator.validate(message, kept, case.snapshot)).ok:
             message = FORCED_MESSAGE
-        await self.reporter.decided("Action-owner retry succeeded", kept[0].type, snapshot, line="queue")
-        return Resolved("speak", wish=ProposedMessage(message, kept, "the host asked, and it is ours to do", acts=True))
+        case.note(Note("Action-owner retry succeeded", kept[0].type, "queue"))
+        reason = "the host asked, and it is ours to do"
+        return Resolved("speak", proposed=ProposedMessage(message, kept, reason, acts=True))
 
-    async def _forced(self, snapshot: RoomSnapshot, reason: str) -> Resolved:
-        decision = should_force_action(self._standing(snapshot, retried=True))
+    async def _forced(self, case: Case, reason: str) -> Resolved:
+        snapshot = case.snapshot
+        decision = should_force_action(snapshot)
         if decision.code != "force":
             return Resolved("needs_repo" if decision.code == "ask_for_repo" else "silent", reason)
         talk = "\n".join(told(entry, self.timezone) for entry in snapshot.history) if named_by_host(snapshot) else ""
@@ -152,21 +136,36 @@ class Responder:
             return Resolved("silent", f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
         better = enriched(commitment, await self.writer.enrich(thin, conversation_of(snapshot) if talk else ""))
-        self.talk.request = count_forced(self.talk.request)
-        why = f"[FORCED ACTION] {decision.reason}"
-        await self.reporter.decided("Forced action mode", why, snapshot, line="queue", data={"act": "forced"})
+        self._move(case, "forced")
+        case.note(Note("Forced action mode", f"[FORCED ACTION] {decision.reason}", "queue", {"act": "forced"}))
         if better != commitment:
-            await self.reporter.decided("Forced action enriched", f"{len(better.description)} characters", snapshot)
-        return Resolved("speak", wish=ProposedMessage(FORCED_MESSAGE, (better,), decision.reason, acts=True))
+            case.note(Note("Forced action enriched", f"{len(better.description)} characters"))
+        return Resolved("speak", proposed=ProposedMessage(FORCED_MESSAGE, (better,), decision.reason, acts=True))
 
-    def _standing(self, snapshot: RoomSnapshot, *, new_messages: bool = False, retried: bool = False) -> RescueContext:
-        return RescueContext(
-            is_owner=snapshot.is_owner,
-            request=self.talk.request,
-            now=snapshot.now,
-            new_messages=new_messages,
-            social_only=self.social_only,
-            repo=snapshot.repo,
-            retried=retried,
-            asked_for_repo=self.talk.asked_for_repo == self.talk.request.entry_id,
-        )
+    def _move(self, case: Case, event: RequestEvent) -> None:
+        case.snapshot = replace(case.snapshot, request=self.talk.handle(event).request)
+
+
+def _kept(decided: Decided, case: Case) -> tuple[tuple[Commitment, ...], bool]:
+    """The commitments that may be made, and whether peers have taken all that we wanted to make."""
+    for dropped in decided.dropped:
+        case.note(Note("Commitment dropped", dropped.reason, "warn"))
+    found = permitted(decided.commitments, case.snapshot)
+    for out in found.left_out:
+        case.note(Note("Commitment dropped", out.line, "warn"))
+    return found.kept, found.is_taken
+
+
+def _without_words(decision: SpaceDecision, kept: tuple[Commitment, ...], case: Case) -> Resolved:
+    """Commitments without words are kept of whoever wanted to speak, and of the owner in any case."""
+    if kept and (decision.should_speak or case.snapshot.is_owner):
+        return _salvaged(decision, kept, case)
+    return Resolved("silent", decision.reason or "the model stays silent")
+
+
+def _salvaged(decision: SpaceDecision, kept: tuple[Commitment, ...], case: Case) -> Resolved:
+    saved = salvage(kept, case.snapshot.social_only)
+    if saved is None:
+        return Resolved("silent", "Social-only: nothing is left to keep")
+    case.note(Note("Salvaging commitments from rejected message", f"[SALVAGE] {saved.message}", "queue"))
+    return Resolved("speak", proposed=ProposedMessage(saved.message, saved.commitments, decision.reason, acts=True))

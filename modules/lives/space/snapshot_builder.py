@@ -14,7 +14,7 @@ from common.constants import DAY_MS, MINUTE_MS, SPACE_REPLAYED_REQUEST_MAX_AGE_M
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from modules.lives.space.classifiers import IntentClassifier
-from modules.lives.space.host_request import advance_host_request, escalation_level, follow_up, is_frozen, is_open
+from modules.lives.space.host_request import Looked, escalation_level, follow_up, is_frozen, is_open
 from modules.lives.space.policy import (
     action_owner,
     conversation_mode,
@@ -26,7 +26,7 @@ from modules.lives.space.policy import (
 )
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.snapshot import Promised, Room, RoomSnapshot
-from modules.lives.space.state import Conversation
+from modules.lives.space.state import Classified, Conversation
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.queue import CommitmentQueue
@@ -76,11 +76,11 @@ class SnapshotBuilder:
         Where nobody could be asked, the meaning is a guess, and the next look asks again. Of many at once the newest
         are asked about, so that no host can make one look cost more than a few words.
         """
-        now, host = self.clock.now(), self.talk.host_messages
+        now, host = self.clock.now(), self.talk.state.host_messages
         past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD]
         recent = [entry for entry in host if not (entry.replayed and now - entry.at >= _OLD)]
         fresh = [entry for entry in recent if self._is_unsettled(entry)]
-        after = [entry for entry in fresh if is_open(self.talk.request) and _asks_after_it(entry.content)]
+        after = [entry for entry in fresh if is_open(self.talk.state.request) and _asks_after_it(entry.content)]
         fresh = [entry for entry in fresh if entry not in after]
         fresh, crowd = fresh[-_ASKED_AT_ONCE:], fresh[:-_ASKED_AT_ONCE]
         unread = [entry for entry in (*past, *crowd) if entry.intent is None]
@@ -88,7 +88,7 @@ class SnapshotBuilder:
         meant |= {entry.id: "follow_up" for entry in after}
         found = await self.intents.classify_host_messages([entry.content for entry in fresh])
         meant |= {entry.id: intent for entry, intent in zip(fresh, found, strict=True)}
-        self.talk.classified(meant)
+        self.talk.handle(Classified(meant))
 
     def _is_unsettled(self, entry: HistoryEntry) -> bool:
         """Whether its meaning is unknown or was a guess; a question after an open wish stays what it was."""
@@ -97,27 +97,28 @@ class SnapshotBuilder:
         return entry.intent != "follow_up" and self.intents.get_cached_intent(entry.content) is None
 
     def advance(self) -> None:
-        """Let the host's wish move on by one look."""
-        now, talk = self.clock.now(), self.talk
-        action, latest = talk.latest_host(intent="action_request"), talk.latest_host()
+        """Let the host's request move on by one look."""
+        now, talk = self.clock.now(), self.talk.state
+        action = talk.latest_host(intent="action_request")
         content = action.content if action else talk.request.content
         owner = self._owner(content)
-        talk.request = advance_host_request(
-            talk.request,
-            action,
-            latest,
-            now,
-            self._work(content, action.at if action else talk.request.requested_at),
-            list(talk.peer_events),
-            owner=owner,
-            frozen=is_frozen(own_call=False, typing=self.client.typing(), owner=owner),
+        self.talk.handle(
+            Looked(
+                action,
+                talk.latest_host(),
+                now,
+                self._work(content, action.at if action else talk.request.requested_at),
+                talk.peer_events,
+                owner=owner,
+                frozen=is_frozen(own_call=False, typing=self.client.typing(), owner=owner),
+            )
         )
 
     def build_snapshot(
         self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False
     ) -> RoomSnapshot:
         """How it stands now; nothing moves on."""
-        now, talk, room = self.clock.now(), self.talk, self.room()
+        now, talk, room = self.clock.now(), self.talk.state, self.room()
         latest, request = talk.latest_host(), talk.request
         new = {entry.id for entry in batch}
         is_new = latest is not None and latest.id in new
@@ -129,12 +130,12 @@ class SnapshotBuilder:
         owner = acts if open_now else None
         is_owner = owner == talk.me
         threshold = saturation_threshold(len(room.peers) + 1, mode)
-        counts = count_since_host(tuple(talk.history), talk.me)
+        counts = count_since_host(talk.history, talk.me)
         return RoomSnapshot(
             now=now,
             me=talk.me,
             batch=tuple(entry for entry in talk.history if entry.id in new),
-            history=tuple(talk.history),
+            history=talk.history,
             room=room,
             promised=self._promised(work),
             request=request,
@@ -151,8 +152,8 @@ class SnapshotBuilder:
             addressed=self._addressed(latest) if is_new else (),
             repo=talk.repo,
             pinned=talk.pinned,
-            points=tuple(talk.points),
-            peer_events=tuple(talk.peer_events),
+            points=talk.points,
+            peer_events=talk.peer_events,
             opens=opens,
             needs_repo=needs_repo,
             social_only=self.social_only,
@@ -161,15 +162,15 @@ class SnapshotBuilder:
 
     def owns(self, request: HostRequest) -> bool:
         """Whether it is ours to act on that request."""
-        return bool(request.content) and self._owner(request.content) == self.talk.me
+        return bool(request.content) and self._owner(request.content) == self.talk.state.me
 
     def _owner(self, content: str) -> str | None:
         """Who acts on such a request; None where it needs a GitHub that nobody here has."""
         peers = self.client.peers()
         need = required_capability(content, [peer.version for peer in peers.values()], __version__)
         able = {name: peer.capabilities for name, peer in peers.items()}
-        owner = action_owner(self.talk.me, peers, able, social_only=self.social_only, content=content, need=need)
-        return None if owner == self.talk.me and self.social_only and need == "github" else owner
+        owner = action_owner(self.talk.state.me, peers, able, social_only=self.social_only, content=content, need=need)
+        return None if owner == self.talk.state.me and self.social_only and need == "github" else owner
 
     def _work(self, content: str, since: datetime | None) -> OwnWork:
         """What we promised for that request, and what came of it since it was made."""
@@ -187,7 +188,7 @@ class SnapshotBuilder:
 
     def _settled(self, now: datetime) -> HostRequest:
         """The wish before the pause: nobody acts on it again, but the host may ask what became of it."""
-        settled = self.talk.settled
+        settled = self.talk.state.settled
         asked_at = settled.requested_at
         if asked_at is None or now - asked_at > _REMEMBERED:
             return HostRequest()
@@ -201,13 +202,15 @@ class SnapshotBuilder:
         """Whom the host's words name: by the room's word, else by their own."""
         if latest is None:
             return ()
-        names = (self.talk.me, *self.client.peers())
+        names = (self.talk.state.me, *self.client.peers())
         return latest.addressed or tuple(parse_addressed(latest.content, names))
 
     def _thread(self, request: str, latest: HistoryEntry | None) -> str:
         if request:
             return conversation_thread_uri(HOST, request)
-        return conversation_thread_uri(HOST, latest.content) if latest else conversation_thread_uri(self.talk.me, "")
+        return (
+            conversation_thread_uri(HOST, latest.content) if latest else conversation_thread_uri(self.talk.state.me, "")
+        )
 
 
 def _after(commitment: QueuedCommitment, since: datetime | None) -> bool:

@@ -1,13 +1,14 @@
 """What a SOUL keeps in mind of a room while it lives: who said what, what was asked, and what was answered.
 
-Nothing here survives a crash, and nothing needs to: the room replays its record to whoever joins, promises lie in the
-queue, relationships in their file.
+One pure reducer, `next_state`, tells what each event makes of the state; `Conversation` holds it, and nobody else
+assigns it. Nothing here survives a crash, and nothing needs to: the room replays its record to whoever joins,
+commitments lie in the queue, relationships in their file.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,30 +23,23 @@ from common.constants import (
 )
 from common.text.closings import ends_talk
 from common.text.host_intent import classify_host_intent_structural
-from modules.lives.space.request_parser import point_summary
+from modules.lives.space.host_request import Looked, RequestEvent, next_request
+from modules.lives.space.request_parser import detect_repo, point_summary
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
 
 POINTS_KEPT = 15
 PEER_EVENTS_KEPT = 200
+ISSUES_KEPT = 200
 
 _SAME_OWN_WORDS_S = 120
 _LONG_SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _CLOCKS_APART = timedelta(minutes=10)
+_PIN = "Repo: "
 
 
-def moment(timestamp: str, now: datetime) -> datetime:
-    """When something happened, by the room's word as far as it can be true; `now` where it cannot.
-
-    A room may write any date. One far ahead would make all that comes later look old, and one at the ends of the
-    calendar exists in no other time zone.
-    """
-    at = parse_iso_or_none(timestamp)
-    return now if at is None or at > now + _CLOCKS_APART else max(at, _EARLIEST)
-
-
-@dataclass(slots=True)
-class Conversation:
+@dataclass(frozen=True, slots=True)
+class ConversationState:
     """One room, as `me` lives it. Times are aware UTC.
 
     Attributes:
@@ -54,26 +48,26 @@ class Conversation:
         repo: the repository that the talk is about.
         pinned: what is worth keeping beyond a pause.
         points: what each speaker's latest messages were about, in a few words.
-        request: the host's wish, and what came of it.
-        settled: the last wish that was met, for whoever asks after it when the talk has paused.
+        request: what the host asked for, and what came of it.
+        settled: the last request that was met, for whoever asks after it when the talk has paused.
         last_activity_at: when somebody last spoke.
         joined_at: when we came in.
         cooldown_until: until then we only listen.
         spoken: how many messages of ours were said in this life.
         heard_at: when anybody last spoke, the replayed record included; a pause does not end it.
-        ended_at: when the host ended the talk; None once it has spoken again.
         opened_at: when an agent last broke a long silence, or we tried to.
+        ended_at: when the host ended the talk; None once it has spoken again.
         peer_events: what peers did, as far as requests are concerned.
         issues: links to issues that peers made, and who made each.
-        asked_for_repo: the request for which the host was asked for a repository.
+        entries: how many entries there were; the number of the latest id.
 
     """
 
     me: str
-    history: deque[HistoryEntry] = field(default_factory=lambda: deque(maxlen=SPACE_HISTORY_KEPT))
+    history: tuple[HistoryEntry, ...] = ()
     repo: str | None = None
     pinned: tuple[str, ...] = ()
-    points: deque[str] = field(default_factory=lambda: deque(maxlen=POINTS_KEPT))
+    points: tuple[str, ...] = ()
     request: HostRequest = field(default_factory=HostRequest)
     settled: HostRequest = field(default_factory=HostRequest)
     last_activity_at: datetime | None = None
@@ -83,52 +77,9 @@ class Conversation:
     heard_at: datetime | None = None
     opened_at: datetime | None = None
     ended_at: datetime | None = None
-    peer_events: deque[PeerEvent] = field(default_factory=lambda: deque(maxlen=PEER_EVENTS_KEPT))
-    issues: dict[str, str] = field(default_factory=dict)
-    asked_for_repo: str = ""
-    _count: int = 0
-
-    def take_in(self, said: Sequence[Said], now: datetime) -> list[HistoryEntry]:
-        """Add what is new of `said`, and return it, oldest first.
-
-        What the room replays is known by time, author and words; the same words of ours within two minutes are the
-        room's echo of what we already noted. Replayed words are no sign of life.
-        """
-        known = Counter((entry.at, entry.name, entry.content) for entry in self.history)
-        new: list[HistoryEntry] = []
-        for one in said:
-            at = moment(one.timestamp, now)
-            key = (at, one.name, _read(one.content))
-            if known[key] or (one.name == self.me and self._noted(_read(one.content), at)):
-                continue
-            known[key] += 1
-            new.append(self._entry(one, at))
-        if any(entry.replayed for entry in new):
-            self.history = deque(sorted([*self.history, *new], key=lambda entry: entry.at), maxlen=SPACE_HISTORY_KEPT)
-        else:
-            self.history.extend(new)
-        self._note(new, now)
-        return new
-
-    def spoke(self, content: str, now: datetime) -> HistoryEntry:
-        """Add words of our own that were just said."""
-        self._count += 1
-        entry = HistoryEntry(id=f"m{self._count}", name=self.me, content=_read(content), at=now, is_me=True)
-        self.history.append(entry)
-        self._note([entry], now)
-        return entry
-
-    def take_back(self, entry: HistoryEntry) -> None:
-        """Words of ours that the room never heard."""
-        if entry in self.history:
-            self.history.remove(entry)
-
-    def note_ending(self) -> None:
-        """Take in whether the host's newest words end the talk. A pause, which forgets words, does not undo it."""
-        if (latest := self.latest_host()) is not None:
-            asks = "action_request" in (latest.intent, classify_host_intent_structural(latest.content).intent)
-            over = not asks and ends_talk(latest.content)
-            self.ended_at = latest.at if over else None
+    peer_events: tuple[PeerEvent, ...] = ()
+    issues: Mapping[str, str] = field(default_factory=dict)
+    entries: int = 0
 
     def is_ended(self, now: datetime) -> bool:
         """Whether the host has ended the talk, and not long ago."""
@@ -138,32 +89,6 @@ class Conversation:
         """Whether nobody has spoken for so long that what comes next is another conversation."""
         last = self.last_activity_at
         return last is not None and now - last > timedelta(milliseconds=SPACE_IDLE_RESET_MS)
-
-    def reset(self) -> None:
-        """Begin afresh; only what is pinned stays. Ask `is_idle` before new words are added."""
-        self.pinned = (f"Repo: {self.repo}",) if self.repo else ()
-        self.settled = self.request if self.request.content else self.settled
-        self.history.clear()
-        self.points.clear()
-        self.peer_events.clear()
-        self.issues.clear()
-        self.repo = None
-        self.request = HostRequest()
-        self.asked_for_repo = ""
-        self.last_activity_at = None
-
-    def leave(self, now: datetime) -> None:
-        """Another room, or the same one anew: nothing of the talk before belongs to it."""
-        self.reset()
-        self.pinned, self.settled = (), HostRequest()
-        self.joined_at, self.cooldown_until = now, None
-        self.heard_at = self.opened_at = self.ended_at = None
-
-    def classified(self, intents: dict[str, Intent]) -> None:
-        """Note what the host's messages mean, by their ids."""
-        for at, entry in enumerate(self.history):
-            if (intent := intents.get(entry.id)) is not None and intent != entry.intent:
-                self.history[at] = replace(entry, intent=intent)
 
     @property
     def host_messages(self) -> list[HistoryEntry]:
@@ -184,34 +109,261 @@ class Conversation:
             (entry for entry in reversed(self.history) if entry.is_host and intent in (None, entry.intent)), None
         )
 
-    def _entry(self, said: Said, at: datetime) -> HistoryEntry:
-        self._count += 1
-        return HistoryEntry(
-            id=f"m{self._count}",
-            name=said.name,
-            content=_read(said.content),
-            at=at,
-            is_host=is_host(said.name, said.id),
-            is_me=said.name == self.me,
-            replayed=said.replayed,
-            addressed=said.addressed,
-        )
 
-    def _noted(self, content: str, at: datetime) -> bool:
-        return any(
-            entry.is_me and entry.content == content and abs((entry.at - at).total_seconds()) < _SAME_OWN_WORDS_S
-            for entry in self.history
-        )
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """We came into the room as `me`."""
 
-    def _note(self, new: Iterable[HistoryEntry], now: datetime) -> None:
-        for entry in new:
-            if not entry.is_host:
-                self.points.append(point_summary(entry.name, entry.content))
-                if self.heard_at is None or entry.at - self.heard_at >= _LONG_SILENCE:
-                    self.opened_at = entry.at
-            self.heard_at = max(entry.at, self.heard_at or entry.at)
-            if not entry.replayed:
-                self.last_activity_at = now
+    me: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Another room, or the same one anew: nothing of the talk before belongs to it."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The talk has paused for long: what comes next is another conversation. Only what is pinned stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Others said (`entries`, of `new_entries`) and did something; `issues` are links, and who made each."""
+
+    entries: tuple[HistoryEntry, ...]
+    at: datetime
+    peer_events: tuple[PeerEvent, ...] = ()
+    issues: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoke:
+    """We said something; it becomes the last of the history."""
+
+    content: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """The room never heard this entry of ours."""
+
+    entry: HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The room heard what we said last; until then we only listen."""
+
+    rests_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What the host's messages mean, by their ids."""
+
+    intents: Mapping[str, Intent]
+
+
+@dataclass(frozen=True, slots=True)
+class EndingNoted:
+    """Take in whether the host's newest words end the talk. A pause, which forgets words, does not undo it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """We break a long silence, or try to."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Engaged:
+    """The talk goes on although nobody spoke: we are at the host's request."""
+
+    at: datetime
+
+
+Event = (
+    Entered
+    | Left
+    | Paused
+    | Heard
+    | Spoke
+    | Unheard
+    | Delivered
+    | Classified
+    | EndingNoted
+    | Opened
+    | Engaged
+    | Looked
+    | RequestEvent
+)
+
+
+class Conversation:
+    """Holds the state of one room, as `me` lives it."""
+
+    def __init__(self, me: str) -> None:
+        self.state = ConversationState(me)
+
+    def handle(self, event: Event) -> ConversationState:
+        """Take in `event`, and return the state after it."""
+        self.state = next_state(self.state, event)
+        return self.state
+
+
+def next_state(state: ConversationState, event: Event) -> ConversationState:  # noqa: C901, PLR0911 - one case each
+    """The state after `event`. Pure."""
+    match event:
+        case Entered():
+            return replace(state, me=event.me, joined_at=event.at)
+        case Left():
+            return replace(
+                _paused(state),
+                pinned=(),
+                settled=HostRequest(),
+                joined_at=event.at,
+                cooldown_until=None,
+                heard_at=None,
+                opened_at=None,
+                ended_at=None,
+            )
+        case Paused():
+            return _paused(state)
+        case Heard():
+            return _heard(state, event)
+        case Spoke():
+            entry = HistoryEntry(f"m{state.entries + 1}", state.me, _read(event.content), event.at, is_me=True)
+            spoken = replace(state, entries=state.entries + 1, history=_newest(state.history, (entry,)))
+            return _noted(spoken, (entry,), event.at)
+        case Unheard():
+            return replace(state, history=tuple(entry for entry in state.history if entry != event.entry))
+        case Delivered():
+            return replace(state, cooldown_until=event.rests_until, spoken=state.spoken + 1)
+        case Classified():
+            meant = event.intents
+            history = (replace(one, intent=meant[one.id]) if one.id in meant else one for one in state.history)
+            return replace(state, history=tuple(history))
+        case EndingNoted():
+            return _ending_noted(state)
+        case Opened():
+            return replace(state, opened_at=event.at)
+        case Engaged():
+            return replace(state, last_activity_at=event.at)
+        case _:
+            return replace(state, request=next_request(state.request, event))
+
+
+def new_entries(state: ConversationState, said: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
+    """What is new of `said`, in its order.
+
+    What the room replays is known by time, author and words; the same words of ours within two minutes are the room's
+    echo of what we already noted.
+    """
+    known = Counter((entry.at, entry.name, entry.content) for entry in state.history)
+    new: list[HistoryEntry] = []
+    for one in said:
+        at, content = moment(one.timestamp, now), _read(one.content)
+        key = (at, one.name, content)
+        if known[key] or (one.name == state.me and _is_noted(state, content, at)):
+            continue
+        known[key] += 1
+        new.append(
+            HistoryEntry(
+                id=f"m{state.entries + len(new) + 1}",
+                name=one.name,
+                content=content,
+                at=at,
+                is_host=is_host(one.name, one.id),
+                is_me=one.name == state.me,
+                replayed=one.replayed,
+                addressed=one.addressed,
+            )
+        )
+    return tuple(new)
+
+
+def moment(timestamp: str, now: datetime) -> datetime:
+    """When something happened, by the room's word as far as it can be true; `now` where it cannot.
+
+    A room may write any date. One far ahead would make all that comes later look old, and one at the ends of the
+    calendar exists in no other time zone.
+    """
+    at = parse_iso_or_none(timestamp)
+    return now if at is None or at > now + _CLOCKS_APART else max(at, _EARLIEST)
+
+
+def _heard(state: ConversationState, event: Heard) -> ConversationState:
+    """Replayed words are no sign of life, and stand where they were said."""
+    history = _newest(state.history, event.entries)
+    if any(entry.replayed for entry in event.entries):
+        every = sorted((*state.history, *event.entries), key=lambda entry: entry.at)
+        history = tuple(every[-SPACE_HISTORY_KEPT:])
+    pinned = next((text.removeprefix(_PIN) for text in state.pinned if text.startswith(_PIN)), None)
+    heard = replace(
+        state,
+        entries=state.entries + len(event.entries),
+        history=history,
+        peer_events=(*state.peer_events, *event.peer_events)[-PEER_EVENTS_KEPT:],
+        issues=dict([*state.issues.items(), *event.issues.items()][-ISSUES_KEPT:]),
+        repo=detect_repo(history) or state.repo or pinned,
+    )
+    return _noted(heard, event.entries, event.at)
+
+
+def _noted(state: ConversationState, new: Iterable[HistoryEntry], now: datetime) -> ConversationState:
+    """With what the new entries tell: points, when somebody last spoke, and who broke a long silence."""
+    points, heard_at, opened_at, active_at = [*state.points], state.heard_at, state.opened_at, state.last_activity_at
+    for entry in new:
+        if not entry.is_host:
+            points.append(point_summary(entry.name, entry.content))
+            if heard_at is None or entry.at - heard_at >= _LONG_SILENCE:
+                opened_at = entry.at
+        heard_at = max(entry.at, heard_at or entry.at)
+        if not entry.replayed:
+            active_at = now
+    return replace(
+        state, points=tuple(points[-POINTS_KEPT:]), heard_at=heard_at, opened_at=opened_at, last_activity_at=active_at
+    )
+
+
+def _paused(state: ConversationState) -> ConversationState:
+    return replace(
+        state,
+        pinned=(f"{_PIN}{state.repo}",) if state.repo else (),
+        settled=state.request if state.request.content else state.settled,
+        history=(),
+        points=(),
+        peer_events=(),
+        issues={},
+        repo=None,
+        request=HostRequest(),
+        last_activity_at=None,
+    )
+
+
+def _ending_noted(state: ConversationState) -> ConversationState:
+    latest = state.latest_host()
+    if latest is None:
+        return state
+    asks = "action_request" in (latest.intent, classify_host_intent_structural(latest.content).intent)
+    return replace(state, ended_at=latest.at if not asks and ends_talk(latest.content) else None)
+
+
+def _newest(history: tuple[HistoryEntry, ...], new: tuple[HistoryEntry, ...]) -> tuple[HistoryEntry, ...]:
+    return (*history, *new)[-SPACE_HISTORY_KEPT:]
+
+
+def _is_noted(state: ConversationState, content: str, at: datetime) -> bool:
+    return any(
+        entry.is_me and entry.content == content and abs((entry.at - at).total_seconds()) < _SAME_OWN_WORDS_S
+        for entry in state.history
+    )
 
 
 def _read(content: str) -> str:

@@ -39,6 +39,7 @@ CheckCode = Literal[
     "resting",  # we have just spoken, or the model failed a moment ago
     "ended",  # the host has ended the talk
     "quiet",  # nothing is new and nothing is open
+    "waiting",  # what is to be said waits for its moment
     "listening",  # something is new, and we hear others out first
     "undecided",  # the model gave no decision that can be read
     "declined",  # we decided to say nothing
@@ -53,15 +54,19 @@ CheckCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of one check: a code for the program, a sentence for people."""
+    """What came of one check: a code for the program, a sentence for people.
+
+    `next_in_s` asks for the next check after that many seconds; None: after the usual interval.
+    """
 
     code: CheckCode
     reason: str
+    next_in_s: float | None = None
 
     @property
     def ran(self) -> bool:
         """Whether the check came as far as thinking about what is new."""
-        return self.code in {"undecided", "declined", "overtaken", "unsaid", "spoke"}
+        return self.code in {"undecided", "declined", "overtaken", "unsaid", "spoke", "waiting"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,7 @@ class HostRequest:
         claimed_until: a peer works at it until then.
         given_up: reopened too often: nobody is urged any more.
         last_cycle_at: when `cycles` last grew.
+        repo_asked: the host was asked for a repository.
 
     """
 
@@ -111,6 +117,7 @@ class HostRequest:
     claimed_until: datetime | None = None
     given_up: bool = False
     last_cycle_at: datetime | None = None
+    repo_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from common.text.strings import dedup_key
 from common.text.utf16 import u16_len
 from modules.lives.space.checks import CHEAP, ECHO, JUDGED, REPEATED, Stop
 from modules.lives.space.classifiers import EchoJudge
-from modules.lives.space.journal_reporter import LOOP
+from modules.lives.space.journal_reporter import LOOP, SPOKE
 from modules.lives.space.phrases import count_sentences
 from modules.lives.space.policy import COMPARED_CHARS, role_budget
 from modules.lives.space.snapshot import RoomSnapshot
@@ -91,8 +91,6 @@ def new_facts(message: str, said: Sequence[str]) -> tuple[str, ...]:
     known = {fact for text in said for fact in _FACT.findall(text)}
     return tuple(fact for fact in dict.fromkeys(_FACT.findall(message)) if fact not in known)
 
-
-SPOKE = "spoke"
 
 _FEWEST_WORDS = 4
 

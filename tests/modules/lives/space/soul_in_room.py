@@ -141,8 +141,14 @@ class Agent:
     experiences: list[tuple[str, str]]
 
     async def check(self) -> Outcome:
-        """One check, as the loop makes it."""
-        return await self.space.loop.run()
+        """One check, as the loop makes it, and those that it asks for while a message waits for its moment."""
+        outcome = await self.space.loop.run()
+        while self.space.participation.waits:
+            left_s = outcome.next_in_s or 0.0
+            await self.clock.sleep(left_s)
+            self.later(left_s)
+            outcome = await self.space.loop.run()
+        return outcome
 
     async def hears(self, text: str) -> None:
         """Wait until the room's words have reached it."""

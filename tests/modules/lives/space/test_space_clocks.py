@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from modules.lives.space.state import Spoke
 from tests.hasty_clock import HastyClock
 from tests.living import World
 from tests.modules.lives.space.soul_in_room import (
@@ -52,7 +53,7 @@ async def test_a_peers_claim_ends_a_minute_after_it_was_made(off: Room) -> None:
         await rebecca.send_claim("create_issue", "acme/site#clock")
         await until(lambda: bool(marvin.client.claims()))
         await marvin.check()
-        until_then = marvin.space.participation.talk.request.claimed_until
+        until_then = marvin.space.participation.talk.state.request.claimed_until
         assert until_then is not None
         assert abs(until_then - datetime.now(UTC) - timedelta(minutes=1)) < CLOSE
 
@@ -66,7 +67,7 @@ async def test_our_own_words_are_counted_once(off: Room) -> None:
         await off.says("And copper?", marvin)
         marvin.later(15)
         await marvin.check()
-        assert [entry.content for entry in marvin.space.participation.talk.own_messages] == [TIN]
+        assert [entry.content for entry in marvin.space.participation.talk.state.own_messages] == [TIN]
 
 
 async def test_what_was_said_before_we_came_is_as_old_as_it_is(off: Room) -> None:
@@ -76,9 +77,9 @@ async def test_what_was_said_before_we_came_is_as_old_as_it_is(off: Room) -> Non
         await off.says(WISH)
         assert sent
         async with off.soul("marvin", lambda _: declines()) as marvin:
-            marvin.space.participation.talk.spoke(TIN, datetime.now(UTC) - timedelta(minutes=2))
+            marvin.space.participation.talk.handle(Spoke(TIN, datetime.now(UTC) - timedelta(minutes=2)))
             await marvin.check()
             talk = marvin.space.participation.talk
-            assert [entry.content for entry in talk.history] == [TIN, "Slate is quieter.", WISH]
-            assert talk.request.requested_at is not None
-            assert all(abs(entry.at - datetime.now(UTC)) < CLOSE for entry in list(talk.history)[1:])
+            assert [entry.content for entry in talk.state.history] == [TIN, "Slate is quieter.", WISH]
+            assert talk.state.request.requested_at is not None
+            assert all(abs(entry.at - datetime.now(UTC)) < CLOSE for entry in list(talk.state.history)[1:])

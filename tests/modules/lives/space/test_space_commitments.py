@@ -73,7 +73,7 @@ async def test_whom_the_host_addresses_alone_acts_where_all_know_that_rule(
         await room.says(wish, *souls)
         for soul in souls:
             await soul.check()
-        assert [soul.space.participation.talk.me for soul in souls if soul.promised()] == [chosen]
+        assert [soul.space.participation.talk.state.me for soul in souls if soul.promised()] == [chosen]
 
 
 async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
@@ -231,7 +231,7 @@ async def test_a_restart_never_repeats_what_was_asked_before(world: World) -> No
                 await again.check()
                 again.later(10)
             assert len(again.promised()) == 1
-            assert len(again.space.participation.talk.history) == 2
+            assert len(again.space.participation.talk.state.history) == 2
         assert room.host.said("marvin") == ["The clock issue is mine now."]
         assert len(world.mind.asked) == 1
 
@@ -284,6 +284,6 @@ async def test_a_promise_that_was_given_up_opens_the_wish_again_and_the_room_hea
         (promise,) = marvin.promised()
         for _ in range(3):
             marvin.queue.mark_failed(promise.id, "the repository is gone")
-        request = marvin.space.participation.talk.request
+        request = marvin.space.participation.talk.state.request
         assert (request.fulfilled, request.reopened) == (False, 1)
         assert len(room.host.said("marvin")) == 1

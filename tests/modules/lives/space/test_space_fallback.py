@@ -13,7 +13,6 @@ from common.schemas import Commitment
 from modules.lives.space.checks import check_empty_promise
 from modules.lives.space.fallback import (
     FORCED_MESSAGE,
-    RescueContext,
     build_forced_commitment,
     enriched,
     salvage,
@@ -21,11 +20,12 @@ from modules.lives.space.fallback import (
     should_retry,
 )
 from modules.lives.space.host_request import count_rejection
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HostRequest
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OPEN = HostRequest("Open an issue for the login", "m1", NOW, fulfilled=False, cycles=3, attempts=1)
-STUCK = RescueContext(is_owner=True, request=OPEN, now=NOW, new_messages=True, repo="acme/site")
+STUCK = RoomSnapshot(now=NOW, me="marvin", is_owner=True, is_open=True, request=OPEN, repo="acme/site")
 ISSUE = Commitment(type="create_issue", title="Login")
 POST = Commitment(type="post_bluesky", content="Out now")
 BODY = "The login form rejects every password with an accent in it."
@@ -54,19 +54,16 @@ def test_without_github_only_the_rest_is_kept() -> None:
         (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
         (replace(STUCK, request=replace(OPEN, given_up=True)), False),
         (replace(STUCK, social_only=True), False),
-        (replace(STUCK, new_messages=False), False),
-        (replace(STUCK, retried=True), False),
         (replace(STUCK, request=replace(OPEN, owner_rejections=2)), True),
         (replace(STUCK, request=replace(OPEN, owner_rejections=3)), False),
         (replace(STUCK, repo=None), True),
     ],
     ids=[
-        "stuck", "another's", "none", "kept", "given up", "social", "silence", "retried", "second", "third",
-        "no repository",
+        "stuck", "another's", "none", "kept", "given up", "social", "second", "third", "no repository",
     ],
 )  # fmt: skip
-def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext, *, retries: bool) -> None:
-    decision = should_retry(where)
+def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -> None:
+    decision = should_retry(where, new_messages=True)
     assert (decision.code == "retry") is retries
     assert decision.reason
 
@@ -75,7 +72,7 @@ def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext
     ("where", "forces"),
     [
         (STUCK, True),
-        (replace(STUCK, new_messages=False, retried=True), True),
+        (replace(STUCK, social_only=True), False),
         (replace(STUCK, request=replace(OPEN, cycles=2)), False),
         (replace(STUCK, request=replace(OPEN, cycles=0, owner_rejections=3)), True),
         (replace(STUCK, request=replace(OPEN, attempts=0)), False),
@@ -86,25 +83,28 @@ def test_the_owner_is_asked_again_twice_and_once_in_a_check(where: RescueContext
         (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
         (replace(STUCK, request=replace(OPEN, given_up=True)), False),
         (replace(STUCK, is_owner=False), False),
-        (replace(STUCK, social_only=True), False),
         (replace(STUCK, repo=None), False),
         (replace(STUCK, repo=None, request=replace(OPEN, content="Post on Bluesky: out now")), True),
     ],
     ids=[
-        "stuck", "in silence", "early", "rejected", "untried", "claimed", "claim over", "once forced", "twice forced",
-        "kept", "given up", "another's", "social", "no repository", "a post needs none",
+        "stuck", "social", "early", "rejected", "untried", "claimed", "claim over", "once forced", "twice forced",
+        "kept", "given up", "another's", "no repository", "a post needs none",
     ],
 )  # fmt: skip
-def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RescueContext, *, forces: bool) -> None:
+def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RoomSnapshot, *, forces: bool) -> None:
     decision = should_force_action(where)
     assert (decision.code == "force") is forces
     assert decision.reason
 
 
+def test_nobody_is_asked_again_where_nobody_has_spoken() -> None:
+    assert should_retry(STUCK, new_messages=False).code == "no_news"
+
+
 def test_who_knows_no_repository_asks_for_one_once() -> None:
     lost = replace(STUCK, repo=None)
     assert should_force_action(lost).code == "ask_for_repo"
-    assert should_force_action(replace(lost, asked_for_repo=True)).code == "no_repo"
+    assert should_force_action(replace(lost, request=replace(lost.request, repo_asked=True))).code == "no_repo"
     assert should_force_action(STUCK).code == "force"
 
 
@@ -115,7 +115,7 @@ def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> 
         where = replace(STUCK, request=request)
         steps.append(
             "retry"
-            if should_retry(where).code == "retry"
+            if should_retry(where, new_messages=True).code == "retry"
             else "force"
             if should_force_action(where).code == "force"
             else ""
@@ -140,7 +140,7 @@ def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_e
     request: HostRequest, *, owns: bool, social: bool
 ) -> None:
     where = replace(STUCK, request=request, is_owner=owns, social_only=social)
-    if should_force_action(where).code == "force" or should_retry(where).code == "retry":
+    if should_force_action(where).code == "force" or should_retry(where, new_messages=True).code == "retry":
         assert owns
         assert not social
         assert request.content

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from modules.lives.space.host_request import (
     advance_host_request,
     count_attempt,
-    count_forced,
     count_rejection,
     escalation_level,
     follow_up,
@@ -21,6 +20,7 @@ from modules.lives.space.host_request import (
     is_done_chat,
     is_frozen,
     is_open,
+    next_request,
     promised,
     reopen,
 )
@@ -280,7 +280,7 @@ def test_tries_are_counted_only_while_the_request_is_open() -> None:
     assert (tried.attempts, tried.owner_rejections) == (1, 1)
     assert count_attempt(promised(ASKED)).attempts == 0
     assert count_rejection(promised(ASKED)).owner_rejections == 0
-    assert count_forced(ASKED).forced == 1
+    assert next_request(ASKED, "forced").forced == 1
 
 
 @pytest.mark.parametrize(

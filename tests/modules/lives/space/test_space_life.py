@@ -10,6 +10,7 @@ import pytest
 from adapters.space.types import Said
 from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
+from modules.lives.space.state import Heard, Paused, new_entries
 from tests.hasty_clock import HastyClock
 from tests.living import call
 from tests.modules.lives.space.soul_in_room import (
@@ -111,7 +112,7 @@ async def test_a_quiet_room_is_opened_once(room: Room) -> None:
         for _ in range(48):
             marvin.later(3600)
             await marvin.check()
-            if talk.spoken:
+            if talk.state.spoken:
                 break
         assert room.host.said("marvin") == [thought]
         assert "It has been quiet here" in room.world.mind.asked[0].messages[-1].text
@@ -126,7 +127,8 @@ async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: R
         await room.says("First of all, hello.", marvin)
         marvin.space.participation.perceiver.look()
         now = marvin.clock.now()
-        talk.take_in([Said("rebecca", "r", f"matter {number} of another day", iso(now)) for number in range(20)], now)
+        said = [Said("rebecca", "r", f"matter {number} of another day", iso(now)) for number in range(20)]
+        talk.handle(Heard(new_entries(talk.state, said, now), now))
         async with room.member("rebecca") as rebecca:
             await rebecca.send_chat("Has anyone seen the heron?")
             await marvin.hears("Has anyone seen the heron?")
@@ -163,7 +165,7 @@ async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -
             assert (await marvin.check()).reason == "paused by the owner"
             marvin.later(10)
         assert room.world.mind.asked == []
-        assert [entry.content for entry in marvin.space.participation.talk.history] == [WISH]
+        assert [entry.content for entry in marvin.space.participation.talk.state.history] == [WISH]
         marvin.mute_reason.clear()
         await room.says(QUESTION, marvin)
         await marvin.check()
@@ -271,7 +273,8 @@ async def test_a_short_answer_in_the_hosts_words_is_an_answer(room: Room) -> Non
 
 async def test_every_fifth_message_is_an_experience(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        marvin.space.participation.talk.spoken = 4
+        talk = marvin.space.participation.talk
+        talk.state = replace(talk.state, spoken=4)
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert marvin.experiences == [("connection_formed", f"host: {QUESTION} | marvin: {TIN}")]
@@ -299,7 +302,7 @@ async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_paus
         await until(lambda: room.host.said("marvin") == [LINE])
         marvin.later(12 * 60)
         marvin.space.participation.perceiver.look()
-        marvin.space.participation.talk.reset()
+        marvin.space.participation.talk.handle(Paused())
         await room.says("And which roof would you take for a barn?", marvin)
         assert (await marvin.check()).reason == "says again word for word what we said before"
         lines = marvin.space.participation.responder.validator.own_lines

@@ -191,7 +191,7 @@ async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) 
         await marvin.check()
         assert room.host.said("marvin")[1:] == [f"Done — Clock stops: {LINK}"]
         assert len(marvin.promised()) == 1
-        assert marvin.space.participation.talk.request.fulfilled
+        assert marvin.space.participation.talk.state.request.fulfilled
 
 
 async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
@@ -242,7 +242,7 @@ async def test_a_soul_under_another_name_knows_its_own_words_and_acts_for_the_ho
         await marvin.check()
         assert [one.type for one in marvin.promised()] == ["create_issue"]
         await until(lambda: room.host.said("marvin-2") == ["The clock is mine."])
-        (own,) = (entry for entry in marvin.space.participation.talk.history if entry.is_me)
+        (own,) = (entry for entry in marvin.space.participation.talk.state.history if entry.is_me)
         assert own.name == "marvin-2"
         prompt = room.world.mind.asked[-1]
         assert "You are marvin-2, in a live room" in prompt.messages[0].text

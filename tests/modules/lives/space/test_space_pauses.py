@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modules.lives.space.request_parser import conversation_thread_uri
+from modules.lives.space.state import Entered
 from modules.runtime.llm.types import Usage
 from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
 from town.mind.types import ChatRequest, Thought
@@ -81,7 +82,7 @@ async def test_an_old_wish_is_left_alone_while_others_may_still_be_coming_in(roo
         await room.says(WISH, marvin)
         await marvin.check()
         marvin.later(60)
-        marvin.space.participation.talk.joined_at = marvin.clock.now()
+        marvin.space.participation.talk.handle(Entered("marvin", marvin.clock.now()))
         room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
         assert (await marvin.check()).reason == "others may still be coming in"
         marvin.later(15)
@@ -163,7 +164,7 @@ async def test_who_only_observes_a_wish_stays_silent_in_the_talk_after_it_until_
             await peer.send_chat(words)
             await observer.hears(words)
         await observer.check()
-        assert observer.space.participation.talk.request.fulfilled
+        assert observer.space.participation.talk.state.request.fulfilled
         assert "Validation rejected (observer)" in observer.lines()
         assert room.host.said("peterben") == []
         observer.later(15)

@@ -44,7 +44,7 @@ async def test_the_same_room_at_another_port_keeps_its_wish_though_its_record_wa
         await _is_back(marvin, clock)
         marvin.later(30)
         await marvin.check()
-        request = marvin.space.participation.talk.request
+        request = marvin.space.participation.talk.state.request
         assert (request.content, request.fulfilled) == (WISH, True)
         assert marvin.promised() == [promise]
         assert room.server.port != was
@@ -66,20 +66,20 @@ async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_p
         await _is_back(marvin, clock)
         marvin.later(30)
         await marvin.check()
-        assert marvin.space.participation.talk.request.content == ""
+        assert marvin.space.participation.talk.state.request.content == ""
         await room.says(WISH, marvin)
         await marvin.check()
-        request = marvin.space.participation.talk.request
+        request = marvin.space.participation.talk.state.request
         assert request.fulfilled
         marvin.queue.withdraw(first.id, "a test")
         marvin.space.participation.given_up(first)
-        assert marvin.space.participation.talk.request == request
+        assert marvin.space.participation.talk.state.request == request
         promises = marvin.promised()
         assert [one.source_thread_uri for one in promises] == [first.source_thread_uri] * 2
         assert len({one.params[ROOM_ID] for one in promises}) == 2
         (second,) = [one for one in promises if one.id != first.id]
         marvin.space.participation.given_up(second)
-        assert not marvin.space.participation.talk.request.fulfilled
+        assert not marvin.space.participation.talk.state.request.fulfilled
 
 
 async def test_a_promise_from_before_rooms_had_ids_still_answers_its_wish(room: Room, tmp_path: Path) -> None:
@@ -94,5 +94,5 @@ async def test_a_promise_from_before_rooms_had_ids_still_answers_its_wish(room: 
         marvin.later(30)
         await room.says(WISH, marvin)
         await marvin.check()
-        assert marvin.space.participation.talk.request.fulfilled
+        assert marvin.space.participation.talk.state.request.fulfilled
         assert marvin.promised() == [promise]

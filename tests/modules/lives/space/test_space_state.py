@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,18 @@ from hypothesis import strategies as st
 from adapters.space.types import Said
 from common.clock import FakeClock, iso
 from common.constants import SPACE_READ_CHARS
-from modules.lives.space.state import Conversation
+from modules.lives.space.state import (
+    Classified,
+    Conversation,
+    Delivered,
+    Heard,
+    Left,
+    Paused,
+    Spoke,
+    Unheard,
+    new_entries,
+)
+from modules.lives.space.types import HistoryEntry
 from tests.exploration import examples
 
 NOW = FakeClock().now()
@@ -21,14 +33,22 @@ def said(name: str, content: str, second: float = 0, *, replayed: bool = False, 
     return Said(name, agent_id or (f"host-{name}" if name == "host" else f"{name}-1"), content, at, replayed=replayed)
 
 
+def hear(talk: Conversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
+    """Let the room say `words`, and return what was new of them."""
+    new = new_entries(talk.state, words, now)
+    talk.handle(Heard(new, now))
+    return new
+
+
 def contents(talk: Conversation) -> list[str]:
-    return [entry.content for entry in talk.history]
+    return [entry.content for entry in talk.state.history]
 
 
 def test_a_replayed_record_is_merged_without_repeating_anything() -> None:
     talk = Conversation("marvin")
-    talk.take_in([said("host", "one", 1), said("rebecca", "two", 2)], NOW)
-    new = talk.take_in(
+    hear(talk, [said("host", "one", 1), said("rebecca", "two", 2)], NOW)
+    new = hear(
+        talk,
         [said("rebecca", word, at, replayed=True) for word, at in (("zero", 0), ("two", 2))]
         + [said("host", "one", 1, replayed=True), said("rebecca", "three", 3, replayed=True)],
         NOW,
@@ -39,78 +59,79 @@ def test_a_replayed_record_is_merged_without_repeating_anything() -> None:
 
 def test_the_same_words_at_another_time_are_other_words() -> None:
     talk = Conversation("marvin")
-    assert len(talk.take_in([said("host", "well?", 1), said("host", "well?", 9)], NOW)) == 2
+    assert len(hear(talk, [said("host", "well?", 1), said("host", "well?", 9)], NOW)) == 2
 
 
 def test_the_rooms_echo_of_our_own_words_is_not_kept_twice() -> None:
     talk = Conversation("marvin")
-    talk.spoke("a thought", NOW)
-    assert talk.take_in([said("marvin", "a thought", 3)], NOW) == []
-    assert len(talk.take_in([said("marvin", "Done \u2014 the clock", 4)], NOW)) == 1
-    assert len(talk.own_messages) == 2
+    talk.handle(Spoke("a thought", NOW))
+    assert hear(talk, [said("marvin", "a thought", 3)], NOW) == ()
+    assert len(hear(talk, [said("marvin", "Done \u2014 the clock", 4)], NOW)) == 1
+    assert len(talk.state.own_messages) == 2
 
 
 def test_words_that_the_room_never_heard_are_taken_back() -> None:
     talk = Conversation("marvin")
-    entry = talk.spoke("lost", NOW)
-    talk.take_back(entry)
-    talk.take_back(entry)
+    entry = talk.handle(Spoke("lost", NOW)).history[-1]
+    talk.handle(Unheard(entry))
+    talk.handle(Unheard(entry))
     assert contents(talk) == []
 
 
 def test_a_departed_agent_stays_an_agent_and_the_host_a_host() -> None:
     talk = Conversation("marvin")
-    talk.take_in([said("gone", "bye", 1), said("host", "hm", 2), said("Ann", "hello", 3, agent_id="host-abc")], NOW)
-    assert [entry.content for entry in talk.host_messages] == ["hm", "hello"]
-    assert [entry.content for entry in talk.agent_messages] == ["bye"]
+    hear(talk, [said("gone", "bye", 1), said("host", "hm", 2), said("Ann", "hello", 3, agent_id="host-abc")], NOW)
+    assert [entry.content for entry in talk.state.host_messages] == ["hm", "hello"]
+    assert [entry.content for entry in talk.state.agent_messages] == ["bye"]
 
 
 def test_a_pause_is_seen_before_the_words_that_end_it_and_leaves_the_repository_pinned() -> None:
     talk = Conversation("marvin")
-    talk.take_in([said("host", "in acme/site", 0)], NOW)
-    talk.repo = "acme/site"
-    assert not talk.is_idle(NOW + timedelta(seconds=300))
+    hear(talk, [said("host", "in github.com/acme/site", 0)], NOW)
+    assert not talk.state.is_idle(NOW + timedelta(seconds=300))
     later = NOW + timedelta(seconds=301)
-    assert talk.is_idle(later)
-    talk.reset()
-    assert talk.pinned == ("Repo: acme/site",)
-    talk.take_in([said("host", "again", 301)], later)
+    assert talk.state.is_idle(later)
+    talk.handle(Paused())
+    assert talk.state.pinned == ("Repo: acme/site",)
+    hear(talk, [said("host", "again", 301)], later)
     assert contents(talk) == ["again"]
-    assert not talk.is_idle(later)
-    talk.reset()
-    assert not talk.pinned
+    assert not talk.state.is_idle(later)
+    talk.handle(Paused())
+    assert talk.state.pinned == ("Repo: acme/site",)
 
 
 def test_a_replayed_record_is_no_sign_of_life() -> None:
     talk = Conversation("marvin")
-    talk.take_in([said("host", "yesterday", -9000, replayed=True)], NOW)
-    assert talk.last_activity_at is None
+    hear(talk, [said("host", "yesterday", -9000, replayed=True)], NOW)
+    assert talk.state.last_activity_at is None
 
 
 def test_leaving_a_room_forgets_everything_of_it() -> None:
-    talk = Conversation("marvin", repo="acme/site", cooldown_until=NOW)
-    talk.take_in([said("rebecca", "two", 2)], NOW)
-    talk.leave(NOW)
-    assert (contents(talk), talk.pinned, talk.repo, talk.cooldown_until, talk.joined_at) == ([], (), None, None, NOW)
+    talk = Conversation("marvin")
+    talk.handle(Delivered(NOW))
+    hear(talk, [said("rebecca", "github.com/acme/site", 2)], NOW)
+    talk.handle(Left(NOW))
+    left = talk.state
+    assert (contents(talk), left.pinned, left.repo, left.cooldown_until, left.joined_at) == ([], (), None, None, NOW)
 
 
 def test_intents_are_noted_and_the_latest_is_found() -> None:
     talk = Conversation("marvin")
-    first, second = talk.take_in([said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
-    talk.classified({first.id: "action_request", second.id: "follow_up"})
-    wish, latest = talk.latest_host(intent="action_request"), talk.latest_host()
+    first, second = hear(talk, [said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
+    talk.handle(Classified({first.id: "action_request", second.id: "follow_up"}))
+    wish, latest = talk.state.latest_host(intent="action_request"), talk.state.latest_host()
     assert wish is not None
     assert latest is not None
     assert (wish.content, latest.content, latest.intent) == ("open an issue", "any news?", "follow_up")
-    assert talk.latest_host(intent="discussion") is None
+    assert talk.state.latest_host(intent="discussion") is None
 
 
 def test_a_point_is_an_author_and_ten_words() -> None:
     talk = Conversation("marvin")
     for number in range(20):
-        talk.take_in([said("rebecca", f"{number}, one, two! three four five six seven eight nine ten", number)], NOW)
-    assert len(talk.points) == 15
-    assert talk.points[-1] == "rebecca: 19 one two three four five six seven eight nine"
+        hear(talk, [said("rebecca", f"{number}, one, two! three four five six seven eight nine ten", number)], NOW)
+    assert len(talk.state.points) == 15
+    assert talk.state.points[-1] == "rebecca: 19 one two three four five six seven eight nine"
 
 
 @settings(max_examples=examples(60))
@@ -128,10 +149,10 @@ def test_a_point_is_an_author_and_ten_words() -> None:
 def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, int, bool]]) -> None:
     talk = Conversation("marvin")
     batch = [said(name, text, second, replayed=replayed) for name, text, second, replayed in words]
-    talk.take_in(batch, NOW)
-    before = list(talk.history)
-    assert talk.take_in(batch, NOW) == []
-    assert list(talk.history) == before
+    hear(talk, batch, NOW)
+    before = list(talk.state.history)
+    assert hear(talk, batch, NOW) == ()
+    assert list(talk.state.history) == before
     ids = [entry.id for entry in before]
     assert len(ids) == len(set(ids))
 
@@ -139,8 +160,8 @@ def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, in
 def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None:
     talk = Conversation("marvin")
     long = said("rebecca", "word " * 19_000, 1)
-    (entry,) = talk.take_in([long], NOW)
+    (entry,) = hear(talk, [long], NOW)
     assert (len(entry.content), entry.content[-1]) == (SPACE_READ_CHARS, "\u2026")
-    assert talk.take_in([long], NOW) == []
-    talk.spoke("mine " * 2_000, NOW)
-    assert talk.take_in([said("marvin", "mine " * 2_000, 3)], NOW) == []
+    assert hear(talk, [long], NOW) == ()
+    talk.handle(Spoke("mine " * 2_000, NOW))
+    assert hear(talk, [said("marvin", "mine " * 2_000, 3)], NOW) == ()

@@ -1,0 +1,114 @@
+"""Nobody waits inside a check of the room: a message waits for its moment, and everybody else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from common.schemas import SPACE_DECISION_TOOL
+from modules.lives.space.journal_reporter import LOOP
+from modules.runtime.scheduler.scheduler import Scheduler
+from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Agent, Room, an_issue, decision, speaks, until
+from town.mind.types import ChatRequest, Thought
+
+PAUSE_MS = 30_000
+
+
+def pause_before_speaking(agent: Agent) -> None:
+    config = agent.space.config.load_space_config()
+    agent.space.config.save_space_config(replace(config, reply_delay_min_ms=10_000, reply_delay_max_ms=PAUSE_MS))
+
+
+async def test_the_owner_is_answered_while_a_message_to_the_room_waits_for_its_moment(room: Room) -> None:
+    def mind(request: ChatRequest) -> Thought:
+        in_room = any(offer.name == SPACE_DECISION_TOOL for offer in request.offers)
+        return speaks(TIN) if in_room else Thought(text="Yes, I am here.")
+
+    async with room.soul("marvin", mind) as marvin:
+        pause_before_speaking(marvin)
+        app = marvin.life.app
+        scheduler = Scheduler(
+            [marvin.space.loop],
+            agent_name="marvin",
+            clock=marvin.clock,
+            journal=app.services.journal,
+            attention=app.services.attention,
+        )
+        await room.says(QUESTION, marvin)
+        outcome = await scheduler.run_guarded(LOOP)
+        assert outcome.reason == "a message waits for its moment"
+        assert 0 < (outcome.next_in_s or 0) <= PAUSE_MS / 1000
+        assert await app.owner.answer("Are you there?") == "Yes, I am here."
+        assert (await scheduler.run_guarded(LOOP)).reason == "a message waits for its moment"
+        assert room.host.said("marvin") == []
+        marvin.later(PAUSE_MS / 1000)
+        assert (await scheduler.run_guarded(LOOP)).reason == "spoke"
+        assert room.host.said("marvin") == [TIN]
+
+
+async def test_the_loop_comes_back_for_a_message_when_its_moment_has_come(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        pause_before_speaking(marvin)
+        services = marvin.life.app.services
+        scheduler = Scheduler(
+            [marvin.space.loop],
+            agent_name="marvin",
+            clock=marvin.clock,
+            journal=services.journal,
+            attention=services.attention,
+        )
+        await scheduler.start()
+        awake = asyncio.create_task(marvin.space.loop.keep_awake(scheduler))
+        try:
+            await room.says(QUESTION)
+            await until(lambda: marvin.space.participation.waits)
+            soon = marvin.clock.now() + timedelta(seconds=9)
+            await until(lambda: (at := scheduler.states()[0].next_at) is not None and at > soon)
+            marvin.later(PAUSE_MS / 1000)
+            scheduler.bring_forward(LOOP)
+            await until(lambda: room.host.said("marvin") == [TIN])
+        finally:
+            awake.cancel()
+            await asyncio.gather(awake, return_exceptions=True)
+            await scheduler.stop()
+
+
+async def test_a_message_that_waits_is_checked_against_the_room_as_it_is_then(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        pause_before_speaking(marvin)
+        await room.says(QUESTION, marvin)
+        await marvin.space.loop.run()
+        await until(lambda: rebecca.typing() == ["marvin"])
+        await rebecca.send_chat(TIN)
+        await marvin.hears(TIN)
+        marvin.later(PAUSE_MS / 1000)
+        outcome = await marvin.space.loop.run()
+        assert outcome.reason == "others have spoken meanwhile: semantic echo"
+        assert not marvin.space.participation.waits
+        assert room.host.said("marvin") == []
+
+
+async def test_what_is_promised_is_claimed_while_its_words_wait(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
+        pause_before_speaking(marvin)
+        await room.says(WISH, marvin)
+        await marvin.space.loop.run()
+        await until(lambda: [claim.action for claim in room.server.claims] == ["create_issue"])
+        assert marvin.promised() == []
+        assert room.host.said("marvin") == []
+        marvin.later(PAUSE_MS / 1000)
+        assert (await marvin.space.loop.run()).reason == "spoke"
+        assert [one.type for one in marvin.promised()] == ["create_issue"]
+
+
+async def test_a_message_that_may_not_be_said_any_more_is_dropped_before_its_moment(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        pause_before_speaking(marvin)
+        await room.says(QUESTION, marvin)
+        await marvin.space.loop.run()
+        marvin.mute_reason.append("paused by the owner")
+        assert (await marvin.space.loop.run()).reason == "paused by the owner"
+        assert not marvin.space.participation.waits
+        assert (await decision(marvin, "Not said")).data["message"] == TIN
+        assert room.host.said("marvin") == []
