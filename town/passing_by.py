@@ -27,7 +27,7 @@ _JOIN_S = 20.0
 
 def lines(bank: Bank, rng: random.Random) -> Iterator[str]:
     """What a passer-by says, without end: a lead and a question that somebody here has an answer to."""
-    asks = [idea.ask for _, idea in bank.ideas()]
+    asks = [idea.ask for idea in bank.ideas()]
     leads: Sequence[str] = bank.room["passing_by"]
     while True:
         rng.shuffle(asks)

@@ -6,10 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
 
 from common.text.strings import straighten
 
@@ -18,10 +20,11 @@ GENERAL = "street"
 ANY = "any"
 
 _WORD = re.compile(r"[a-zà-ÿ]{3,}")
-COMMON = frozenset((files("town.mind") / "phrases" / "common.txt").read_text("utf-8").split())
+_PHRASES = files("town.mind") / "phrases"
+COMMON = frozenset((_PHRASES / "common.txt").read_text("utf-8").split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Idea:
     """Something to say, a question that goes with it, what others may answer (by field), and a last word on that."""
 
@@ -29,7 +32,15 @@ class Idea:
     ask: str
     answers: Mapping[str, str]
     more: str
-    stems: frozenset[str]
+
+    def __post_init__(self) -> None:
+        if ANY not in self.answers:
+            raise ValueError(f"{self.say!r} needs an answer for `{ANY}`")
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The telling words of what is said and asked."""
+        return stems(f"{self.say} {self.ask}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,8 @@ class Intent:
 
     name: str
     match: re.Pattern[str]
-    act: str
     say: Mapping[str, tuple[str, ...]]
+    act: str = "reply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +86,9 @@ class Bank:
     lines: Mapping[str, Any]
     room: dict[str, Any]
 
-    def ideas(self) -> Iterator[tuple[Field, Idea]]:
-        """Every idea with its field."""
-        return ((field, idea) for field in self.fields.values() for idea in field.ideas)
+    def ideas(self) -> Iterator[Idea]:
+        """Every idea of every field."""
+        return (idea for field in self.fields.values() for idea in field.ideas)
 
     def intent_of(self, text: str) -> Intent | None:
         """The kind of thing that `text` says, if it is one that people usually say."""
@@ -86,7 +97,7 @@ class Bank:
     def asked_in(self, text: str) -> Idea | None:
         """The idea whose question stands in `text`."""
         flat = flatten(text)
-        return next((idea for _, idea in self.ideas() if flatten(idea.ask) in flat), None)
+        return next((idea for idea in self.ideas() if flatten(idea.ask) in flat), None)
 
     def invited_in(self, text: str) -> str:
         """The kind of general invitation that stands in `text`, if one does."""
@@ -103,22 +114,12 @@ class Bank:
 
 
 def load_bank() -> Bank:
-    """Read the phrase files. Raises `KeyError` or `ValueError` if one is not as it should be."""
-    folder = files("town.mind") / "phrases"
-    fields = {name: _field(name, yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))) for name in FIELDS}
-    lines = yaml.safe_load((folder / "talk.yaml").read_text("utf-8"))
-    intents = tuple(
-        Intent(
-            name=raw["name"],
-            match=re.compile(raw["match"], re.IGNORECASE),
-            act=raw.get("act", "reply"),
-            say=_by_field(raw.get("say", ())),
-        )
-        for raw in lines.pop("intents")
-    )
+    """Read the phrase files. Raises `ValueError` if one is not as it should be."""
+    fields = {name: TypeAdapter(Field).validate_python({"name": name, **_read(name)}) for name in FIELDS}
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
-    room = yaml.safe_load((folder / "room.yaml").read_text("utf-8"))
-    return Bank(fields, known_from, intents, lines, room)
+    lines = _read("talk")
+    intents = TypeAdapter(tuple[Intent, ...]).validate_python([_intent(raw) for raw in lines.pop("intents")])
+    return Bank(fields, known_from, intents, lines, _read("room"))
 
 
 def stems(text: str) -> frozenset[str]:
@@ -132,30 +133,13 @@ def flatten(text: str) -> str:
     return " ".join(straighten(text).lower().split())
 
 
-def _by_field(said: Mapping[str, list[str]] | list[str]) -> dict[str, tuple[str, ...]]:
-    """Phrases by field; a plain list is for any."""
-    return {key: tuple(lines) for key, lines in (said if isinstance(said, Mapping) else {ANY: said}).items() if lines}
+def _read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((_PHRASES / f"{name}.yaml").read_text("utf-8"))
+    return content
 
 
-def _field(name: str, raw: Mapping[str, Any]) -> Field:
-    ideas = tuple(
-        Idea(
-            say=idea["say"],
-            ask=idea["ask"],
-            answers=dict(idea["answers"]),
-            more=idea["more"],
-            stems=stems(f"{idea['say']} {idea['ask']}"),
-        )
-        for idea in raw["thoughts"]
-    )
-    if any(ANY not in idea.answers for idea in ideas):
-        raise ValueError(f"{name}: each thought needs an answer for `{ANY}`")
-    return Field(
-        name=name,
-        label=raw["label"],
-        words=frozenset(raw["words"]),
-        beyond=tuple(raw["beyond"]),
-        general=tuple(raw["general"]),
-        notes=tuple(raw["notes"]),
-        ideas=ideas,
-    )
+def _intent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An intent as it is written; a plain list of phrases is for any field."""
+    said = raw.get("say") or {}
+    by_field = {ANY: said} if isinstance(said, list) else said
+    return {**raw, "match": re.compile(raw["match"], re.IGNORECASE), "say": by_field}

@@ -10,7 +10,7 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from common.facts import ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts, ToolOutcome
@@ -63,10 +63,11 @@ class _Turn:
     request: ChatRequest
     bank: Bank
     rng: random.Random
-    offers: dict[str, Offer] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "offers", {offer.name: offer for offer in self.request.offers})
+    @property
+    def offers(self) -> dict[str, Offer]:
+        """The tools by name."""
+        return {offer.name: offer for offer in self.request.offers}
 
     def _words(self, *, text: str = "", heard: tuple[str, ...] = (), situation: str = "") -> Words:
         return Words(self.bank, self.request.facts, self.rng, text=text, heard=heard, situation=situation)
@@ -121,10 +122,14 @@ class _Turn:
 
     def room(self, about: RoomFacts) -> Thought:
         latest = next((line.text for line in reversed(about.said) if line.who), "")
-        words = self._words(text=latest, heard=(*(line.text for line in about.said), latest))
+        words = self._words(text=latest, heard=tuple(line.text for line in about.said))
+        if not self.request.offers:
+            return self.anything(words)
         return Thought(calls=(ToolUse(self.request.offers[0].name, decide(words, about)),))
 
     def memory(self, about: MemoryFacts) -> Thought:
+        if not self.request.offers:
+            return self.anything(self._words())
         offer = self.request.offers[0]
         return Thought(calls=(ToolUse(offer.name, keep(about, (offer.parameters.get("properties") or {}).keys())),))
 

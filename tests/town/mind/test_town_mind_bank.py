@@ -40,7 +40,7 @@ def test_each_idea_makes_a_post_with_room_for_a_neighbour_and_has_an_answer_for_
 
 
 def test_no_idea_is_there_twice() -> None:
-    said = [idea.say for _, idea in BANK.ideas()] + [idea.ask for _, idea in BANK.ideas()]
+    said = [idea.say for idea in BANK.ideas()] + [idea.ask for idea in BANK.ideas()]
     assert len(said) == len(set(said))
 
 

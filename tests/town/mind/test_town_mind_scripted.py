@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.facts import QuestionFacts, ToolOutcome
+from common.facts import About, ExpressionFacts, MemoryFacts, QuestionFacts, RoomFacts, ToolOutcome
 from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.invitation import check_invitation
 from tests.exploration import examples
@@ -267,3 +267,10 @@ async def test_a_prompt_that_makes_no_sense_gets_an_answer_all_the_same(
         ChatRequest("m", messages, (POST,) if forced else (), "any" if forced else None)
     )
     assert thought.calls if forced else thought.text
+
+
+@pytest.mark.parametrize(
+    "about", [RoomFacts("maren"), MemoryFacts(), QuestionFacts("never heard of"), ExpressionFacts()]
+)
+async def test_facts_without_a_tool_to_answer_by_get_words(about: About) -> None:
+    assert (await MIND.think(ChatRequest("m", WORDS, facts=facts("maren", about)))).text
