@@ -49,7 +49,8 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.wakeup.keeper import boot_file, page
 from modules.services.commitments.due import DueCommitments
-from modules.services.commitments.lines import live_in
+from modules.services.commitments.lines import all_in, live_in
+from modules.services.commitments.outcomes import outcome_patterns
 from modules.services.commitments.queue import FILE
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
@@ -219,11 +220,14 @@ class _Look:
             left = page(boot_file(self._home.memory), main=is_main(session_key))
             return "" if self._awake or not left.exists() else await asyncio.to_thread(_text, left)
 
+        commitments = self._home.memory / FILE
         prosoche = Prosoche(
             sources=(
                 waiting_mentions(PendingPosts(self._database, self._clock).count),
                 waiting_drafts(drafts),
-                DueCommitments(lambda: live_in(self._home.memory / FILE)),
+                DueCommitments(
+                    lambda: live_in(commitments), lambda: outcome_patterns(all_in(commitments), self._clock.now())
+                ),
             ),
             skills=self._skills,
             files=knowledge.stores.workspace,

@@ -53,7 +53,7 @@ class Lives:
             sources=(
                 waiting_mentions(self.bluesky_state.pending.count),
                 waiting_drafts(services.outbox.held),
-                DueCommitments(self.queue.live),
+                DueCommitments(self.queue.live, self.queue.get_commitment_outcome_patterns),
             ),
             skills=services.skills,
             files=services.knowledge.stores.workspace,

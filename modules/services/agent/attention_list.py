@@ -42,10 +42,20 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
+class Failing:
+    """A kind of commitment that failed `count` times in one `place` (`owner/name`, "" if it had none) this week."""
+
+    what: str
+    place: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """What deserves attention now: `mentions` is how many posts wait to be met."""
 
     commitments: tuple[Due, ...] = ()
+    failing: tuple[Failing, ...] = ()
     blocked: tuple[Blocked, ...] = ()
     mentions: int = 0
     rituals: tuple[Due, ...] = ()
@@ -53,6 +63,7 @@ class Attention:
     def __add__(self, other: Attention) -> Attention:
         return Attention(
             self.commitments + other.commitments,
+            self.failing + other.failing,
             self.blocked + other.blocked,
             self.mentions + other.mentions,
             self.rituals + other.rituals,
@@ -87,6 +98,10 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
     stuck = [item for item in attention.blocked if not (public and item.private)][:_MOST_OF_A_KIND]
     lines = [
         *due("Commitment", attention.commitments, "%Y-%m-%d %H:%M"),
+        *(
+            line("Failing", what=item.what, place=item.place or "-", count=item.count)
+            for item in attention.failing[:_MOST_OF_A_KIND]
+        ),
         *(
             line("Draft" if item.asked else "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.why, _CHARS))
             for item in stuck

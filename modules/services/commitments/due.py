@@ -1,4 +1,4 @@
-"""What was promised, as something that is due: for the lines on what deserves attention."""
+"""What deserves attention of the commitments: what is due, and what keeps failing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from common.clock import parse_iso_or_none
 from common.constants import COMMITMENT_STALE_THRESHOLD_MS
-from modules.services.agent.attention_list import Attention, Due
+from modules.services.agent.attention_list import Attention, Due, Failing
+from modules.services.commitments.outcomes import OutcomePatterns
 from modules.services.commitments.policy import title_of
 from modules.services.commitments.types import QueuedCommitment
 
@@ -15,12 +16,22 @@ _WITHIN = timedelta(milliseconds=COMMITMENT_STALE_THRESHOLD_MS)
 
 
 class DueCommitments:
-    """A source of attention: what `live` gives. Promises were made in the open, so nothing of them is private."""
+    """A source of attention. Commitments were made in public, so nothing of them is private.
 
-    def __init__(self, live: Callable[[], Sequence[QueuedCommitment]]) -> None:
+    Args:
+        live: the commitments that are still to be fulfilled.
+        outcomes: how those of the last week ended.
+
+    """
+
+    def __init__(self, live: Callable[[], Sequence[QueuedCommitment]], outcomes: Callable[[], OutcomePatterns]) -> None:
         self._live = live
+        self._outcomes = outcomes
 
     async def __call__(self) -> Attention:
-        """Every promise that is still to be kept, with the moment until which it has sense."""
+        """Every live commitment with the moment at which it goes stale, and the kinds that failed more than once."""
         made = ((one, parse_iso_or_none(one.created_at)) for one in self._live())
-        return Attention(commitments=tuple(Due(title_of(one), at + _WITHIN) for one, at in made if at is not None))
+        return Attention(
+            commitments=tuple(Due(title_of(one), at + _WITHIN) for one, at in made if at is not None),
+            failing=tuple(Failing(one.type, one.place, len(one.errors)) for one in self._outcomes().patterns),
+        )

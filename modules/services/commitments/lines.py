@@ -69,10 +69,15 @@ def read_commitments(path: Path) -> Read:
     return Read(tuple(found.values()), notice)
 
 
-def live_in(path: Path) -> list[QueuedCommitment]:
-    """The promises of the file that are still to be kept, oldest first; nothing is written. Raises `StorageError`."""
+def all_in(path: Path) -> list[QueuedCommitment]:
+    """The commitments of the file, oldest first; nothing is written. Raises `StorageError`."""
     found, _ = _parsed(path)
-    return sorted((one for one in found.values() if one.status in LIVE), key=lambda one: one.created_at)
+    return sorted(found.values(), key=lambda one: one.created_at)
+
+
+def live_in(path: Path) -> list[QueuedCommitment]:
+    """Those that are still to be fulfilled, oldest first; nothing is written. Raises `StorageError`."""
+    return [one for one in all_in(path) if one.status in LIVE]
 
 
 def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> None:

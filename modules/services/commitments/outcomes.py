@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso_or_none
 from common.constants import COMMITMENT_RETENTION_MS, REPO_COOLDOWN_FAILURES, REPO_COOLDOWN_MS
-from common.schemas import GITHUB_COMMITMENT_TYPES
+from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from modules.services.commitments.naming import resolve_repo
 from modules.services.commitments.types import CommitmentStatus, QueuedCommitment
 
@@ -19,12 +19,24 @@ _FAILED: frozenset[CommitmentStatus] = frozenset({"failed", "abandoned"})
 
 
 @dataclass(frozen=True, slots=True)
+class FailurePattern:
+    """A kind of commitment that failed more than once in one place.
+
+    `place` is a repository (`owner/name`, in lower case), "" where none is named; `errors` are the reasons, shortened.
+    """
+
+    type: CommitmentType
+    place: str
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomePatterns:
-    """How the promises of the last week ended; `patterns` are lines on what failed more than once."""
+    """How the commitments of the last week ended, and what of them failed more than once."""
 
     successes: int
     failures: int
-    patterns: tuple[str, ...]
+    patterns: tuple[FailurePattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +53,12 @@ def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> 
     """How the promises that were made within the last 7 days ended."""
     recent = [one for one in commitments if _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
     failures = [one for one in recent if one.status in _FAILED]
-    groups = _groups(failures)
-    lines = tuple(_line(key, errors) for key, errors in sorted(groups.items()) if len(errors) >= _NOTABLE)
-    return OutcomePatterns(sum(one.status == "completed" for one in recent), len(failures), lines)
+    found = tuple(
+        FailurePattern(kind, place, tuple(errors))
+        for (kind, place), errors in sorted(_groups(failures).items())
+        if len(errors) >= _NOTABLE
+    )
+    return OutcomePatterns(sum(one.status == "completed" for one in recent), len(failures), found)
 
 
 def new_cooldowns(
@@ -63,11 +78,11 @@ def new_cooldowns(
     ]
     until = iso(now + timedelta(milliseconds=REPO_COOLDOWN_MS))
     found: dict[tuple[str, str], RepoCooldown] = {}
-    for key, errors in _groups(tried).items():
-        owner, _, name = key.partition(":")[2].partition("/")
+    for (kind, place), errors in _groups(tried).items():
+        owner, _, name = place.partition("/")
         if not name or len(errors) < REPO_COOLDOWN_FAILURES or cooldown_of(standing, owner, name, now):
             continue
-        found[owner, name] = RepoCooldown(owner, name, until, _line(key, errors))
+        found[owner, name] = RepoCooldown(owner, name, until, _line(kind, place, errors))
     return list(found.values())
 
 
@@ -85,17 +100,16 @@ def is_over(cooldown: RepoCooldown, now: datetime) -> bool:
     return until is None or until <= now
 
 
-def _groups(commitments: Iterable[QueuedCommitment]) -> Mapping[str, list[str]]:
-    groups: defaultdict[str, list[str]] = defaultdict(list)
+def _groups(commitments: Iterable[QueuedCommitment]) -> Mapping[tuple[CommitmentType, str], list[str]]:
+    groups: defaultdict[tuple[CommitmentType, str], list[str]] = defaultdict(list)
     for one in commitments:
         repo = resolve_repo(one.params)
-        place = repo.full_name.lower() if repo else "unknown"
-        groups[f"{one.type}:{place}"].append((one.error or "unknown error")[:_ERROR_CHARS])
+        groups[one.type, repo.full_name.lower() if repo else ""].append((one.error or "unknown error")[:_ERROR_CHARS])
     return groups
 
 
-def _line(key: str, errors: Sequence[str]) -> str:
-    return f"{key}: {len(errors)} failures ({'; '.join(dict.fromkeys(errors))})"
+def _line(kind: CommitmentType, place: str, errors: Sequence[str]) -> str:
+    return f"{kind}:{place}: {len(errors)} failures ({'; '.join(dict.fromkeys(errors))})"
 
 
 def _since(moment: str | None, now: datetime, window_ms: float) -> bool:

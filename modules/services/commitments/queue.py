@@ -129,7 +129,6 @@ class CommitmentQueue:
         done = [one for one in self._known.values() if one.status == "completed"]
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
 
-    # NOTE(self): kept for the loops that are to learn from what failed and what succeeded; the cooldowns count alone.
     def get_commitment_outcome_patterns(self) -> OutcomePatterns:
         """How the promises of the last 7 days ended."""
         return outcome_patterns(self._known.values(), self._clock.now())

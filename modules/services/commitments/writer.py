@@ -49,11 +49,8 @@ _POST_TOKENS = 300
 _TITLE_CHARS = 300
 _REASON_CHARS = 1_000
 _SHOWN_CHARS = 100
-_TELL = ToolSpec(
-    "tell_it_is_done",
-    "Tell whoever waits that your promise is kept.",
-    {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]},
-)
+_TELL = "tell_it_is_done"
+_TOLD = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +166,14 @@ class CommitmentWriter:
         result = await self.gateway.chat_with_tools(
             [Message("user", asked)],
             system=prompt.blocks,
-            tools=[_TELL],
-            tool_choice=NamedTool(_TELL.name),
+            tools=[ToolSpec(_TELL, self.skills.section(SKILL, "Announcement Tool"), _TOLD)],
+            tool_choice=NamedTool(_TELL),
             max_tokens=_POST_TOKENS,
             purpose=SKILL,
             importance="commitment",
             facts=TurnFacts(QuestionFacts("announcement")),
         )
-        called = next((call for call in result.tool_calls if call.name == _TELL.name and not call.malformed), None)
+        called = next((call for call in result.tool_calls if call.name == _TELL and not call.malformed), None)
         said = str(called.input.get("sentence", "")) if called else result.text
         words = one_line(said.replace(url, " "), 1_000).strip(" \"'“”")
         return fit_post_text(words, url) if words else ""

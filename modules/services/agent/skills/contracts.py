@@ -74,13 +74,14 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Summary Message": frozenset({"summary"}),
     },
     "prosoche": {
-        "Attention": frozenset({"what", "when", "why", "count"}),
+        "Attention": frozenset({"what", "when", "why", "count", "place"}),
         "Degraded": frozenset({"service", "since", "avoid"}),
         "Avoid": frozenset(),
     },
     "commitments": {
         "System Prompt": frozenset({"bluesky_username"}),
         "Announcement Message": frozenset({"promise", "what"}),
+        "Announcement Tool": frozenset(),
         "Extraction": frozenset({"agent_name"}),
         "Extraction Message": frozenset({"replies", "repo", "conversation"}),
         "Enrichment": frozenset(),

@@ -11,7 +11,13 @@ import pytest
 from adapters.github.types import Repo
 from modules.services.commitments import policy
 from modules.services.commitments.naming import extract_fulfillment_url, issue_number, resolve_repo
-from modules.services.commitments.outcomes import RepoCooldown, cooldown_of, new_cooldowns, outcome_patterns
+from modules.services.commitments.outcomes import (
+    FailurePattern,
+    RepoCooldown,
+    cooldown_of,
+    new_cooldowns,
+    outcome_patterns,
+)
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from tests.modules.services.commitments.commitment_values import NOON, ROOM, queued, wanted
 
@@ -226,7 +232,7 @@ def test_patterns_tell_what_failed_more_than_once_this_week() -> None:
     ]
     found = outcome_patterns(known, NOON)
     assert (found.successes, found.failures) == (1, 3)
-    assert found.patterns == (f"create_issue:acme/site: 2 failures ({'x' * 60})",)
+    assert found.patterns == (FailurePattern("create_issue", "acme/site", ("x" * 60, "x" * 60)),)
 
 
 def test_a_repository_where_five_promises_failed_is_left_alone_once() -> None:

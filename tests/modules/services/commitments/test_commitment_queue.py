@@ -376,9 +376,22 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
     queue = CommitmentQueue(tmp_path, clock)
     kept, waits = taken(queue, "One"), taken(queue, "Two", title="The second")
     queue.mark_completed(kept.id, {"issues": [], "count": 0})
-    attention = await DueCommitments(queue.live)()
+    attention = await DueCommitments(queue.live, queue.get_commitment_outcome_patterns)()
     assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
     assert waits.status == "pending"
+
+
+async def test_what_failed_more_than_once_this_week_deserves_attention(tmp_path: Path, clock: FakeClock) -> None:
+    queue = CommitmentQueue(tmp_path, clock)
+    for number in range(2):
+        one = taken(queue, f"Write {number} down")
+        queue.mark_in_progress(one.id)
+        queue.mark_failed(one.id, "Not Found")
+    source = DueCommitments(queue.live, queue.get_commitment_outcome_patterns)
+    (failing,) = (await source()).failing
+    assert (failing.what, failing.count) == ("create_issue", 2)
+    await clock.advance(timedelta(days=8).total_seconds())
+    assert (await source()).failing == ()
 
 
 def test_what_is_over_is_not_failed_again(tmp_path: Path, clock: FakeClock) -> None:
