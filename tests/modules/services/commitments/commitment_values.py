@@ -8,6 +8,7 @@ from typing import Any
 from common.clock import iso
 from common.schemas import CommitmentType
 from modules.services.commitments.policy import HOST_NAMED
+from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest, CommitmentSource, CommitmentStatus, QueuedCommitment
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -54,3 +55,9 @@ def queued(
         last_attempt_at=iso(last) if last else None,
         error=error,
     )
+
+
+def taken(queue: CommitmentQueue, *args: Any, **more: Any) -> QueuedCommitment:
+    commitment = queue.enqueue_commitment(wanted(*args, **more)).commitment
+    assert commitment is not None
+    return commitment

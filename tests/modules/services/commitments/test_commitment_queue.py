@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,11 @@ from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
 from modules.runtime.events import Event, Publish
-from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
-from tests.modules.services.commitments.commitment_values import ROOM, wanted
+from tests.modules.services.commitments.commitment_values import ROOM, taken, wanted
 
 HOUR = 3600.0
 
@@ -55,12 +53,6 @@ def audited(folder: Path) -> list[str]:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
-
-
-def taken(queue: CommitmentQueue, *args: Any, **more: Any) -> QueuedCommitment:
-    commitment = queue.enqueue_commitment(wanted(*args, **more)).commitment
-    assert commitment is not None
-    return commitment
 
 
 def test_a_promise_is_one_line_with_the_keys_that_other_programs_know(tmp_path: Path, clock: FakeClock) -> None:
@@ -368,30 +360,6 @@ class KilledQueue(RuleBasedStateMachine):
 
 TestKilledQueue = KilledQueue.TestCase
 TestKilledQueue.settings = settings(max_examples=examples(12), stateful_step_count=25, deadline=None)
-
-
-async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense(
-    tmp_path: Path, clock: FakeClock
-) -> None:
-    queue = CommitmentQueue(tmp_path, clock)
-    kept, waits = taken(queue, "One"), taken(queue, "Two", title="The second")
-    queue.mark_completed(kept.id, {"issues": [], "count": 0})
-    attention = await DueCommitments(queue.live, queue.get_commitment_outcome_patterns)()
-    assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
-    assert waits.status == "pending"
-
-
-async def test_what_failed_more_than_once_this_week_deserves_attention(tmp_path: Path, clock: FakeClock) -> None:
-    queue = CommitmentQueue(tmp_path, clock)
-    for number in range(2):
-        one = taken(queue, f"Write {number} down")
-        queue.mark_in_progress(one.id)
-        queue.mark_failed(one.id, "Not Found")
-    source = DueCommitments(queue.live, queue.get_commitment_outcome_patterns)
-    (failing,) = (await source()).failing
-    assert (failing.what, failing.count) == ("create_issue", 2)
-    await clock.advance(timedelta(days=8).total_seconds())
-    assert (await source()).failing == ()
 
 
 def test_what_is_over_is_not_failed_again(tmp_path: Path, clock: FakeClock) -> None:
