@@ -18,6 +18,7 @@ from modules.runtime.llm.types import PromptBlock
 Wire = dict[str, Any]
 
 CACHE_KEY = "prompt_cache_key"
+FACTS = "facts"
 EXTRA_FIELDS = "extra_body"
 """The argument by which the SDK takes fields that the protocol does not name; they stand beside the others."""
 MARK = "cache_control"

@@ -32,7 +32,7 @@ from modules.runtime.console import Console
 from modules.runtime.llm.answers import cut_short, offer, read
 from modules.runtime.llm.cache import CacheMeter, CacheRate
 from modules.runtime.llm.deadline import IdleDeadline, probe_idle_s, probe_of
-from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, Wire, chars_of, has_pictures, pictures_in
+from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, Wire, chars_of, has_pictures, pictures_in
 from modules.runtime.llm.lessons import Lessons, Vision
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
@@ -242,7 +242,7 @@ class LLMGateway:
         if temperature is not None:
             request["temperature"] = temperature
         if facts and self.reads_facts:
-            request[EXTRA_FIELDS] = {"facts": replace(facts, purpose=purpose).as_json(self._redactor.value)}
+            request[EXTRA_FIELDS] = {FACTS: replace(facts, purpose=purpose).as_json(self._redactor.value)}
         if self._cache_key:
             request[CACHE_KEY] = self._cache_key
         tally, started = _Tally(purpose, importance), self._clock.monotonic()

@@ -23,7 +23,7 @@ from common.constants import (
     LLM_MAX_TOOL_RESULT_CHARS,
     LLM_RETRY_AFTER_MARGIN_MS,
 )
-from modules.runtime.llm.dialect import CACHE_KEY, MARK, has_marks, without_marks
+from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, MARK, has_marks, without_marks
 
 ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
@@ -70,6 +70,8 @@ _ONE_PICTURE = re.compile(
 )
 _PICTURELESS_STATUS = {400, 404, 415, 422}
 _SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
+_OPTIONAL = {name: name for name in ("temperature", "stream_options", CACHE_KEY)} | {EXTRA_FIELDS: FACTS}
+"""What a request can do without, and the name by which a service refuses it."""
 _UNSURE_STATUS = {408, 409, 424, 499}
 _UNAVAILABLE_STATUS = 503
 _CLIENT_ERROR = range(400, 500)
@@ -176,8 +178,8 @@ def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any
     if "max_completion_tokens" in verdict.message and "max_tokens" in request:
         changed = {key: value for key, value in request.items() if key != "max_tokens"}
         return changed | {"max_completion_tokens": request["max_tokens"]}
-    for parameter in ("temperature", "stream_options", CACHE_KEY):
-        if parameter in request and parameter in verdict.message:
+    for parameter, name in _OPTIONAL.items():
+        if parameter in request and name in verdict.message:
             return {key: value for key, value in request.items() if key != parameter}
     if has_marks(request) and (MARK in verdict.message or _WORDS_ONLY.search(verdict.message)):
         return without_marks(request)

@@ -14,7 +14,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.runtime.llm.wall import NoWall
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, says
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
 from tests.project import ROOT
 from tests.ways import to_loopback
 from town.mind.wire import BadRequest, read_request
@@ -23,9 +23,11 @@ HELLO = [Message("user", "hello")]
 POST = TurnFacts(PostFacts("at://a/b/c", "bafy", "kit.test", "Is it hunter2-hunter2?", thread=(SaidLine("", "Hm."),)))
 
 
-async def sent(model: ScriptedModel, facts: TurnFacts | None, *, reads: bool) -> dict[str, Any]:
-    """The body of a request that had these facts."""
-    model.plays(says("hi"))
+async def sent(
+    model: ScriptedModel, facts: TurnFacts | None, *, reads: bool, times: int = 1, first: tuple[Reply, ...] = ()
+) -> dict[str, Any]:
+    """The body of the last request of so many that had these facts."""
+    model.plays(*first, *[says("hi")] * times)
     gateway = LLMGateway(
         transport=to_loopback,
         base_url=model.url,
@@ -38,7 +40,8 @@ async def sent(model: ScriptedModel, facts: TurnFacts | None, *, reads: bool) ->
         redactor=Redactor(["hunter2-hunter2"]),
         reads_facts=reads,
     )
-    await gateway.chat(HELLO, facts=facts, purpose="test")
+    for _ in range(times):
+        await gateway.chat(HELLO, facts=facts, purpose="test")
     await gateway.aclose()
     return model.requests[-1]
 
@@ -62,6 +65,12 @@ async def test_a_service_that_reads_facts_gets_them_without_secrets(model: Scrip
     assert body["facts"]["about"]["kind"] == "post"
     assert body["facts"]["purpose"] == "test"
     assert "facts" not in str(body["messages"])
+
+
+async def test_a_service_that_refuses_the_field_by_name_is_sent_it_no_more(model: ScriptedModel) -> None:
+    refusal = refuses(400, "Unrecognized request argument supplied: facts")
+    await sent(model, POST, reads=True, times=2, first=(refusal,))
+    assert ["facts" in request for request in model.requests] == [True, False, False]
 
 
 async def test_untrusted_text_is_cleaned_and_the_size_is_bounded(model: ScriptedModel) -> None:
