@@ -31,10 +31,11 @@ from local_tools.bluesky_inputs import (
     SubjectInput,
     UriInput,
 )
+from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression_policy import check_invitation
 from modules.lives.bluesky.expression_prompts import Prompts
 from modules.lives.bluesky.publish import Publisher, text_problem
-from modules.lives.bluesky.reply_check import repeats, reply_problem
+from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
@@ -42,7 +43,6 @@ from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 
 _FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300
-_INSTRUCTIONS = "it holds words of your instructions; say the thought itself, in your own words"
 
 
 class BlueskyTools:
@@ -54,29 +54,34 @@ class BlueskyTools:
         self._skills = skills
         self._prompts = Prompts(skills)
         self._rng = rng
+        self._words = ToolWords(skills, "bluesky-tools")
+
+    def description(self, tool: str) -> str:
+        """Return what the model reads about one of these tools."""
+        return self._words.description(tool)
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         subject, text = turn.subject, fitted(args.text, turn)
         if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
-            return ToolResult(f"Error: this post was not sent: {_INSTRUCTIONS}", is_error=True)
+            return self._words.error("Post Not Sent")
         if isinstance(subject, ExpressionTurn) and not text_problem(text) and not subject.revised:
             check = check_invitation(text)
-            if check.confidence != "strong":
+            if check.advice:
                 subject.revised = True
-                problem = check.suggestion or "readers have nothing to answer"
+                problem = self._skills.subsection("expression", "Advice", check.advice).strip()
                 return ToolResult(self._revision(text, problem), is_error=True, data={"draft": text})
         published = await self._publisher.post(
             text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn), by_owner=_by_owner(turn), hold=turn.hold
         )
-        return _answer(published, "posted", ends=isinstance(subject, ExpressionTurn))
+        return self._answer(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
-        target = _target(args.post_uri, args.post_cid, turn)
-        if isinstance(target, str):
-            return ToolResult(target, is_error=True)
+        target = self._target(args.post_uri, args.post_cid, turn)
+        if isinstance(target, ToolResult):
+            return target
         thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn)
         if f"@{self._atproto.handle}" in text.lower():
-            return ToolResult(f"Error: @{self._atproto.handle} is you; speak to the person who wrote", is_error=True)
+            return self._words.error("Own Handle", handle=self._atproto.handle)
         if thread and (problem := self._problem(text, thread)):
             return await self._send_back(problem, thread, turn, target)
         published = await self._publisher.reply(
@@ -91,31 +96,31 @@ class BlueskyTools:
         )
         if published.status == "liked_instead":
             data = _data("liked", published.reason, published)
-            content = f"CONVERTED TO LIKE: {published.reason}. Move on."
-            return ToolResult(content, is_error=True, ends_turn=True, data=data)
-        return _answer(published, "replied", ends=thread is not None)
+            return self._words.end("Liked Instead", data, is_error=True, reason=published.reason)
+        return self._answer(published, "replied", ends=thread is not None)
 
-    def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> str:
-        """Why these words must not stand in the thread.
+    def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> ReplyProblem | None:
+        """Why these words must not stand in the thread; None if they may.
 
         To the owner thanks are enough, and at the end of a talk; where we spoke before and nothing was asked, the
         publisher likes instead.
         """
         if repeats(text, thread.notification.text):
-            return "it only repeats their words; say something of your own"
+            return "repeats them"
         spoken = self._publisher.has_spoken(thread.root) and not asks(thread.notification.text)
         may_thank = closing or thread.is_owner or spoken
         return reply_problem(text, thread.said, thread.scaffold, may_thank=may_thank)
 
-    async def _send_back(self, problem: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
+    async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""
+        problem = self._words.answer(code)
         if not thread.sent_back:
             thread.sent_back = True
-            return ToolResult(f"Error: this reply was not sent: {problem}, or like, or stay silent", is_error=True)
+            return self._words.error("Reply Not Sent", problem=problem)
         liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
         act: Act = "silent" if liked.status == "blocked" else "liked"
         data = _data(act, f"no reply, twice: {problem}", liked)
-        return ToolResult("No reply was sent. Move on.", is_error=True, ends_turn=True, data=data)
+        return self._words.end("No Reply", data, is_error=True)
 
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
         return await self._on_subject(args, turn, self._publisher.like, "liked")
@@ -126,12 +131,12 @@ class BlueskyTools:
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
         thread = _thread(turn)
         target = thread.notification.ref
-        problem = self._problem(args.closing_message, thread, closing=True) if args.closing_type == "message" else ""
+        problem = self._problem(args.closing_message, thread, closing=True) if args.closing_type == "message" else None
         if problem and not thread.sent_back:
             return await self._send_back(problem, thread, turn, target)
         if args.closing_type == "message" and not problem and not self._publisher.has_spoken(thread.root):
             if not args.closing_message.strip():
-                return ToolResult("Error: closing_type message needs closing_message", is_error=True)
+                return self._words.error("No Closing Message")
             said = await self._publisher.reply(
                 args.closing_message,
                 target,
@@ -148,27 +153,27 @@ class BlueskyTools:
             thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=_by_owner(turn)
         )
         data = _data("left", args.reason, left)
-        return ToolResult("You left the conversation.", ends_turn=True, data=data)
+        return self._words.end("Left", data)
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
         if _thread(turn).is_owner:
-            return ToolResult("Error: this is your owner; always answer", is_error=True)
+            return self._words.error("Owner Waits")
         data = {"act": "silent", "reason": args.reason}
-        return ToolResult("You stayed silent.", ends_turn=True, data=data)
+        return self._words.end("Silent", data)
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         published = await self._publisher.follow(
             args.did, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
         )
-        return _answer(published, "followed", ends=False)
+        return self._answer(published, "followed", ends=False)
 
     async def unfollow(self, args: UriInput, turn: Turn) -> ToolResult:
         if _FOLLOWS not in args.follow_uri:
-            return ToolResult(f"Error: a follow record's uri contains {_FOLLOWS}", is_error=True)
+            return self._words.error("No Follow Record")
         published = await self._publisher.delete(
             args.follow_uri, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
         )
-        return _answer(published, "unfollowed", ends=False)
+        return self._answer(published, "unfollowed", ends=False)
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_timeline(limit=args.limit)
@@ -184,8 +189,8 @@ class BlueskyTools:
         )
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
-        if problem := _unreachable(args.actor, turn):
-            return ToolResult(problem, is_error=True)
+        if not _may_look_up(args.actor, turn):
+            return self._words.error("By Did")
         profile = await self._atproto.get_profile(args.actor)
         return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
 
@@ -198,8 +203,8 @@ class BlueskyTools:
     async def _actors(
         self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
     ) -> ToolResult:
-        if problem := _unreachable(args.actor, turn):
-            return ToolResult(problem, is_error=True)
+        if not _may_look_up(args.actor, turn):
+            return self._words.error("By Did")
         page = await get(args.actor, limit=args.limit)
         return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
 
@@ -210,19 +215,38 @@ class BlueskyTools:
         act: Callable[..., Awaitable[Published]],
         name: Act,
     ) -> ToolResult:
-        target = _target(args.post_uri, args.post_cid, turn)
-        if isinstance(target, str):
-            return ToolResult(target, is_error=True)
+        target = self._target(args.post_uri, args.post_cid, turn)
+        if isinstance(target, ToolResult):
+            return target
         published = await act(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
-        return _answer(published, name, ends=isinstance(turn.subject, ThreadTurn))
+        return self._answer(published, name, ends=isinstance(turn.subject, ThreadTurn))
 
     def _read(self, result: Err | object) -> ToolResult:
-        """What was read, as JSON inside a frame: it is other people's words."""
+        """What was read, as JSON inside a frame: it is untrusted text."""
         if isinstance(result, Err):
-            return ToolResult(f"Error: {one_line(result.error, _ERROR_LENGTH)}", is_error=True)
+            return failed(one_line(result.error, _ERROR_LENGTH))
         text = json.dumps(clean_value(result), ensure_ascii=False)
         framed = Framer(self._skills, self._rng).frame("reading", author="several", uri="Bluesky", text=text)
         return ToolResult(framed, provenance=Provenance.STRANGER if result else None)
+
+    def _target(self, uri: str, cid: str, turn: Turn) -> StrongRef | ToolResult:
+        """The post meant, or an error. In a thread turn only posts that were shown may be touched."""
+        if isinstance(turn.subject, ThreadTurn):
+            if not uri:
+                return turn.subject.notification.ref
+            return turn.subject.seen.get(uri) or self._words.error("Not In Thread")
+        return StrongRef(uri, cid) if uri and cid else self._words.error("Post Unnamed")
+
+    def _answer(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
+        if published.status == "blocked":
+            content = self._words.answer("Blocked", reason=one_line(published.reason, _ERROR_LENGTH))
+            data = _data("silent", published.reason, published)
+            return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
+        if published.status == "held":
+            data = _data(act, f"waits for the owner's yes: {published.reason}", published)
+            return ToolResult(self._words.answer("Held"), ends_turn=ends, data=data)
+        content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
+        return ToolResult(content, ends_turn=ends, data=_data(act, "", published))
 
     def _revision(self, draft: str, problem: str) -> str:
         return self._skills.render(
@@ -240,7 +264,6 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
 
     def tool(
         name: str,
-        description: str,
         model: type[BaseModel],
         handler: Any,  # noqa: ANN401 - each handler takes its own input model
         needs: Provenance,
@@ -249,6 +272,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         subject: type | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None
+        description = tools.description(name)
         return Tool(
             name, description, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable
         )
@@ -257,19 +281,19 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     in_thread = partial(tool, subject=ThreadTurn)
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
-        tool("bluesky_post", "Publish a post of your own.", PostInput, tools.post, own),
-        tool("bluesky_reply", "Reply to a post, in public.", ReplyInput, tools.reply, anyone),
-        tool("bluesky_like", "Like a post: warm, and starts nothing new.", SubjectInput, tools.like, anyone),
-        tool("bluesky_repost", "Show a post to your followers.", SubjectInput, tools.repost, own),
-        in_thread("graceful_exit", "Leave this conversation kindly.", ExitInput, tools.exit, anyone),
-        in_thread("stay_silent", "Do nothing, and say why.", SilenceInput, tools.silence, anyone),
-        tool("bluesky_follow", "Follow an account.", DidInput, tools.follow, owner),
-        tool("bluesky_unfollow", "Stop following an account.", UriInput, tools.unfollow, owner),
-        look("bluesky_get_timeline", "Read your timeline.", LimitInput, tools.timeline, owner),
-        look("bluesky_get_notifications", "Read your notifications.", LimitInput, tools.notifications, owner),
-        look("bluesky_get_profile", "Read an account's profile.", ActorInput, tools.profile, anyone),
-        look("bluesky_get_followers", "List who follows an account.", ActorListInput, tools.followers, anyone),
-        look("bluesky_get_follows", "List whom an account follows.", ActorListInput, tools.follows, anyone),
+        tool("bluesky_post", PostInput, tools.post, own),
+        tool("bluesky_reply", ReplyInput, tools.reply, anyone),
+        tool("bluesky_like", SubjectInput, tools.like, anyone),
+        tool("bluesky_repost", SubjectInput, tools.repost, own),
+        in_thread("graceful_exit", ExitInput, tools.exit, anyone),
+        in_thread("stay_silent", SilenceInput, tools.silence, anyone),
+        tool("bluesky_follow", DidInput, tools.follow, owner),
+        tool("bluesky_unfollow", UriInput, tools.unfollow, owner),
+        look("bluesky_get_timeline", LimitInput, tools.timeline, owner),
+        look("bluesky_get_notifications", LimitInput, tools.notifications, owner),
+        look("bluesky_get_profile", ActorInput, tools.profile, anyone),
+        look("bluesky_get_followers", ActorListInput, tools.followers, anyone),
+        look("bluesky_get_follows", ActorListInput, tools.follows, anyone),
     )
 
 
@@ -277,17 +301,6 @@ def _thread(turn: Turn) -> ThreadTurn:
     if not isinstance(turn.subject, ThreadTurn):
         raise TypeError("the registry offers this tool in thread turns only")
     return turn.subject
-
-
-def _target(uri: str, cid: str, turn: Turn) -> StrongRef | str:
-    """The post meant, or an error text. In a thread turn only posts that were shown may be touched."""
-    if isinstance(turn.subject, ThreadTurn):
-        if not uri:
-            return turn.subject.notification.ref
-        return turn.subject.seen.get(uri, "Error: that post is not part of this conversation; leave post_uri empty")
-    if not uri or not cid:
-        return "Error: post_uri and post_cid are both needed here"
-    return StrongRef(uri, cid)
 
 
 def fitted(text: str, turn: Turn) -> str:
@@ -312,33 +325,19 @@ def _by_owner(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER
 
 
-def _unreachable(actor: str, turn: Turn) -> str:
-    """Why `actor` may not be looked up, or "".
+def _may_look_up(actor: str, turn: Turn) -> bool:
+    """Whether `actor` may be looked up.
 
-    A handle is looked up at an address that its holder owns: among others' words, a made-up one could carry away what
-    the turn has seen.
+    A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
+    what the turn has seen.
     """
-    if _by_owner(turn) or actor.startswith("did:plc:"):
-        return ""
-    return "Error: in this turn an account is named by its did, such as did:plc:…"
+    return _by_owner(turn) or actor.startswith("did:plc:")
 
 
 def _data(act: Act, reason: str, published: Published) -> dict[str, Any]:
     """What the life reads of a result: see `Disposition`."""
     held = published.status == "held"
     return {"act": act, "reason": reason, "intent_id": published.intent_id or None, "held": held}
-
-
-def _answer(published: Published, act: Act, *, ends: bool) -> ToolResult:
-    if published.status == "blocked":
-        data = _data("silent", published.reason, published)
-        content = f"BLOCKED: {one_line(published.reason, _ERROR_LENGTH)}"
-        return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
-    if published.status == "held":
-        data = _data(act, f"waits for the owner's yes: {published.reason}", published)
-        return ToolResult("HELD: it waits for your owner's yes. Do not try again.", ends_turn=ends, data=data)
-    content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
-    return ToolResult(content, ends_turn=ends, data=_data(act, "", published))
 
 
 def _named(author: Actor) -> dict[str, object]:

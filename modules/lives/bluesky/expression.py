@@ -44,7 +44,7 @@ from modules.services.outbox.outbox import Outbox
 
 _SKILL = "expression"
 _CAUSE = "expression"
-_OWN_SECTIONS = ("System Prompt", "User Message Template", "Richness Note", "Revision")
+_OWN_SECTIONS = ("System Prompt", "User Message Template", "Richness Note", "Revision", "Advice", "No Posts")
 _RECENT_SHOWN = 5
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
@@ -281,7 +281,7 @@ class Expression:
             today=spoken(local(self._clock.now(), self._me.timezone)),
             source=source,
             prompt=prompt,
-            recent_posts="\n".join(f"- {text}" for text in recent) or "(none yet)",
+            recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),
         )
 
 

@@ -14,6 +14,8 @@ from common.text.strings import straighten
 
 InvitationType = Literal["question", "artifact", "explicit", "none"]
 InvitationKind = Literal["choice", "bounded", "direct"]
+InvitationAdvice = Literal["Wide Question", "Half Artifact", "No Question", "Nothing"]
+"""A subsection of `Advice` in the `expression` skill."""
 
 _KINDS: tuple[InvitationKind, ...] = ("choice", "bounded", "direct")
 _KIND_WEIGHTS = (50, 30, 20)
@@ -37,11 +39,11 @@ _DIRECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class InvitationCheck:
-    """Whether a draft invites an answer; `suggestion` says in one line how it could do so better, None if it does."""
+    """Whether a draft invites an answer; `advice` names how it could do so better, None if it does."""
 
     invitation_type: InvitationType
     confidence: Literal["strong", "weak", "none"]
-    suggestion: str | None = None
+    advice: InvitationAdvice | None = None
 
     @property
     def has_invitation(self) -> bool:
@@ -50,14 +52,10 @@ class InvitationCheck:
 
 _STRONG_QUESTION = InvitationCheck("question", "strong")
 _STRONG_ARTIFACT = InvitationCheck("artifact", "strong")
-_WEAK_QUESTION = InvitationCheck("question", "weak", "the question is wide; offer a choice between two things")
-_WEAK_ARTIFACT = InvitationCheck(
-    "artifact", "weak", "it offers half of something to use; link it, or ask a small question about it"
-)
-_WEAK_EXPLICIT = InvitationCheck("explicit", "weak", "the invitation asks nothing; make it a question of one line")
-_NOTHING = InvitationCheck(
-    "none", "none", "nothing to answer; add a choice, a small question, or something readers can use"
-)
+_WEAK_QUESTION = InvitationCheck("question", "weak", "Wide Question")
+_WEAK_ARTIFACT = InvitationCheck("artifact", "weak", "Half Artifact")
+_WEAK_EXPLICIT = InvitationCheck("explicit", "weak", "No Question")
+_NOTHING = InvitationCheck("none", "none", "Nothing")
 
 
 def check_invitation(draft: str) -> InvitationCheck:

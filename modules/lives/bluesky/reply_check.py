@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from common.text.closings import content_words, is_low_value_closing, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo
@@ -11,14 +12,17 @@ from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
 from modules.lives.bluesky.scaffold import Scaffold
 
+ReplyProblem = Literal["instructions", "repeats", "repeats them", "thanks"]
+"""A subsection of `Answers` in the `bluesky-tools` skill."""
+
 _ECHO_FROM = 0.8
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
 
 
-def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> str:
-    """Why a reply must not leave as it is, in words that help to mend it; "" if it may.
+def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> ReplyProblem | None:
+    """Why a reply must not leave as it is; None if it may.
 
     Args:
         text: the reply.
@@ -28,12 +32,12 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_tha
 
     """
     if scaffold.is_in(text):
-        return "it holds words of your instructions; speak to the person, about what they said"
+        return "instructions"
     if _echoes(text, said):
-        return "it only repeats what was said in this thread; say something of your own"
+        return "repeats"
     if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
-        return "it only thanks or agrees; say something of substance"
-    return ""
+        return "thanks"
+    return None
 
 
 def repeats(text: str, original: str) -> bool:

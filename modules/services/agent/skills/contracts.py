@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_NONE: frozenset[str] = frozenset()
+
 SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "core": {
         "Ground Rules": frozenset(),
@@ -37,6 +39,45 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Notes": frozenset({"depth", "own_replies"}),
         "No Conversation": frozenset(),
     },
+    "bluesky-tools": {
+        **{
+            f"Descriptions / {tool}": _NONE
+            for tool in (
+                "bluesky_post",
+                "bluesky_reply",
+                "bluesky_like",
+                "bluesky_repost",
+                "graceful_exit",
+                "stay_silent",
+                "bluesky_follow",
+                "bluesky_unfollow",
+                "bluesky_get_timeline",
+                "bluesky_get_notifications",
+                "bluesky_get_profile",
+                "bluesky_get_followers",
+                "bluesky_get_follows",
+            )
+        },
+        "Answers / Post Not Sent": _NONE,
+        "Answers / Own Handle": frozenset({"handle"}),
+        "Answers / Reply Not Sent": frozenset({"problem"}),
+        "Answers / instructions": _NONE,
+        "Answers / repeats": _NONE,
+        "Answers / repeats them": _NONE,
+        "Answers / thanks": _NONE,
+        "Answers / No Reply": _NONE,
+        "Answers / Liked Instead": frozenset({"reason"}),
+        "Answers / No Closing Message": _NONE,
+        "Answers / Left": _NONE,
+        "Answers / Owner Waits": _NONE,
+        "Answers / Silent": _NONE,
+        "Answers / No Follow Record": _NONE,
+        "Answers / Not In Thread": _NONE,
+        "Answers / Post Unnamed": _NONE,
+        "Answers / By Did": _NONE,
+        "Answers / Blocked": frozenset({"reason"}),
+        "Answers / Held": _NONE,
+    },
     "bluesky-pictures": {
         "Picture": frozenset({"description"}),
         "Not Loaded": frozenset({"description"}),
@@ -46,6 +87,11 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "User Message Template": frozenset({"today", "source", "prompt", "recent_posts"}),
         "Richness Note": frozenset(),
         "Revision": frozenset({"draft", "problem", "choice_example", "bounded_example"}),
+        "Advice / Wide Question": _NONE,
+        "Advice / Half Artifact": _NONE,
+        "Advice / No Question": _NONE,
+        "Advice / Nothing": _NONE,
+        "No Posts": _NONE,
     },
     "expression-prompts": {
         "Invitation Suffix": frozenset(),

@@ -25,6 +25,8 @@ Contracts = Mapping[str, Mapping[str, frozenset[str]]]
 
 FILE = "SKILL.md"
 SYSTEM_SECTION = "System Prompt"
+PART = " / "
+"""Between a section and one of its subsections, in a contract."""
 
 _REMEDY = "Restore the skills folder, or correct the file that is named."
 
@@ -49,6 +51,8 @@ class Skills:
     def load(cls, folder: Path, contracts: Contracts) -> Skills:
         """Read every skill, and hold it against `contracts`: skill → section → the variables that it may use.
 
+        `Section / Subsection` names a subsection.
+
         Raises:
             SkillError: naming everything that is missing, blank, unreadable, or uses an undeclared variable.
 
@@ -69,7 +73,10 @@ class Skills:
         return None
 
     def section(self, skill_id: str, name: str) -> str:
-        """The text of a section, variables unfilled. Raises `SkillError` if there is none."""
+        """The text of a section, or of `Section / Subsection`, unfilled. Raises `SkillError` if there is none."""
+        section, _, subsection = name.partition(PART)
+        if subsection:
+            return self.subsection(skill_id, section, subsection)
         try:
             return self._skills[skill_id].sections[name]
         except KeyError:
@@ -191,15 +198,17 @@ def _read(path: Path) -> Skill:
 
 
 def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    for section, declared in sections.items():
+    for name, declared in sections.items():
+        section, _, subsection = name.partition(PART)
         text = skill.sections.get(section, "")
+        text = parse_subsections(text).get(subsection, "") if subsection else text
         if not text:
-            yield f"section {section!r} is missing or blank"
+            yield f"section {name!r} is missing or blank"
             continue
         try:
             used = find_undeclared_variables(_environment().parse(text))
         except TemplateError as error:
-            yield f"section {section!r} cannot be read: {error}"
+            yield f"section {name!r} cannot be read: {error}"
             continue
         for variable in sorted(used - declared):
-            yield f"section {section!r} uses {variable!r}, which nobody fills in"
+            yield f"section {name!r} uses {variable!r}, which nobody fills in"

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.invitation import InvitationKind, add_invitation, check_invitation, pick_invitation_prompt
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from tests.project import ROOT
 
 
 @pytest.mark.parametrize(
@@ -62,12 +65,13 @@ def test_the_first_sign_that_applies_decides(draft: str, kind: str, confidence: 
     check = check_invitation(draft)
     assert (check.invitation_type, check.confidence) == (kind, confidence)
     assert check.has_invitation is (kind != "none")
-    assert (check.suggestion is None) is (confidence == "strong")
+    assert (check.advice is None) is (confidence == "strong")
 
 
 def test_who_gives_readers_nothing_is_told_all_three_ways() -> None:
-    suggestion = check_invitation("Rivers are patient.").suggestion or ""
-    assert all(way in suggestion for way in ("choice", "question", "use"))
+    advice = check_invitation("Rivers are patient.").advice or ""
+    told = Skills.load(ROOT / "skills", SKILL_CONTRACTS).subsection("expression", "Advice", advice)
+    assert all(way in told for way in ("choice", "question", "use"))
 
 
 @given(st.text())

@@ -67,6 +67,14 @@ def test_a_section_is_rendered_with_its_variables(tmp_path: Path) -> None:
     assert skills.render("greeting", nothing="", who="Kit").startswith("# Greeting")
 
 
+def test_a_subsection_that_the_code_names_is_missed_at_start(tmp_path: Path) -> None:
+    write(tmp_path)
+    named: Contracts = {"greeting": {"User Message / Warm": frozenset({"who"}), "User Message / Cold": frozenset()}}
+    with pytest.raises(SkillError, match="section 'User Message / Cold' is missing"):
+        Skills.load(tmp_path, named)
+    assert Skills.load(tmp_path, CONTRACTS).section("greeting", "User Message / Short") == "Hi."
+
+
 @pytest.mark.parametrize(
     ("page", "problem"),
     [
