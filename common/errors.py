@@ -9,7 +9,8 @@ SoulError
 │   ├── HomeLocked       another process lives in this home
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
-│   └── StorageError     the disk is full or cannot be written
+│   └── StorageError     a file cannot be written, or is damaged
+│       └── DiskFull     there is no room: what was being done fails, and a life goes on
 ├── PolicyBlocked        a rule forbids the act
 ├── UsageError           an argument of a command is wrong
 ├── NotWaiting           no draft waits under that id: unknown, decided already, or expired
@@ -66,7 +67,11 @@ class SkillError(Fatal):
 
 
 class StorageError(Fatal):
-    """The disk is full or cannot be written."""
+    """A file cannot be written, or is damaged."""
+
+
+class DiskFull(StorageError):
+    """There is no room on the disk. Fails the turn that it meets; at the start of a life it ends the process."""
 
 
 class PolicyBlocked(SoulError):

@@ -8,7 +8,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from common.errors import StorageError
+from common.errors import DiskFull, StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -70,9 +70,7 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
 def storage_error(path: Path, error: OSError) -> StorageError:
     """The owner's line for a write that failed."""
     if error.errno in _FULL:
-        return StorageError(
-            f"Disk full: cannot write {path}", remedy="Free some space and start again; what was accepted is kept."
-        )
+        return DiskFull(f"Disk full: cannot write {path}", remedy="Free some space; what was accepted is kept.")
     if error.errno in _REFUSED:
         return StorageError(f"No permission to write {path}", remedy=f"Give this user write access to {path.parent}.")
     if error.errno in _FILE_IN_THE_WAY:

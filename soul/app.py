@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from common.clock import Clock
+from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.login import log_in
@@ -35,6 +36,7 @@ from soul.resources import SKILLS
 from soul.status_report import StatusReport, status_line
 
 _WAKE_TIMEOUT_S = 60.0
+_SETTLE_AGAIN_S = 30.0
 
 
 class App:
@@ -212,14 +214,18 @@ class App:
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
-            await self.lives.bluesky.awareness.read_first()
+            with suppress(DiskFull):  # its first run reads them then, and tells
+                await self.lives.bluesky.awareness.read_first()
         await self.scheduler.start()
         await asyncio.Event().wait()
 
     async def _settle_if_needed(self) -> None:
         await self.stages.wait_for(Stage.CHECKED)
-        if not self.stages.has_reached(Stage.SETTLED):
-            await self._settle()
+        while not self.stages.has_reached(Stage.SETTLED):
+            try:
+                await self._settle()
+            except DiskFull:
+                await self.services.clock.sleep(_SETTLE_AGAIN_S)
         await asyncio.Event().wait()
 
     async def _drain_when_woken(self) -> None:

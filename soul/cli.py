@@ -1,7 +1,8 @@
 """The command `soul`: the entry point, and what every command's end has in common.
 
-Exit codes: 0 done, 1 something is wrong and the owner must act, 2 wrong usage, 130 interrupted. What goes wrong under
-`--json` is told as JSON too: `{"error": …, "remedy": …}` on standard output.
+Exit codes: 0 done, 1 something is wrong and the owner must act, 2 wrong usage, 78 SOUL.md is missing, empty, no UTF-8
+text or changed, 130 interrupted. What goes wrong under `--json` is told as JSON too: `{"error": …, "remedy": …}` on
+standard output.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from io import TextIOWrapper
 
 from common.version import __version__
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE, NO_IDENTITY, INTERRUPTED = 1, 2, 78, 130
 
 
 def main() -> None:
@@ -76,13 +77,15 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
 def _tell(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong, without secrets; returns the exit code."""
-    from common.errors import SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
+    from common.errors import IdentityError, SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
     from common.redact import Redactor  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
 
     clean = Redactor().text
     if isinstance(error, SoulError):
         write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
+        if isinstance(error, IdentityError):
+            return NO_IDENTITY
         return USAGE if isinstance(error, UsageError) else FAILED
 
     import traceback  # noqa: PLC0415 - the same

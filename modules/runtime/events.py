@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Self, TypeVar
 
 from common.errors import SoulError
-from modules.runtime.console import Console
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 
@@ -41,9 +40,8 @@ class EventBus:
     nor the other handlers notice.
     """
 
-    def __init__(self, journal: Journal, console: Console) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._console = console
         self._handlers: defaultdict[type[Event], list[Handler[Any]]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -89,7 +87,8 @@ class EventBus:
     async def _report(self, event: Event, error: Exception) -> None:
         summary = f"A handler of {type(event).__name__} failed"
         reason = str(error) if isinstance(error, SoulError) else f"{type(error).__name__}: {error}"
+        entry = Entry("error", "events", summary, line="error", reason=reason)
         try:
-            await self._journal.record(Entry("error", "events", summary, line="error", reason=reason))
+            await self._journal.record(entry)
         except SoulError:
-            self._console.line("error", summary, reason)
+            self._journal.show(entry)

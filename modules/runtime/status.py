@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso
-from common.errors import Transient
+from common.errors import DiskFull, Transient
 from common.files import write_atomic
 from common.version import __version__
 from modules.runtime.scheduler.scheduler import LoopState
@@ -55,8 +55,8 @@ class StatusBoard:
             self._dirty.clear()
             try:
                 await self.write("running")
-            except Transient:
-                self._dirty.set()  # the facts are briefly out of reach; the next second will do
+            except (DiskFull, Transient):
+                self._dirty.set()  # briefly out of reach, or no room; the next second will do
             await self._clock.sleep(_MIN_WRITE_GAP_S)
 
     async def write(self, state: str) -> None:

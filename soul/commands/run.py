@@ -14,7 +14,7 @@ from pathlib import Path
 
 from common.clock import SystemClock, span
 from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError, Fatal, SoulError
+from common.errors import ConfigError, DiskFull, Fatal, SoulError
 from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home, HomeLock
@@ -187,6 +187,8 @@ class _Sign:
 async def _hear(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:
     try:
         await answers.hear(line)
+    except DiskFull as error:
+        terminal.line("error", f"Not heard: {error}", error.remedy)
     except Fatal as error:
         app.scheduler.doom(error)
     except SoulError as error:

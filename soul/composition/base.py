@@ -52,7 +52,7 @@ class BaseServices:
         self.skills = Skills.load(self.skills_folder, SKILL_CONTRACTS)
         self.redactor = Redactor(settings.secrets)
         self.journal = Journal(self.database, self.console, clock, self.redactor)
-        self.events = EventBus(self.journal, self.console)
+        self.events = EventBus(self.journal)
         self.control = Control(home.memory)
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
         self.attention = Attention()

@@ -15,10 +15,11 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
-from tests.living import World
+from tests.living import World, replying
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from town.mind.faults import Fault as MindFault
+from town.mind.types import ChatRequest, Thought
 
 pytestmark = pytest.mark.slow
 
@@ -57,13 +58,15 @@ async def test_a_wrong_password_is_told_with_both_variables(world: World) -> Non
     )
 
 
-@pytest.mark.parametrize("content", [None, "", "   \n"])
-async def test_without_a_soul_there_is_no_life(world: World, content: str | None) -> None:
+@pytest.mark.parametrize(
+    "content", [None, b"", b"   \n", b"\xff\xfe I am"], ids=["missing", "empty", "blank", "no UTF-8"]
+)
+async def test_without_a_soul_there_is_no_life(world: World, content: bytes | None) -> None:
     home = world.make_home("rowan")
     home.soul.unlink()
     if content is not None:
-        home.soul.write_text(content)
-    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL.md")
+        home.soul.write_bytes(content)
+    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL.md", code=78)
     assert world.texts("rowan") == []
 
 
@@ -73,7 +76,8 @@ async def test_a_soul_changed_while_it_lives_stops_it(world: World) -> None:
         await until(process, "♥")
         home.soul.write_text("You are somebody else now.")
         output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
-        one_clear_line(Ended(process.returncode or 0, output.decode()), "SOUL.md changed while the SOUL was running")
+        ended = Ended(process.returncode or 0, output.decode())
+        one_clear_line(ended, "SOUL.md changed while the SOUL was running", code=78)
 
 
 @pytest.mark.parametrize("name", ["relationships.json", "bluesky_conversations.json", "expression_schedule.json"])
@@ -118,9 +122,13 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, wo
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
-async def test_a_disk_that_fills_up_under_way_ends_the_life_with_one_line_and_the_mention_is_answered_later(
+async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_answered_once_there_is_room(
     tmp_path: Path, world: World
 ) -> None:
+    def answering(request: ChatRequest) -> Thought:
+        is_reply = any(offer.name == "bluesky_reply" for offer in request.offers)
+        return replying("Tin, and you hear each drop of it." if is_reply else "Moss grows where nobody walks.")(request)
+
     disk = tmp_path / "disk"
     disk.mkdir()
     await command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk))
@@ -128,17 +136,19 @@ async def test_a_disk_that_fills_up_under_way_ends_the_life_with_one_line_and_th
         home = world.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         async with started("run", "--home", str(home.root)) as process:
             await until(process, "♥")
+            world.mind.answer = answering
             with contextlib.suppress(OSError):
                 (disk / "ballast").write_bytes(b"x" * (4 << 20))
             world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
-            output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
-        one_clear_line(Ended(process.returncode or 0, output.decode()), "Disk full", "Free some space")
-        (disk / "ballast").unlink()
-        async with started("run", "--home", str(home.root)) as process:
-            await until(process, "Sent reply")
+            told = await until(process, "Disk full")
+            assert process.returncode is None
+            assert "Tin, and you hear each drop of it." not in world.texts("rowan")
+            (disk / "ballast").unlink()
+            told += await until(process, "Sent reply")
+            assert "Traceback" not in told
     finally:
         await command("umount", str(disk))
-    assert len(world.texts("rowan")) == 1
+    assert world.texts("rowan").count("Tin, and you hear each drop of it.") == 1
 
 
 async def test_a_taken_port_is_named(world: World) -> None:

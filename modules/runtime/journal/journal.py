@@ -46,8 +46,12 @@ class Journal:
         """Write `entry`, then show its line. Returns its number. Raises `StorageError`."""
         clean = self._clean(entry)
         number = await self._database.run(lambda connection: self._insert(connection, clean))
-        self._show(clean)
+        self._show_line(clean)
         return number
+
+    def show(self, entry: Entry) -> None:
+        """Show the line of `entry` without writing it: for what must be told while nothing can be written."""
+        self._show_line(self._clean(entry))
 
     async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
         """Run `fn` and write the entry that it returns beside its result in one transaction, then show the line."""
@@ -59,7 +63,7 @@ class Journal:
             return result, clean
 
         result, clean = await self._database.run(work)
-        self._show(clean)
+        self._show_line(clean)
         return result
 
     async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:
@@ -134,7 +138,7 @@ class Journal:
         cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
         return int(cursor.lastrowid or 0)
 
-    def _show(self, clean: Entry) -> None:
+    def _show_line(self, clean: Entry) -> None:
         if clean.line is not None:
             self._console.line(clean.line, clean.summary, clean.reason)
 

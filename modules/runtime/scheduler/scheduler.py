@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from common.clock import Clock
 from common.constants import CLOCK_JUMP_TOLERANCE_S, CLOCK_WATCH_INTERVAL_MS, MIN_LOOP_INTERVAL_S, STOP_GRACE_S
-from common.errors import Fatal, Transient
+from common.errors import DiskFull, Fatal, StorageError, Transient
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -48,7 +49,7 @@ class LoopsChanged(Event):
 class Scheduler:
     """Keeps the loops of one SOUL going until `stop`; `doomed` raises what must end the process.
 
-    Publishes `LoopsChanged` whenever `states` has changed.
+    Publishes `LoopsChanged` whenever `states` has changed. A full disk fails the run that meets it, and no more.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Scheduler:
         self._running: dict[str, asyncio.Task[Outcome]] = {}
         self._last: dict[str, tuple[datetime, str]] = {}
         self._stopping = False
+        self._out_of_room: set[str] = set()
         self._timer: AsyncIOScheduler | None = None
         self._watch: asyncio.Task[None] | None = None
         self._fatal: asyncio.Future[Fatal] = asyncio.get_running_loop().create_future()
@@ -181,13 +183,31 @@ class Scheduler:
 
     async def _run(self, loop: Loop) -> Outcome:
         try:
-            return await self._run_and_report(loop)
+            outcome = await self._run_and_report(loop)
+        except DiskFull as error:
+            self._tell_full(loop.name, error)
+            return Outcome(ran=False, reason=str(error))
         except Fatal as error:
             self.doom(error)
             return Outcome(ran=False, reason=str(error))
         except Transient as error:
             # NOTE(self): even the journal can be briefly out of reach, when another program holds the file.
             return Outcome(ran=False, reason=str(error), next_in_s=error.retry_after)
+        if loop.name in self._out_of_room:
+            await self._tell_room(loop.name)
+        return outcome
+
+    def _tell_full(self, name: str, error: DiskFull) -> None:
+        """Tell the owner, once until the loop has run again: the journal cannot."""
+        if name not in self._out_of_room:
+            self._out_of_room.add(name)
+            self._journal.show(Entry("error", name, f"{name}: {error}", line="error", reason=error.remedy))
+
+    async def _tell_room(self, name: str) -> None:
+        """Tell that there is room again, if the journal can be written."""
+        with suppress(StorageError, Transient):  # the next run tries again
+            await self._journal.record(Entry("life", name, f"{name}: there is room on the disk again", line="done"))
+            self._out_of_room.discard(name)
 
     async def _run_and_report(self, loop: Loop) -> Outcome:
         try:

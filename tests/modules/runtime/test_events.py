@@ -45,7 +45,7 @@ class House:
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     database, console = await Database.open(tmp_path / "soul.db", MIGRATIONS), SilentConsole()
     journal = Journal(database, console, SystemClock(), Redactor())
-    async with EventBus(journal, console) as bus:
+    async with EventBus(journal) as bus:
         yield House(bus, journal, database, console)
     await database.close()
 
@@ -120,7 +120,7 @@ async def test_what_still_runs_at_the_end_is_cancelled(house: House) -> None:
         finally:
             ended.append("cancelled")
 
-    async with EventBus(house.journal, house.console) as bus:
+    async with EventBus(house.journal) as bus:
         bus.subscribe(Rained, never)
         bus.publish(Rained())
         await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from functools import partial
 
 from common.clock import Clock, local, parse_iso
 from common.constants import OWNER_RETRY_FIRST_S, OWNER_RETRY_LONGEST_S
-from common.errors import BudgetExceeded, Fatal, SoulError, Transient
+from common.errors import BudgetExceeded, DiskFull, Fatal, SoulError, Transient
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.services.agent.owner.owner import OwnerAnswer, OwnerTalk
@@ -90,7 +90,7 @@ class OwnerAnswers:
         """Whether there is nothing to try again; if there is, the owner has been told, and there was a pause."""
         try:
             await attempt()
-        except (BudgetExceeded, Transient) as error:
+        except (BudgetExceeded, DiskFull, Transient) as error:
             await self._pause(error)
             return False
         except Fatal:
@@ -102,18 +102,21 @@ class OwnerAnswers:
         self._failures = 0
         return True
 
-    async def _pause(self, error: BudgetExceeded | Transient) -> None:
+    async def _pause(self, error: BudgetExceeded | DiskFull | Transient) -> None:
         """Wait before the next try, until the owner speaks; the reason is told the first time."""
         if not self._failures:
-            budget = isinstance(error, BudgetExceeded)
-            why = "Today's budget allows no answer now" if budget else "The model does not answer now"
+            why = "The model does not answer now"
+            if isinstance(error, BudgetExceeded):
+                why = "Today's budget allows no answer now"
+            elif isinstance(error, DiskFull):
+                why = "A full disk allows no answer now"
             waiting = await self._talk.waiting()
             kept = f"; {_messages(waiting)} and will be answered" if waiting else ""
             self._console.line("warn", why + kept, f"{error} {error.remedy}".strip())
         wait_s = min(OWNER_RETRY_FIRST_S * 2**self._failures, OWNER_RETRY_LONGEST_S)
         self._failures += 1
         self._late = True
-        pause = asyncio.create_task(self._clock.sleep(max(wait_s, error.retry_after or 0)))
+        pause = asyncio.create_task(self._clock.sleep(max(wait_s, getattr(error, "retry_after", None) or 0)))
         heard = asyncio.create_task(self._heard.wait())
         try:
             await asyncio.wait({pause, heard}, return_when=asyncio.FIRST_COMPLETED)

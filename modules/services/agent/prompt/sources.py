@@ -1,7 +1,7 @@
 """Where the parts of a prompt come from: all asked at once, each failing alone.
 
 Nothing is kept here. A source that is briefly out of reach costs the turn its part, and is reported; what must stop
-the SOUL (a full disk, a changed SOUL.md) stops it.
+the turn (a full disk) or the SOUL (a changed SOUL.md) is raised.
 """
 
 from __future__ import annotations

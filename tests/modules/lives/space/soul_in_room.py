@@ -311,7 +311,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
         nudge=lambda: services.skills.render("core", "Nudge"),
         on_told=lambda _: None,
     )
-    bus = EventBus(services.journal, services.console)
+    bus = EventBus(services.journal)
     queue = CommitmentQueue(
         services.home.memory, clock, social_only=social_only, redactor=services.redactor, publish=bus.publish
     )

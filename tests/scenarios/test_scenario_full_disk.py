@@ -1,0 +1,85 @@
+"""Proves that a full disk fails the turn that meets it, and that the life goes on once there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import suppress
+
+import pytest
+
+from common.errors import DiskFull
+from modules.runtime.database.database import Database
+from modules.runtime.journal.types import Entry
+from modules.services.agent.owner.answers import OwnerAnswers
+from tests.living import Life, World, awake, replying
+from tests.patience import HANG_S
+
+SAID = "Tin, and you hear each drop of it."
+
+
+async def fill(life: Life) -> None:
+    """Leave no room in the database, as if the disk below it were full."""
+    await life.app.services.database.run(_no_more_pages)
+    for size in (4000, 400, 40, 0):
+        with suppress(DiskFull):
+            while True:
+                await life.app.services.journal.record(Entry("life", "ballast", "x" * size, line=None))
+
+
+def _no_more_pages(connection: sqlite3.Connection) -> None:
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}").fetchone()
+
+
+async def free(database: Database) -> None:
+    await database.run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone())
+
+
+def told(life: Life, words: str) -> list[str]:
+    return [message for _, message, _ in life.console.lines if words in message]
+
+
+async def test_a_full_disk_fails_the_look_and_the_mention_is_answered_once_there_is_room(world: World) -> None:
+    world.mind.answer = replying(SAID)
+    async with awake(world.make_home("rowan")) as life:
+        scheduler = life.app.scheduler
+        world.network.post_as(world.account("kit"), "@rowan.test which roof is louder in the rain?")
+        await fill(life)
+        doomed = asyncio.create_task(scheduler.doomed())
+        for _ in range(3):
+            outcome = await scheduler.run_guarded("awareness")
+            assert not outcome.ran
+        assert len(told(life, "awareness: Disk full")) == 1
+        assert not doomed.done()
+        assert world.texts("rowan") == []
+        await free(life.app.services.database)
+        await life.look()
+        assert len(told(life, "awareness: there is room on the disk again")) == 1
+        assert world.texts("rowan") == [SAID]
+        doomed.cancel()
+
+
+async def test_what_the_owner_said_is_answered_once_there_is_room(world: World) -> None:
+    world.mind.answer = replying(SAID)
+    answers: list[str] = []
+    async with awake(world.make_home("rowan")) as life:
+        app = life.app
+        talk = OwnerAnswers(
+            app.owner, console=life.console, say=answers.append, clock=app.services.clock, timezone="UTC"
+        )
+        await talk.hear("tin or slate?")
+        await fill(life)
+        with pytest.raises(DiskFull):
+            await talk.hear("and " + "moss " * 2000)
+        answering = asyncio.create_task(talk.run(greet=False))
+        async with asyncio.timeout(HANG_S):
+            while not told(life, "A full disk allows no answer now"):  # noqa: ASYNC110 - a line is all there is
+                await asyncio.sleep(0.01)
+            assert not answering.done()
+            await free(app.services.database)
+            while not answers:
+                life.passes(60)
+                await asyncio.sleep(0.01)
+        answering.cancel()
+    assert answers == [SAID]
