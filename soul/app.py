@@ -13,7 +13,7 @@ from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.login import log_in
-from modules.lives.bluesky.loop import ExpressionLoop, NotificationLoop, OutboxLoop, SessionLoop, warm_up
+from modules.lives.bluesky.loop import OutboxLoop, warm_up
 from modules.runtime.console import Console
 from modules.runtime.control import Control
 from modules.runtime.control_watch import ControlLoop, StandingChecked
@@ -26,9 +26,7 @@ from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
-from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.agent.sessions.loop import SessionLoop as TalksLoop
-from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.outbox.account import settle_account
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
@@ -98,20 +96,7 @@ class App:
             loops=self.scheduler.states,
             facts=self.status_report.gather,
         )
-        self.owner = OwnerTalk(
-            me=services.me,
-            prompter=lives.mind.prompter,
-            skills=services.skills,
-            thinker=lives.mind.thinker,
-            sessions=services.knowledge.sessions,
-            inbox=OwnerInbox(services.database, services.knowledge.sessions, services.clock, services.redactor),
-            archivist=lives.mind.archivist,
-            commissioning=services.knowledge.commissioning,
-            attention=services.attention,
-            journal=services.journal,
-            clock=services.clock,
-            situation=self._situation,
-        )
+        self.owner = lives.mind.owner_talk(self._situation)
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
         services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
@@ -169,8 +154,7 @@ class App:
         await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
     def _loops(self) -> list[Loop]:
-        services, lives, awareness = self.services, self.lives, self.lives.bluesky.awareness
-        speed, stages = services.settings.soul_speed, self.stages
+        services, lives, stages = self.services, self.lives, self.stages
         chores = (
             Chore("list of conversations", lives.bluesky.tidying.run),
             Chore("journal", services.journal.prune),
@@ -183,13 +167,12 @@ class App:
         return [
             IdentityWatchLoop(services.soul),
             self.control_watch,
-            SessionLoop(services.atproto, services.journal),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._situation, chores),
-            TalksLoop(services.knowledge.sessions, lives.mind.archivist, services.clock, speed=speed),
-            awareness,
-            NotificationLoop(awareness),
-            ExpressionLoop(services.pace, lives.bluesky.expression, ready=lambda: stages.has_reached(Stage.SETTLED)),
+            TalksLoop(
+                services.knowledge.sessions, lives.mind.archivist, services.clock, speed=services.settings.soul_speed
+            ),
+            *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
         ]
@@ -246,10 +229,7 @@ async def open_soul(
     social_only: bool = False,
     skills_folder: Path = SKILLS,
 ) -> AsyncIterator[App]:
-    """Take the home, and build one SOUL in it, with the words of `skills_folder`.
-
-    Raises `Fatal` with a remedy when something is not as it must be.
-    """
+    """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
         start = note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
@@ -17,7 +18,7 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.disclosure import Disclosure
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.handle import Handler
-from modules.lives.bluesky.loop import AWARENESS, AwarenessLoop
+from modules.lives.bluesky.loop import AWARENESS, AwarenessLoop, ExpressionLoop, NotificationLoop, SessionLoop
 from modules.lives.bluesky.perceive import Perceiver
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.publish import Publisher
@@ -35,6 +36,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
+from modules.runtime.scheduler.types import Loop
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.mind import Mind
@@ -91,8 +93,7 @@ class BlueskyLife:
 
     def __init__(self, services: BlueskyServices, state: BlueskyState, mind: Mind, replies: ReplyCommitments) -> None:
         me, clock, rng, pace, journal = services.me, services.clock, services.rng, services.pace, services.journal
-        self._outbox = services.outbox
-        self._owner_did = me.owner_did
+        self._services = services
         self._replies = replies
         self.expression = Expression(
             me=me,
@@ -195,9 +196,19 @@ class BlueskyLife:
         )
         self.notices = (state.conversations.notice, services.relationships.notice, self.expression.notice)
 
+    def loops(self, *, is_settled: Callable[[], bool]) -> list[Loop]:
+        """Return the loops of this life. Posts of its own are thought of once `is_settled`."""
+        services = self._services
+        return [
+            SessionLoop(services.atproto, services.journal),
+            self.awareness,
+            NotificationLoop(self.awareness),
+            ExpressionLoop(services.pace, self.expression, ready=is_settled),
+        ]
+
     async def _note_commitments(self, met: Pending, intent_id: str) -> None:
         """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""
-        intent = await self._outbox.get(intent_id)
+        intent = await self._services.outbox.get(intent_id)
         if intent is None or intent.state == "held":
             return
         post = met.notification
@@ -205,5 +216,5 @@ class BlueskyLife:
             intent.body.preview,
             to_uri=post.uri,
             conversation=f"@{post.author.handle}: {post.text}",
-            to_owner=post.author.did == self._owner_did,
+            to_owner=post.author.did == self._services.me.owner_did,
         )

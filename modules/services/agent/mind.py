@@ -25,6 +25,7 @@ from modules.services.agent.attention_list import Prosoche
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.memory.sqlite_rows import remember
+from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT
@@ -34,6 +35,7 @@ from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
 from modules.services.agent.sessions.notes import forget_notes
+from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.agent.sessions.types import Session
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.call_log import log_call
@@ -189,6 +191,24 @@ class Mind:
             on_kept=services.knowledge.write_day,
             on_end=partial(forget_notes, stores.workspace),
             remember=remember if stores.in_database else None,
+        )
+
+    def owner_talk(self, situation: Callable[[], Awaitable[str]]) -> OwnerTalk:
+        """Return the talk with the owner; `situation` says in one line how things stand."""
+        services, sessions = self._services, self._services.knowledge.sessions
+        return OwnerTalk(
+            me=services.me,
+            prompter=self.prompter,
+            skills=services.skills,
+            thinker=self.thinker,
+            sessions=sessions,
+            inbox=OwnerInbox(services.database, sessions, services.clock, services.redactor),
+            archivist=self.archivist,
+            commissioning=services.knowledge.commissioning,
+            attention=services.attention,
+            journal=services.journal,
+            clock=services.clock,
+            situation=situation,
         )
 
     async def leave_notes(self) -> None:
