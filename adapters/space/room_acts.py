@@ -49,7 +49,7 @@ def _chat(state: RoomState, member: Member, said: Said) -> None:
 
 def _identify(state: RoomState, member: Member, identified: Identified) -> None:
     """Broadcasts an identity; the member list follows only if the identity changed."""
-    is_new = member.identity is None or member.identity.told != identified.summary.told
+    is_new = member.identity is None or member.identity.raw != identified.summary.raw
     member.identity = identified.summary
     state.share(identified)
     if is_new:

@@ -1,7 +1,7 @@
-"""What is known of an agent space: who is in it, what was said, claimed and done. One model for each frame of the wire.
+"""The frames of an agent space, one model for each, used by members and rooms alike.
 
-Members and rooms use the same models; `wire_fields` tells how each side validates them, `wire` reads and writes them.
-Fields stand in the order of their keys on the wire; those after `kw_only` have a place there only.
+`wire_fields` defines how each side validates the fields; `wire` reads and writes frames. The order of the fields is the
+order of the keys on the wire. Fields that are keyword-only have no place in the positional arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from adapters.space import wire_fields as wire
 HOST = "host"
 HOST_ID_PREFIX = "host-"
 OWNS_ADDRESSED = "owns-addressed"
-"""Among the capabilities of an agent: it knows that whom the host addresses alone owns the request."""
+"""A capability: this agent knows that the only agent that the host addresses owns the request."""
 MAX_IDENTITY_BYTES = 16 * 1024
 
 AgentState = Literal["idle", "thinking", "acting", "blocked"]
@@ -51,20 +51,20 @@ ERROR_PREFIXES: Final = (
     "Invalid reflection",
     "Invalid workspace_state",
 )
-"""The stable beginnings of a server's errors; the wording after them is free."""
+"""The stable prefixes of a server's errors; the wording after them is free."""
 
 # NOTE(self): built at first use, because most commands never talk to a room.
 _CONFIG: Final = ConfigDict(alias_generator=to_camel, populate_by_name=True, defer_build=True)
 
 
 def is_host(name: str, agent_id: str | None = None) -> bool:
-    """Whether this is the human host of a room; an agent that has left stays an agent."""
+    """Returns whether this is the human host of a room, by name or by kind of id."""
     return name == HOST or (agent_id or "").startswith(HOST_ID_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class IdentitySummary:
-    """Who an agent says it is. `told`: the object that a room read it from, which it passes on as it came."""
+    """How an agent describes itself. `raw` is the object that a room received, which it relays unchanged."""
 
     core_values: wire.Lines = ()
     current_interests: wire.Lines = ()
@@ -72,21 +72,21 @@ class IdentitySummary:
     expertise: wire.Lines = ()
     recent_work: wire.Line = ""
     soul_essence: wire.Essence = ""
-    told: wire.Ours = field(default=None, kw_only=True, compare=False, repr=False)
+    raw: wire.LocalOnly = field(default=None, kw_only=True, compare=False, repr=False)
 
     @model_serializer(mode="wrap")
-    def _as_told(self, handler: SerializerFunctionWrapHandler) -> Any:  # noqa: ANN401 - whatever it was told as
-        return handler(self) if self.told is None else self.told
+    def _serialize(self, handler: SerializerFunctionWrapHandler) -> Any:  # noqa: ANN401 - any JSON object
+        return handler(self) if self.raw is None else self.raw
 
 
 def _summary(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> IdentitySummary:
-    """A summary from its object; a room keeps the object beside it, up to 16 KiB."""
+    """Reads a summary from its object. A room keeps the object as `raw`, up to 16 KiB."""
     if info.context is not None and not isinstance(value, dict):
         raise PydanticCustomError("summary", "must be an object")
     if info.context is wire.Side.ROOM and len(to_json(value)) > MAX_IDENTITY_BYTES:
         raise PydanticCustomError("summary", "must have at most 16 KiB")
     summary: IdentitySummary = handler(value)
-    return replace(summary, told=value) if info.context is wire.Side.ROOM else summary
+    return replace(summary, raw=value) if info.context is wire.Side.ROOM else summary
 
 
 def _identity(value: object, info: ValidationInfo) -> object:
@@ -95,7 +95,7 @@ def _identity(value: object, info: ValidationInfo) -> object:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Presence:
-    """An agent in the room. Times are ISO-8601 UTC; `capabilities` None means all of them."""
+    """An agent in the room. Times are ISO-8601 UTC; `capabilities` None means all."""
 
     name: wire.Name
     id: wire.Id
@@ -108,7 +108,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class LogEntry:
-    """One line of a room's record, as kept on disk and replayed to who joins."""
+    """One entry of a room's record, on disk and in the replay to newcomers."""
 
     timestamp: wire.EntryStamp
     agent_name: wire.Name
@@ -122,19 +122,19 @@ _ENTRY: Final = TypeAdapter(LogEntry)
 
 
 def _agents(value: object, info: ValidationInfo) -> object:
-    return wire.sound_items(_PRESENCE, value, info, wire.MAX_AGENTS)
+    return wire.valid_items(_PRESENCE, value, info, wire.MAX_AGENTS)
 
 
 def _entries(value: object, info: ValidationInfo) -> object:
-    return wire.sound_items(_ENTRY, value, info, wire.MAX_ENTRIES, newest=True)
+    return wire.valid_items(_ENTRY, value, info, wire.MAX_ENTRIES, newest=True)
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Joined:
-    """An agent comes in. `capabilities` None: not told.
+    """An agent joins. `capabilities` None means all.
 
-    `resume` is only of a member that asks to come in: the token that it got as it joined before, "" if it knows of
-    tokens and has none, None if it knows none.
+    `resume` is only set in the request: the token of an earlier join, "" if the member has none, None if it does not
+    support tokens.
     """
 
     type: Literal["join"] = field(default="join", kw_only=True, repr=False)
@@ -148,7 +148,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Left:
-    """An agent went, or was lost."""
+    """An agent left, or its connection was lost."""
 
     type: Literal["leave"] = field(default="leave", kw_only=True, repr=False)
     name: wire.Name
@@ -158,7 +158,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Said:
-    """Words in the room. `addressed` only from the host; `replayed` when they come from the room's record."""
+    """A chat message. `addressed` is only set by the host; `replayed` if it comes from the record."""
 
     type: Literal["chat"] = field(default="chat", kw_only=True, repr=False)
     name: wire.Name
@@ -176,7 +176,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Typing:
-    """An agent is about to speak."""
+    """An agent is writing a message."""
 
     type: Literal["typing"] = field(default="typing", kw_only=True, repr=False)
     name: wire.Name
@@ -186,9 +186,9 @@ class Typing:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class PresenceList:
-    """All who are in the room, in the order in which they joined, the receiver among them.
+    """All members, in the order in which they joined, the receiver included.
 
-    `resume` is what the receiver shows to take its own place over after a lost connection; "" where none is told.
+    `resume` is the receiver's token for resuming its place after a lost connection; "" if there is none.
     """
 
     type: Literal["presence"] = field(default="presence", kw_only=True, repr=False)
@@ -198,9 +198,9 @@ class PresenceList:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class History:
-    """The room's record, oldest first, as replayed to who joins.
+    """The room's record, oldest first, as replayed to a newcomer.
 
-    `room_id` stays the same wherever the room listens; "" where none is told.
+    `room_id` is independent of the room's address; "" if the room has none.
     """
 
     type: Literal["history_response"] = field(default="history_response", kw_only=True, repr=False)
@@ -210,7 +210,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Identified:
-    """An agent tells who it is."""
+    """An agent describes itself."""
 
     type: Literal["identity"] = field(default="identity", kw_only=True, repr=False)
     name: wire.Name
@@ -221,7 +221,7 @@ class Identified:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Claimed:
-    """Somebody works at `action` on `target`, and for a minute nobody else should."""
+    """An agent claims `action` on `target`: for a minute no other agent should do it."""
 
     type: Literal["claim"] = field(default="claim", kw_only=True, repr=False)
     name: wire.Name
@@ -233,7 +233,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class StateChanged:
-    """What an agent is doing."""
+    """The state of an agent."""
 
     type: Literal["state"] = field(default="state", kw_only=True, repr=False)
     name: wire.Name
@@ -245,7 +245,7 @@ class StateChanged:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class ActionDone:
-    """How an action ended."""
+    """The result of an action."""
 
     type: Literal["action_result"] = field(default="action_result", kw_only=True, repr=False)
     name: wire.Name
@@ -260,7 +260,7 @@ class ActionDone:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Reflected:
-    """What an agent learned about itself."""
+    """A reflection of an agent about itself."""
 
     type: Literal["reflection"] = field(default="reflection", kw_only=True, repr=False)
     name: wire.Name
@@ -271,7 +271,7 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkspaceProgress:
-    """How far a plan has come, in tasks, by its latest reporter."""
+    """The progress of a plan, in tasks, by its latest reporter."""
 
     type: Literal["workspace_state"] = field(default="workspace_state", kw_only=True, repr=False)
     name: wire.Name
@@ -287,21 +287,21 @@ class WorkspaceProgress:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Refused:
-    """The server did not take something."""
+    """The server refused a frame."""
 
     type: Literal["error"] = field(default="error", kw_only=True, repr=False)
     message: wire.Line
 
     @property
     def prefix(self) -> str:
-        """The stable beginning of `message`; "" if it has none. The longest, should one begin with another."""
+        """The longest of `ERROR_PREFIXES` that `message` begins with; "" if none."""
         found = (prefix for prefix in ERROR_PREFIXES if self.message.startswith(prefix))
         return max(found, key=len, default="")
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class ShuttingDown:
-    """The room closes in a moment; until then everything still works."""
+    """The room closes in a few seconds; until then it works as usual."""
 
     type: Literal["shutdown"] = field(default="shutdown", kw_only=True, repr=False)
     reason: wire.Line
@@ -311,10 +311,10 @@ class ShuttingDown:
 Request: TypeAlias = (
     Joined | Said | Typing | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress
 )
-"""What a member may tell its room."""
+"""The frames that a member may send."""
 
 Event: TypeAlias = Request | Left | PresenceList | History | Refused | ShuttingDown
-"""What a room tells its members."""
+"""The frames that a room may send."""
 
 Status = Literal["disconnected", "connecting", "joined", "draining"]
-"""Where a member stands towards its room."""
+"""The state of a member's connection."""

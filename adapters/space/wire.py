@@ -1,8 +1,7 @@
-"""Frames as text and back: one JSON object for each, its keys in a fixed order, what is empty and optional left out.
+"""Encodes and decodes frames: one JSON object each, keys in a fixed order, empty optional fields left out.
 
-`types` holds a model for each frame and `wire_fields` how its fields are validated. What other programs sent is read
-by `wire_json`, with bounds, before any model sees it; no reader here raises for it. A frame for many is encoded once.
-Pure.
+`types` defines a model for each frame, `wire_fields` the validation of its fields. Untrusted input is parsed with
+bounds by `wire_json` before it reaches a model; no decoder raises for it. A frame for all is encoded once. Pure.
 """
 
 from __future__ import annotations
@@ -49,50 +48,50 @@ _PRESENCE: Final = TypeAdapter(Presence)
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A frame that tells a member nothing, and why."""
+    """A frame that a member cannot use, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A frame of type `kind` ("" if it has none) that the room does not take; `message` begins with a stable prefix."""
+    """A frame that the room refuses. `kind` is its type, "" if it has none; `message` begins with a stable prefix."""
 
     kind: str
     message: str
 
 
 def encode_event(event: Event) -> str:
-    """The frame of an event, as compact JSON."""
+    """Returns the frame of an event as compact JSON."""
     return _EVENT.dump_json(event, by_alias=True).decode()
 
 
 def encode_entry(entry: LogEntry) -> str:
-    """One entry as compact JSON, on the wire and on disk."""
+    """Returns an entry as compact JSON, for the wire and the disk."""
     return _ENTRY.dump_json(entry, by_alias=True).decode()
 
 
 def encode_presence(presence: Presence) -> str:
-    """One agent as compact JSON, as it stands in a list of them."""
+    """Returns an agent as compact JSON, for the member list."""
     return _PRESENCE.dump_json(presence, by_alias=True).decode()
 
 
-# NOTE(self): the two longest frames are put together of parts that are JSON already. A record of 1,000 entries is kept
-# as text and replayed to each newcomer; encoding it anew would cost every join the time of the whole record.
+# NOTE(self): the two longest frames are concatenated from JSON texts. A room keeps its record as text and replays up to
+# 1,000 entries to each newcomer; encoding models would cost every join the time of the whole record.
 def presence_frame(agents: Iterable[str], resume: str = "") -> str:
-    """The frame that lists all who are present, each as JSON; with the receiver's token, if it has one."""
+    """Returns the member list frame from agents as JSON, with the receiver's token, if any."""
     end = f',"resume":{encode_value(resume)}' if resume else ""
     return f'{{"type":"presence","agents":[{",".join(agents)}]{end}}}'
 
 
 def history_frame(entries: Iterable[str], room_id: str = "") -> str:
-    """The frame that replays the record, each entry as JSON; with the room's id, if it has one."""
+    """Returns the record frame from entries as JSON, with the room's id, if any."""
     end = f',"roomId":{encode_value(room_id)}' if room_id else ""
     return f'{{"type":"history_response","entries":[{",".join(entries)}]{end}}}'
 
 
 def decode_event(raw: str | bytes) -> Event | Unreadable:
-    """A server's frame as an event; `Unreadable` where it is malformed, incomplete or of an unknown type."""
+    """Decodes a server's frame; `Unreadable` if it is malformed, incomplete or of an unknown type."""
     try:
         frame = parse_json(raw, max_bytes=_SERVER_FRAME_BYTES, cut=True)
     except BadJson as error:
@@ -109,10 +108,10 @@ def decode_event(raw: str | bytes) -> Event | Unreadable:
 
 
 def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str = "") -> Request | Rejected | None:
-    """A member's frame; None for what is to be passed over in silence (no object, an unknown type).
+    """Decodes a member's frame; None if it must be ignored (no object, an unknown type).
 
-    Name, id and time in it mean nothing but in a join: the room knows who speaks (`name`, `agent_id`, "" for nobody who
-    has joined) and when (`at`).
+    Except in a join, name, id and time in the frame are replaced by `name`, `agent_id` and `at`, because the room knows
+    who sent it. With the empty name of a connection that has not joined, every other request is rejected.
     """
     try:
         frame = parse_json(raw, max_values=MEMBER_VALUES, max_depth=MEMBER_DEPTH)
@@ -136,7 +135,7 @@ def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str
 
 
 def decode_entry(value: object) -> LogEntry | None:
-    """One line of a record, from its object; None where it is none."""
+    """Decodes one entry of a record; None if it is invalid."""
     if not isinstance(value, Mapping):
         return None
     try:
@@ -146,14 +145,14 @@ def decode_entry(value: object) -> LogEntry | None:
 
 
 def is_reserved(name: str, agent_id: str) -> bool:
-    """Whether somebody who joins so could be taken for the host: its name in any spelling, or its kind of id."""
+    """Returns whether a name or id could be mistaken for the host's: the name in any spelling, or the kind of id."""
     return skeleton(name) == skeleton(HOST) or shape(agent_id).startswith(HOST_ID_PREFIX)
 
 
 def entry_of(
     event: Left | Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress,
 ) -> LogEntry:
-    """How an event is kept in the record."""
+    """Returns the record's entry for an event."""
     kind: EntryType = event.type
     match event:
         case Left():
@@ -188,7 +187,7 @@ def _first(error: ValidationError) -> ErrorDetails:
 
 
 def _wrong(error: ErrorDetails) -> str:
-    """Which field is wrong, why, and what it holds."""
+    """Describes which field is wrong, why, and its value."""
     value = error["input"]
     shown = repr(value[:_SHOWN_CHARS]) if isinstance(value, str) else f"of type {type(value).__name__}"
     return f"{error['loc'][-1]} {error['msg'][:_SHOWN_CHARS].lower()}: it is {shown}"

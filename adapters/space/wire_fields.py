@@ -57,18 +57,18 @@ MISSING: Final[Frame] = dict.fromkeys(
         *("agents", "entries", "message", "reason", "joinedAt", "lastSeen", "agentName", "agentId"),
     )
 )
-"""Null for each field without a default: a field that is missing is read as one of a wrong type."""
+"""Null for each field without a default: a missing field is validated like one of a wrong type."""
 
 
 class Side(Enum):
-    """Who reads a frame: a room what its member sent, or a member what its room sent."""
+    """The side that reads a frame: a room reads requests, a member reads events."""
 
     ROOM = "room"
     MEMBER = "member"
 
 
 def well_formed(value: object) -> object:
-    """The value; text with each lone surrogate replaced by U+FFFD, surrogate pairs joined."""
+    """Returns the value; in text, lone surrogates are replaced by U+FFFD and surrogate pairs joined."""
     if not isinstance(value, str) or value.isascii():
         return value
     try:
@@ -78,24 +78,24 @@ def well_formed(value: object) -> object:
     return value
 
 
-def sound_items(
+def valid_items(
     adapter: TypeAdapter[T], items: object, info: ValidationInfo, most: int, *, newest: bool = False
 ) -> object:
-    """The items of a list that can be read, at most the first `most` of the list, or its last; () for no list."""
+    """Returns the valid items among the first `most` of a list, or with `newest` the last; () if it is no list."""
     if info.context is None:
         return items
     if not isinstance(items, list):
         return ()
-    sound: list[T] = []
+    valid: list[T] = []
     for item in items[-most:] if newest else items[:most]:
         if isinstance(item, Mapping):
             try:
-                sound.append(
+                valid.append(
                     adapter.validate_python({**MISSING, **item}, context=info.context, by_alias=True, by_name=False)
                 )
             except ValidationError:
                 continue
-    return tuple(sound)
+    return tuple(valid)
 
 
 def _cut(text: str, most: int) -> str:
@@ -103,9 +103,9 @@ def _cut(text: str, most: int) -> str:
 
 
 def _required(most: int, *, by_member: bool = True, cut: bool = False) -> Read:
-    """Text that must be there, for a member only where `by_member`.
+    """Validates required text; for a member it is only required with `by_member`.
 
-    A room refuses what is longer than `most` code units, or cuts it too with `cut`.
+    A room refuses text longer than `most` code units, or cuts it with `cut`; a member always cuts it.
     """
 
     def read(value: object, info: ValidationInfo) -> object:
@@ -122,7 +122,7 @@ def _required(most: int, *, by_member: bool = True, cut: bool = False) -> Read:
 
 
 def _optional(most: int, *, cut: bool = True) -> Read:
-    """Text that may be missing. What is longer than `most` is cut, or left out without `cut`, as blank text is then."""
+    """Validates optional text. Longer text is cut; without `cut`, longer or blank text becomes ""."""
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
@@ -135,7 +135,7 @@ def _optional(most: int, *, cut: bool = True) -> Read:
 
 
 def _texts(most: int, items: int = MAX_ITEMS, *, cut: bool = True, absent: tuple[str, ...] | None = ()) -> Read:
-    """A list of texts, at most `items` of them; `absent` for what is no list. A text longer than `most`: see above."""
+    """Validates a list of at most `items` texts; `absent` if it is no list. Longer texts are cut or left out."""
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
@@ -149,7 +149,7 @@ def _texts(most: int, items: int = MAX_ITEMS, *, cut: bool = True, absent: tuple
 
 
 def _number(*, needed: bool) -> Read:
-    """A number, a whole one as `int`: JavaScript writes no `.0`. A room refuses any other value if it is `needed`."""
+    """Validates a number; an `int` stays one, because JavaScript writes no `.0`. A room requires it if `needed`."""
 
     def read(value: object, info: ValidationInfo) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
@@ -174,7 +174,7 @@ def _resume(value: object, info: ValidationInfo) -> object:
 
 
 def _addressed(value: object, info: ValidationInfo) -> object:
-    """Whom the host addresses; a room does not let its members say so."""
+    """Validates the addressed names. Only the host sets them, so a room ignores them in requests."""
     return () if info.context is Side.ROOM else _NAMES(value, info)
 
 
@@ -182,8 +182,8 @@ def _replayed(value: object, info: ValidationInfo) -> object:
     return value is True and info.context is None
 
 
-def _ours(value: object, info: ValidationInfo) -> object:
-    """What is not of the wire: a frame that brings it is read as if it did not."""
+def _local_only(value: object, info: ValidationInfo) -> object:
+    """Ignores the value of a frame: this field is not part of the wire."""
     return value if info.context is None else None
 
 
@@ -235,4 +235,4 @@ Count: TypeAlias = Annotated[float, PlainValidator(_number(needed=True)), _AS_GI
 OptionalCount: TypeAlias = Annotated[float, PlainValidator(_number(needed=False)), _AS_GIVEN]
 Success: TypeAlias = Annotated[bool, PlainValidator(_flag)]
 Replayed: TypeAlias = Annotated[bool, PlainValidator(_replayed), Field(exclude=True)]
-Ours: TypeAlias = Annotated[Any, PlainValidator(_ours), Field(exclude=True)]
+LocalOnly: TypeAlias = Annotated[Any, PlainValidator(_local_only), Field(exclude=True)]

@@ -127,7 +127,7 @@ def test_a_servers_frame_is_written_byte_by_byte_and_read_back(event: Any, text:
 
 
 def test_an_identity_is_passed_on_as_it_came() -> None:
-    summary = f'{{"own":[null],"voice":7,"told":1,{SUMMARY_JSON[1:]}'
+    summary = f'{{"own":[null],"voice":7,"raw":1,{SUMMARY_JSON[1:]}'
     text = f'{{"type":"identity","name":"ada","id":"ada-1","summary":{summary},"timestamp":"{AT}"}}'
     for told, voice in ((summary, "dry"), (summary.replace('"voice":"dry"', '"voice":7'), "")):
         frame = text.replace(summary, told)
