@@ -75,7 +75,7 @@ async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_own
     await house.live(5)
     held = await house.outbox.held()
     assert bool(held) is found
-    assert (f"A promise waits: Buy at my shop | {HELD}" in house.told()) is found
+    assert (f"A commitment waits: Buy at my shop | {HELD}" in house.told()) is found
     if found:
         assert not house.place.issues()
         assert not house.bluesky.records

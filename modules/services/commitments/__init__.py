@@ -1,1 +1,1 @@
-"""Promises, and how they are kept."""
+"""Commitments, and how they are fulfilled."""

@@ -1,6 +1,6 @@
-"""Which public acts keep a promise. Pure; the acts leave by the outbox, one part of a promise after the other.
+"""Which public acts fulfil a commitment. Pure; the acts leave by the outbox, one part after the other.
 
-Each act has a target that no other has, so the outbox lets none happen twice, whenever and however often it is wanted.
+Each act has a target that no other has, so the outbox lets none happen twice, however often it is proposed.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Work:
 def work_of(
     commitment: QueuedCommitment, *, default_repo: Repo | None = None, github: bool = True, social_only: bool = False
 ) -> Work:
-    """The acts of one promise.
+    """The acts of one commitment.
 
     Args:
-        commitment: the promise.
+        commitment: the commitment.
         default_repo: taken where it names none.
         github: whether there is an account to write as.
         social_only: whether this life keeps away from GitHub.
@@ -82,8 +82,8 @@ class Origin(TypedDict):
 def origin(commitment: QueuedCommitment) -> Origin:
     """The fields that every act of a commitment carries, so that the rules at admission know its reason.
 
-    Whoever is in the same network can open a room and be its host: a promise made there weighs no more than one that a
-    stranger talked us into.
+    Whoever is in the same network can open a room and be its host: a commitment made there weighs no more than one
+    that a stranger talked us into.
     """
     found = commitment.params.get(FOUND_ROOM) is True
     host_request = commitment.params.get(HOST_REQUEST) is True and not found
@@ -171,7 +171,7 @@ def _action(commitment: QueuedCommitment, number: int, body: PostBody | IssueBod
 
 
 def _held(commitment: QueuedCommitment) -> str:
-    """Why a post waits for the owner's yes: others may talk us into promising one, but not into saying it."""
+    """Why a post waits for the owner's yes: others may talk us into committing to one, but not into publishing it."""
     if commitment.params.get(FOUND_ROOM) is True:
         return _HELD_POST
     return _HELD_REQUEST if commitment.source == "bluesky" and commitment.params.get(HOST_REQUEST) is not True else ""
@@ -182,8 +182,8 @@ def _count(params: Mapping[str, Any]) -> int:
     count = params.get("count") if params.get(HOST_REQUEST) is True else 1
     if isinstance(count, str) and count.strip().isdecimal():
         count = int(count)
-    wanted = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1
-    return max(1, min(wanted, MOST_ISSUES))
+    amount = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1
+    return max(1, min(amount, MOST_ISSUES))
 
 
 def _number(text: str | None) -> int | None:

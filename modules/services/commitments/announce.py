@@ -1,7 +1,7 @@
-"""Tells those who were promised something that it is done: once, where they were promised it.
+"""Announces a fulfilled commitment once, to those to whom it was made, where it was made.
 
 In a room it is one line in a form that other members read. On Bluesky it is a reply below the reply that held the
-promise, in the SOUL's own words. Both are intents with a target of their own: a crash makes none of them twice.
+commitment, in the SOUL's own words. Both are intents with a target of their own: a crash makes none of them twice.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class Announcer:
         return Announced(submitted.accepted, submitted.reason)
 
     async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
-        ours = await self._promise_post(commitment)
+        ours = await self._commitment_post(commitment)
         if ours is None or self._writer is None:
             return Announced(told=False, reason="the reply that held the promise does not stand there")
         if await self._outbox.by_target("reply", ours.result_uri or ""):
             return Announced(told=True)
         if not self._attention.free:
-            # NOTE(self): a step that waited here for a slow model would keep all other promises from being looked at.
+            # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
             return Announced(told=False, reason=f"busy with {self._attention.mode}", later=True, busy=True)
         try:
             async with self._attention.take(_LOOP):
@@ -110,7 +110,7 @@ class Announcer:
         submitted = await self._outbox.submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
         return Announced(submitted.accepted, submitted.reason)
 
-    async def _promise_post(self, commitment: QueuedCommitment) -> Intent | None:
-        """Our own reply to the post that the promise answered."""
+    async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
+        """Our own reply to the post that the commitment answered."""
         rows = await self._outbox.by_target("reply", commitment.source_thread_uri)
         return next((row for row in rows if row.state == "done" and row.result_uri and row.result_cid), None)

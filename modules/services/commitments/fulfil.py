@@ -1,7 +1,7 @@
-"""One promise, one step further: the next act that is missing goes to the outbox, and what became of the last is read.
+"""Takes one commitment one step further: the next missing act goes to the outbox, and the last one is looked up.
 
-Nothing is kept here but which acts belong to the running try. After a crash the rows of the outbox tell the rest: what
-left is not sent again, what waits is waited for.
+Nothing is stored here but which acts belong to the running try. After a crash the rows of the outbox tell the rest:
+what left is not sent again, what waits is waited for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HELD = "waits for the owner's yes"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a promise is.
+    """How far a commitment is.
 
     Attributes:
         state: `done`; `waits` for an act that is on its way; `held`, an act waits for the owner's yes; `failed` for
@@ -37,12 +37,12 @@ class Progress:
 
 
 class Fulfiller:
-    """Turns promises into acts.
+    """Turns commitments into acts.
 
     Args:
         outbox: the only way out.
         github: whether there is an account on GitHub to write as.
-        default_repo: the repository where a promise names none, if there is one.
+        default_repo: the repository where a commitment names none, if there is one.
         social_only: whether this life keeps away from GitHub.
 
     """

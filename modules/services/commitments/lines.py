@@ -1,4 +1,4 @@
-"""Promises as lines of a file: JSON with camelCase keys in a fixed order, written in one step.
+"""Commitments as lines of a file: JSON with camelCase keys in a fixed order, written in one step.
 
 People and other programs read `pending_commitments.jsonl`. Lines that nobody can read are set aside, never dropped.
 """
@@ -51,7 +51,7 @@ class Read:
 
 
 def read_commitments(path: Path) -> Read:
-    """Every promise of the file, whatever version wrote it; one that is too large is set aside whole.
+    """Every commitment of the file, whatever version wrote it; one that is too large is set aside whole.
 
     Raises:
         StorageError: it cannot be read at all.
@@ -65,7 +65,7 @@ def read_commitments(path: Path) -> Read:
         return Read(tuple(found.values()))
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
     write_atomic(aside, b"\n".join(unread) + b"\n", mode=0o600)
-    notice = f"{path.name}: {len(unread)} promises cannot be read; their lines are kept as {aside.name}"
+    notice = f"{path.name}: {len(unread)} commitments cannot be read; their lines are kept as {aside.name}"
     return Read(tuple(found.values()), notice)
 
 
@@ -112,11 +112,11 @@ def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotati
 
 
 class _TooLargeError(StorageError):
-    """No file of promises grows so large; it would be read for minutes."""
+    """No file of commitments grows so large; it would be read for minutes."""
 
 
 def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
-    """The promises by id, and the lines that cannot be read, or not in full."""
+    """The commitments by id, and the lines that cannot be read, or not in full."""
     try:
         content = read_bounded(path, STATE_MAX_BYTES)
     except FileNotFoundError:

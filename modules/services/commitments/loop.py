@@ -1,6 +1,6 @@
-"""When promises are kept: every 15 seconds, and at once when a new one is made.
+"""When commitments are fulfilled: every 15 seconds, and at once when a new one is made.
 
-A run takes each promise one step further and never waits for the world: acts leave by the outbox, and a later run
+A run takes each commitment one step further and never waits for the world: acts leave by the outbox, and a later run
 reads what became of them. So it needs no attention but for finding words, and stops at any moment without harm.
 """
 
@@ -32,7 +32,7 @@ class Runs(Protocol):
 
 @dataclass(slots=True)
 class CommitmentLoop:
-    """Keeps what was promised."""
+    """Fulfils the commitments of the queue."""
 
     runner: CommitmentRunner
     clock: Clock
@@ -64,7 +64,7 @@ class CommitmentLoop:
                 scheduler.bring_forward(self.name, outcome.next_in_s)
 
     async def run(self) -> Outcome:
-        """Take every promise one step further."""
+        """Take every commitment one step further."""
         self._work.set()
         while self._work.is_set():
             self._work.clear()

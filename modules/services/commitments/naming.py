@@ -1,4 +1,4 @@
-"""Which repository, issue and link a promise is about. Pure."""
+"""Which repository, issue and link a commitment is about. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adapters.github.types import Repo
 from common.schemas import CommitmentType
 
 NO_REPO = "no_workspace_context"
-"""The error of a promise for GitHub that names no repository where there is no other to take."""
+"""The error of a commitment for GitHub that names no repository where there is no other to take."""
 
 _NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LINK = re.compile(r"(?:https?://)?(?:www\.)?github\.com/|\.git/?$|(?<!/)/+$", re.IGNORECASE)
@@ -55,7 +55,7 @@ def issue_number(params: Mapping[str, Any], *texts: str) -> int | None:
 
 
 def extract_fulfillment_url(kind: CommitmentType, result: Mapping[str, Any] | None) -> str:
-    """The link to what came of a promise; "" if there is none."""
+    """The link to what came of a commitment; "" if there is none."""
     if not result:
         return ""
     match kind:

@@ -1,4 +1,4 @@
-"""What can be learned from how promises ended: which keep failing, and where to leave off for a while. Pure."""
+"""What can be learned from how commitments ended: which keep failing, and where to leave off for a while. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OutcomePatterns:
 
 @dataclass(frozen=True, slots=True)
 class RepoCooldown:
-    """Until `until` (ISO-8601 UTC) nothing is promised work in a repository; `reason` is a pattern."""
+    """Until `until` (ISO-8601 UTC) no commitment is begun in a repository; `reason` is a pattern."""
 
     owner: str
     repo: str
@@ -50,7 +50,7 @@ class RepoCooldown:
 
 
 def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> OutcomePatterns:
-    """How the promises that were made within the last 7 days ended."""
+    """How the commitments that were made within the last 7 days ended."""
     recent = [one for one in commitments if _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
     failures = [one for one in recent if one.status in _FAILED]
     found = tuple(
@@ -64,7 +64,7 @@ def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> 
 def new_cooldowns(
     commitments: Iterable[QueuedCommitment], standing: Sequence[RepoCooldown], now: datetime
 ) -> list[RepoCooldown]:
-    """The repositories in which five promises failed lately, and that are not left alone already.
+    """The repositories in which five commitments failed lately, and that are not left alone already.
 
     What failed before a cooldown is older than that cooldown when it ends, so it does not begin another.
     """

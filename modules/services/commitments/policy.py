@@ -1,4 +1,4 @@
-"""What becomes of a promise, as pure rules: when two are the same, when it is tried, when it is given up.
+"""What becomes of a commitment, as pure rules: when two are the same, when it is tried, when it is given up.
 
 Values in, values out: nothing here reads a clock or a file.
 """
@@ -36,13 +36,13 @@ HOST_NAMED = "hostNamedRepo"
 """Key of `params`: true when the host of a room named the repository in its own words."""
 
 FOUND_ROOM = "foundRoom"
-"""Key of `params`: true when it was promised in a room that we came upon and the owner never named."""
+"""Key of `params`: true when it was made in a room that we came upon and the owner never named."""
 
 UNHEARD = "unheard"
-"""Key of `params`: true until the room has echoed the words in which it was promised."""
+"""Key of `params`: true until the room has echoed the words in which it was made."""
 
 ROOM_ID = "roomId"
-"""Key of `params`: the id of the room in which it was promised; absent where that room told none."""
+"""Key of `params`: the id of the room in which it was made; absent where that room told none."""
 
 TIMED_OUT = "Timed out"
 INTERRUPTED = "interrupted by the end of the process"
@@ -58,18 +58,18 @@ WorkKey = tuple[str, str, str]
 
 
 def generate_commitment_hash(source_thread_uri: str, description: str) -> str:
-    """16 hex digits by which two promises of one conversation are the same; case and white space do not matter."""
+    """16 hex digits by which two commitments of one conversation are the same; case and white space do not matter."""
     said = " ".join(description.lower().split())
     return hashlib.sha256(f"{source_thread_uri}:{said}".encode(errors="replace")).hexdigest()[:_HASH_CHARS]
 
 
-def commitment_id(wanted: CommitmentRequest, now: datetime) -> str:
+def commitment_id(request: CommitmentRequest, now: datetime) -> str:
     """`commitment-<epoch ms>-<hash>`."""
-    return f"commitment-{int(now.timestamp() * SECOND_MS)}-{_hash_of(wanted)}"
+    return f"commitment-{int(now.timestamp() * SECOND_MS)}-{_hash_of(request)}"
 
 
 def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """What was claimed when the promise was made, and is claimed again while it is kept."""
+    """What was claimed when the commitment was made, and is claimed again while it is fulfilled."""
     if target := said(commitment.params, "target"):
         return target
     owner, name = said(commitment.params, "owner"), said(commitment.params, "repoName", "repo")
@@ -78,7 +78,7 @@ def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
 
 
 def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """The title of what is promised; the description where there is none."""
+    """The title of a commitment; the description where there is none."""
     return said(commitment.params, "title") or commitment.description
 
 
@@ -92,7 +92,7 @@ def said(params: Mapping[str, Any], *names: str) -> str:
 
 
 def work_key(commitment: QueuedCommitment | CommitmentRequest) -> WorkKey:
-    """What a promise will make, however it was worded: kind, place, and normalized title or words."""
+    """What a commitment will make, however it was worded: kind, place, and normalized title or words."""
     params = commitment.params
     match commitment.type:
         case "comment_issue":
@@ -106,22 +106,22 @@ def work_key(commitment: QueuedCommitment | CommitmentRequest) -> WorkKey:
 
 
 def duplicate_of(
-    known: Iterable[QueuedCommitment], wanted: CommitmentRequest, now: datetime
+    known: Iterable[QueuedCommitment], request: CommitmentRequest, now: datetime
 ) -> tuple[QueuedCommitment, str] | None:
-    """The promise that makes a new one needless, and why; None if there is none.
+    """The commitment that makes a new one needless, and why; None if there is none.
 
-    It is one that still is to be kept, or was kept within a day: in the same words in the same conversation, or with
-    the same work to do anywhere.
+    It is one that still is to be fulfilled, or was fulfilled within a day: in the same words in the same conversation,
+    or with the same work to do anywhere.
     """
-    wanted_hash, wanted_work = _hash_of(wanted), work_key(wanted)
+    request_hash, request_work = _hash_of(request), work_key(request)
     for one in known:
         if one.status not in LIVE and not _kept_lately(one, now):
             continue
         done = "was kept already" if one.status == "completed" else "is promised already"
-        if one.id.rsplit("-", 1)[-1] == wanted_hash:
+        if one.id.rsplit("-", 1)[-1] == request_hash:
             return one, f"the same {done} in this conversation"
-        if work_key(one) == wanted_work:
-            return one, f"the same {wanted.type} {done}"
+        if work_key(one) == request_work:
+            return one, f"the same {request.type} {done}"
     return None
 
 
@@ -131,15 +131,15 @@ def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
     return not (made_in and room_id) or made_in == room_id
 
 
-def refusal(wanted: CommitmentRequest, *, social_only: bool) -> str:
-    """Why this life cannot promise that, or ""."""
-    if social_only and wanted.type in GITHUB_COMMITMENT_TYPES:
-        return f"Social-only: {wanted.type} needs GitHub"
-    return "" if wanted.description.strip() else "it says nothing"
+def refusal(request: CommitmentRequest, *, social_only: bool) -> str:
+    """Why this life cannot commit to that, or ""."""
+    if social_only and request.type in GITHUB_COMMITMENT_TYPES:
+        return f"Social-only: {request.type} needs GitHub"
+    return "" if request.description.strip() else "it says nothing"
 
 
 def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
-    """Seconds until a promise is to be tried; None if it is not waiting to be.
+    """Seconds until a commitment is to be tried; None if it is not waiting to be.
 
     After a failure it waits a minute, then five. A time further ahead than that means that the clock was set back.
     """
@@ -197,13 +197,13 @@ def may_be_heard_still(commitment: QueuedCommitment, now: datetime) -> bool:
 
 
 def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-    """A try came to nothing through no fault of the promise: no attempt is used."""
+    """A try came to nothing through no fault of the commitment: no attempt is used."""
     result = partial if partial is not None else commitment.result
     return replace(commitment, status="failed", error=error, result=result)
 
 
 def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:
-    """The process ended while it was being kept: it is looked at again at once, and no attempt is used."""
+    """The process ended while it was being fulfilled: it is looked at again at once, and no attempt is used."""
     return replace(commitment, status="failed", error=INTERRUPTED, last_attempt_at=None)
 
 
@@ -219,7 +219,7 @@ def is_timed_out(commitment: QueuedCommitment, now: datetime) -> bool:
 
 
 def is_stale(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether it was promised so long ago that nobody waits for it any more."""
+    """Whether it was made so long ago that nobody waits for it any more."""
     return commitment.status in LIVE and _older(
         parse_iso_or_none(commitment.created_at), now, COMMITMENT_STALE_THRESHOLD_MS
     )
@@ -240,8 +240,8 @@ def _kept_lately(commitment: QueuedCommitment, now: datetime) -> bool:
     return commitment.status == "completed" and at is not None and not _older(at, now, COMMITMENT_REPEAT_WINDOW_MS)
 
 
-def _hash_of(wanted: CommitmentRequest) -> str:
-    return generate_commitment_hash(wanted.source_thread_uri, wanted.description)
+def _hash_of(request: CommitmentRequest) -> str:
+    return generate_commitment_hash(request.source_thread_uri, request.description)
 
 
 def _older(moment: datetime | None, now: datetime, limit_ms: float) -> bool:

@@ -1,6 +1,6 @@
-"""What the room sees of a promise being kept: that we act, what we claim, how it ended. Without a room, nothing.
+"""What the room sees of a commitment being fulfilled: that we act, what we claim, how it ended.
 
-Nothing here is kept; a claim ends by itself a minute after the process. Work that cannot leave for long, as the owner
+Nothing here is stored; a claim ends by itself a minute after the process. Work that cannot leave for long, as the owner
 paused us or GitHub wants to be left alone, must not keep others from it: after ten minutes its claim runs out.
 """
 

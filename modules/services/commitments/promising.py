@@ -1,4 +1,4 @@
-"""Whether words may hold a promise at all: cheap enough to be asked of everything that is said. Pure."""
+"""Whether words may hold a commitment at all: cheap enough to be asked of everything that is said. Pure."""
 
 from __future__ import annotations
 

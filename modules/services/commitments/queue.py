@@ -1,8 +1,8 @@
-"""The promises of a SOUL, in one file that people can read: `.memory/pending_commitments.jsonl`.
+"""The commitments of a SOUL, in one file that people can read: `.memory/pending_commitments.jsonl`.
 
 Every change is on the disk before anything else happens, in one step: a crash loses at most the change that it
-interrupted. A promise that was being kept when the process ended is looked at again at once; no attempt is used. What
-another version wrote is kept.
+interrupted. A commitment that was being fulfilled when the process ended is looked at again at once; no attempt is
+used. What another version wrote is kept.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _CLEANUP_EVERY = timedelta(milliseconds=HOUR_MS)
 
 
 class CommitmentQueue:
-    """Takes promises in, and remembers how far each is.
+    """Takes commitments in, and remembers how far each is.
 
     Args:
         folder: where the file lies; its log lies in `logs` below.
         clock: tells when.
-        social_only: whether this life must not promise anything that needs GitHub.
+        social_only: whether this life must not commit to anything that needs GitHub.
         redactor: knows what must not be written down.
         publish: receives `CommitmentsReady` and `CommitmentAbandoned`.
 
@@ -70,42 +70,44 @@ class CommitmentQueue:
         if read.commitments or read.notice:
             self._recover()
 
-    def enqueue_commitment(self, wanted: CommitmentRequest) -> Enqueued:
-        """Take a promise in, unless it is made already, was kept a moment ago, or cannot be made here."""
+    def enqueue_commitment(self, request: CommitmentRequest) -> Enqueued:
+        """Take a commitment in, unless it is made already, was fulfilled a moment ago, or cannot be made here."""
         now = self._clock.now()
-        reason = policy.refusal(wanted, social_only=self._social_only)
-        if not reason and self._redactor.finds_in([wanted.description, wanted.source_reply_text, dict(wanted.params)]):
+        reason = policy.refusal(request, social_only=self._social_only)
+        if not reason and self._redactor.finds_in(
+            [request.description, request.source_reply_text, dict(request.params)]
+        ):
             reason = LEAK
         if reason:
-            self._audit("refused", type=wanted.type, reason=reason)
+            self._audit("refused", type=request.type, reason=reason)
             return Enqueued(None, new=False, reason=reason)
-        if found := policy.duplicate_of(self._known.values(), wanted, now):
-            self._audit("duplicate_rejected", id=found[0].id, type=wanted.type, reason=found[1])
+        if found := policy.duplicate_of(self._known.values(), request, now):
+            self._audit("duplicate_rejected", id=found[0].id, type=request.type, reason=found[1])
             return Enqueued(found[0], new=False, reason=found[1])
         commitment = QueuedCommitment(
-            id=self._free_id(policy.commitment_id(wanted, now)),
+            id=self._free_id(policy.commitment_id(request, now)),
             created_at=iso(now),
-            description=wanted.description.strip(),
-            type=wanted.type,
-            source_thread_uri=wanted.source_thread_uri,
-            source_reply_text=wanted.source_reply_text,
-            params=dict(wanted.params),
-            source=wanted.source,
+            description=request.description.strip(),
+            type=request.type,
+            source_thread_uri=request.source_thread_uri,
+            source_reply_text=request.source_reply_text,
+            params=dict(request.params),
+            source=request.source,
         )
-        self._put(commitment, "enqueued", type=wanted.type, source=wanted.source)
+        self._put(commitment, "enqueued", type=request.type, source=request.source)
         self._publish(CommitmentsReady())
         return Enqueued(commitment, new=True)
 
     def get(self, commitment_id: str) -> QueuedCommitment | None:
-        """One promise."""
+        """One commitment."""
         return self._known.get(commitment_id)
 
     def all(self) -> list[QueuedCommitment]:
-        """Every promise that is remembered, oldest first."""
+        """Every commitment that is remembered, oldest first."""
         return sorted(self._known.values(), key=lambda one: one.created_at)
 
     def live(self) -> list[QueuedCommitment]:
-        """Those that are still to be kept, oldest first."""
+        """Those that are still to be fulfilled, oldest first."""
         return [one for one in self.all() if one.status in LIVE]
 
     def in_conversation(self, source_thread_uri: str, room_id: str = "") -> list[QueuedCommitment]:
@@ -124,38 +126,38 @@ class CommitmentQueue:
         return [one for one in self.all() if policy.due_in_s(one, now) == 0]
 
     def get_recently_completed_commitments(self, window_ms: float) -> list[QueuedCommitment]:
-        """Those that were kept within the window, newest first."""
+        """Those that were fulfilled within the window, newest first."""
         since = iso(self._clock.now() - timedelta(milliseconds=window_ms))
         done = [one for one in self._known.values() if one.status == "completed"]
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
 
     def get_commitment_outcome_patterns(self) -> OutcomePatterns:
-        """How the promises of the last 7 days ended."""
+        """How the commitments of the last 7 days ended."""
         return outcome_patterns(self._known.values(), self._clock.now())
 
     def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
-        """A try begins. Raises `KeyError` for an unknown promise, as do its like below."""
+        """A try begins. Raises `KeyError` for an unknown commitment, as do its like below."""
         return self._put(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
 
     def mark_completed(self, commitment_id: str, result: Mapping[str, Any]) -> QueuedCommitment:
-        """It is kept."""
+        """It is fulfilled."""
         return self._put(policy.kept(self._known[commitment_id], result), "completed")
 
     def mark_failed(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-        """A try failed for good reason; after the third the promise is given up. What is over stays as it ended."""
+        """A try failed for good reason; after the third the commitment is given up. What is over stays as it ended."""
         if self._known[commitment_id].status not in LIVE:
             return self._known[commitment_id]
         after = policy.failed(self._known[commitment_id], error, partial)
         return self._put(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
 
     def put_off(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-        """A try came to nothing, and it was not the promise's fault: no attempt is used. What is over stays so."""
+        """A try came to nothing, and it was not the commitment's fault: no attempt is used. What is over stays so."""
         if self._known[commitment_id].status not in LIVE:
             return self._known[commitment_id]
         return self._put(policy.put_off(self._known[commitment_id], error, partial), "put_off", error=error)
 
     def withdraw(self, commitment_id: str, reason: str) -> bool:
-        """Somebody else has it, or it was settled: it is dropped, and nobody is told. False once it is being kept."""
+        """Somebody else has it, or it was settled: it is dropped, and nobody is told. False once a try has begun."""
         commitment = self._known.get(commitment_id)
         if commitment is None or commitment.status not in {"pending", "failed"}:
             return False
@@ -163,14 +165,14 @@ class CommitmentQueue:
         return True
 
     def mark_heard(self, commitment_id: str) -> None:
-        """The room has heard the words in which it was promised: it may be kept."""
+        """The room has heard the words in which it was made: it may be fulfilled."""
         commitment = self._known.get(commitment_id)
         if commitment is not None and policy.UNHEARD in commitment.params:
             self._put(policy.heard(commitment), "heard")
             self._publish(CommitmentsReady())
 
     def withdraw_unheard(self, commitment_id: str) -> bool:
-        """Drop what was promised in words that the room did not hear, once it is too late for it. False before that."""
+        """Give up a commitment whose words the room never heard, once it is too late for that; False before."""
         commitment = self._known[commitment_id]
         late = not policy.may_be_heard_still(commitment, self._clock.now())
         return late and self.withdraw(commitment_id, policy.NEVER_HEARD)
@@ -180,9 +182,9 @@ class CommitmentQueue:
         meant = [one for one in self.live() if (one.type, policy.claim_target(one)) == (action, target)]
         return sum(self.withdraw(one.id, reason) for one in meant) > 0
 
-    def kept_already(self, wanted: CommitmentRequest) -> QueuedCommitment | None:
-        """The promise that did this work within a day, if one did."""
-        found = policy.duplicate_of(self._known.values(), wanted, self._clock.now())
+    def kept_already(self, request: CommitmentRequest) -> QueuedCommitment | None:
+        """The commitment that did this work within a day, if one did."""
+        found = policy.duplicate_of(self._known.values(), request, self._clock.now())
         return found[0] if found and found[0].status == "completed" else None
 
     def retry_now(self, source_thread_uri: str) -> None:
@@ -217,7 +219,7 @@ class CommitmentQueue:
         return self._cooldowns.of(owner, repo, self._clock.now())
 
     def check_and_apply_repo_cooldown(self) -> list[RepoCooldown]:
-        """Leave repositories alone in which promises keep failing; returns those that are new."""
+        """Leave repositories alone in which commitments keep failing; returns those that are new."""
         now = self._clock.now()
         found = new_cooldowns(self._known.values(), self._cooldowns.standing(now), now)
         self._cooldowns.add(found, now)
@@ -260,12 +262,12 @@ class CommitmentQueue:
         record = {"timestamp": iso(self._clock.now()), "action": action, **more}
         append_line(self._log, self._redactor.value(record), max_bytes=LOG_MAX_BYTES, rotations=LOG_ROTATIONS)
 
-    def _free_id(self, wanted: str) -> str:
-        """The same words promised anew within a millisecond get the next one."""
-        while wanted in self._known:
-            name, moment, digest = wanted.split("-")
-            wanted = f"{name}-{int(moment) + 1}-{digest}"
-        return wanted
+    def _free_id(self, request: str) -> str:
+        """The same commitment made anew within a millisecond get the next one."""
+        while request in self._known:
+            name, moment, digest = request.split("-")
+            request = f"{name}-{int(moment) + 1}-{digest}"
+        return request
 
 
 def _ended(commitment: QueuedCommitment) -> str:

@@ -1,4 +1,4 @@
-"""From a decision, or from words that were said, to promises in the queue."""
+"""From a decision, or from words that were said, to commitments in the queue."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def commitment_request(
 
     Args:
         commitment: as decided; its description is the body of the artefact.
-        source: where it was promised.
+        source: where it was made.
         thread: the conversation, `space://conversation/…` or the `at://` uri of the post that was answered.
-        said: the words of the promise.
+        said: the words of the commitment.
         default_repo: `owner/name` where the commitment names no repository and needs one.
         description: the body, if it was written in full since.
         target: what was claimed for it in the room.
@@ -69,10 +69,10 @@ def commitment_request(
 
 @dataclass(frozen=True, slots=True)
 class ReplyCommitments:
-    """Looks for promises in the replies that were sent on Bluesky, and takes them in.
+    """Looks for commitments in the replies that were sent on Bluesky, and takes them in.
 
     Attributes:
-        queue: where promises are kept.
+        queue: where commitments are stored.
         writer: finds them.
         journal: hears of each.
         social_only: whether this life keeps away from GitHub.
@@ -95,7 +95,7 @@ class ReplyCommitments:
         done: Sequence[CommitmentType] = (),
         to_owner: bool = False,
     ) -> list[QueuedCommitment]:
-        """Take in what `reply` promises.
+        """Take in the commitments that `reply` makes.
 
         Args:
             reply: what we wrote.
@@ -123,7 +123,7 @@ class ReplyCommitments:
             enqueued = Enqueued(None, new=False, reason=checked.dropped[0].reason)
         else:
             (commitment,) = checked.valid
-            wanted = commitment_request(
+            request = commitment_request(
                 commitment,
                 source="bluesky",
                 thread=to_uri,
@@ -132,8 +132,10 @@ class ReplyCommitments:
                 host_request=to_owner,
                 more={name: found.params[name] for name in _KEPT_PARAMS if name in found.params},
             )
-            enqueued = self.queue.enqueue_commitment(wanted)
-        summary = f"Promised: {found.description}" if enqueued.new else f"Not taken as a promise: {found.description}"
+            enqueued = self.queue.enqueue_commitment(request)
+        summary = (
+            f"Promised: {found.description}" if enqueued.new else f"Not taken as a commitment: {found.description}"
+        )
         reason = enqueued.reason or found.type
         line: LineKind | None = "act" if enqueued.new else None
         await self.journal.record(Entry("decision", "commitments", summary, line, reason, trigger_uri=to_uri))

@@ -1,4 +1,4 @@
-"""Takes each promise one step further, and tells what became of it: to the journal, to the room, to who waits for it.
+"""Takes each commitment one step further, and tells what became of it to the journal, the room and those who wait.
 
 What survives a crash lies with the queue and the outbox; the rest is told again or not at all.
 """
@@ -34,12 +34,12 @@ _TRACE_CHARS = 4_000
 
 
 class CommitmentRunner:
-    """Keeps promises.
+    """Fulfils commitments.
 
     Args:
-        queue: the promises.
+        queue: the commitments.
         fulfiller: turns them into acts.
-        announcer: tells that they are kept.
+        announcer: tells that they are fulfilled.
         presence: what the room sees of it.
         journal: hears everything.
         publish: receives `CommitmentKept`.
@@ -73,7 +73,7 @@ class CommitmentRunner:
         self._was_heard = was_heard
 
     async def take_steps(self) -> int:
-        """One step for each promise whose turn it is; returns how many are under way."""
+        """One step for each commitment whose turn it is; returns how many are under way."""
         await self._tidy()
         turn = await self._whose_turn()
         new = [one for one in turn if one.status != "in_progress"]
@@ -113,7 +113,7 @@ class CommitmentRunner:
         return sorted([*running, *ready], key=lambda one: one.created_at)
 
     async def _hindrance(self, commitment: QueuedCommitment) -> str:
-        """Why a promise is not begun, or ""; what was begun is always brought to its end."""
+        """Why a commitment is not begun, or ""; what was begun is always brought to its end."""
         work = self._fulfiller.work(commitment)
         if work.waits:
             return work.waits
@@ -131,7 +131,7 @@ class CommitmentRunner:
         return f"the repository is left alone until {cooldown.until}: {cooldown.reason}" if cooldown else ""
 
     def _why_room_waits(self, commitment: QueuedCommitment) -> str:
-        """Why what was promised in a room is not begun, or ""."""
+        """Why a commitment made in a room is not begun, or ""."""
         if not self._knows_room():
             return "others in the room may have made it while we were away"
         if UNHEARD not in commitment.params:
@@ -144,7 +144,7 @@ class CommitmentRunner:
         return NEVER_HEARD if self._queue.withdraw_unheard(commitment.id) else "the room has not heard of it yet"
 
     async def _step(self, commitment: QueuedCommitment) -> None:
-        """One promise that trips over a bug of ours must not stop the others."""
+        """One commitment that trips over a bug of ours must not stop the others."""
         begins = commitment.status != "in_progress"
         if not begins:
             if commitment.id not in self._held:
@@ -162,7 +162,7 @@ class CommitmentRunner:
         except Exception as error:
             trace = "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
             reason = f"{type(error).__name__}: {error}"
-            await self._tell(commitment, "error", "Keeping a promise failed", reason, line="error", trace=trace)
+            await self._tell(commitment, "error", "Fulfilling a commitment failed", reason, line="error", trace=trace)
             await self._failed(commitment, Progress("failed", reason))
 
     async def _settle(self, commitment: QueuedCommitment, progress: Progress) -> None:
@@ -217,7 +217,7 @@ class CommitmentRunner:
         if commitment.status == "abandoned":
             await self._gave_up(commitment, reason)
             return
-        summary = f"Not kept yet (try {commitment.attempt_count})"
+        summary = f"Not fulfilled yet (try {commitment.attempt_count})"
         await self._tell(commitment, "decision", summary, reason, line="warn", act="failed")
 
     async def _gave_up(self, commitment: QueuedCommitment, reason: str) -> None:
@@ -238,13 +238,13 @@ class CommitmentRunner:
         if self._told.get(commitment.id) == reason:
             return
         self._told[commitment.id] = reason
-        await self._tell(commitment, "decision", "A promise waits", reason, line="queue", act="waits")
+        await self._tell(commitment, "decision", "A commitment waits", reason, line="queue", act="waits")
 
     async def _tell_why(self, commitment: QueuedCommitment) -> None:
-        """For the story of the act: the words in which it was promised."""
+        """For the explanation of the act: the words in which the commitment was made."""
         said = " ".join(commitment.source_reply_text.split())[:_SAID_CHARS]
         reason = f"said in {commitment.source_thread_uri}: “{said}”"
-        await self._tell(commitment, "decision", "Keeping a promise", reason, line=None, act="begun")
+        await self._tell(commitment, "decision", "Fulfilling a commitment", reason, line=None, act="begun")
 
     async def _tell(
         self,

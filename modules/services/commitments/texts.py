@@ -1,4 +1,4 @@
-"""What a promise says in public: the bodies of issues and comments, and the line in its room. Pure.
+"""What a commitment says in public: the bodies of issues and comments, and the line in its room. Pure.
 
 Words from a room must notify nobody on GitHub. An invisible character follows each `@`, also in code: what GitHub takes
 for code depends on all of Markdown and HTML. In the path of a URL `@` is written `%40`, so that the link still works.
@@ -28,7 +28,7 @@ _UNSEEN = "\u200b"
 
 
 def issue_body(commitment: QueuedCommitment, text: str) -> str:
-    """The body of an issue: what is wanted, a rule, the words of the promise, and where they were said."""
+    """The body of an issue: what is wanted, a rule, the words of the commitment, and where they were said."""
     said = one_line(commitment.source_reply_text, _QUOTED_CHARS)
     quoted = f"> {without_mentions(said)}\n\n" if said else ""
     return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(_origin(commitment))}"

@@ -1,4 +1,4 @@
-"""What a promise is, while it waits to be kept."""
+"""What a commitment is, while it waits to be fulfilled."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ CommitmentStatus = Literal["pending", "in_progress", "completed", "failed", "aba
 CommitmentSource = Literal["bluesky", "space"]
 
 LIVE: frozenset[CommitmentStatus] = frozenset({"pending", "in_progress", "failed"})
-"""States of a promise that is still to be kept."""
+"""States of a commitment that is still to be fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedCommitment:
-    """A promise in the queue; on disk one JSON line with camelCase keys in this order (`pending_commitments.jsonl`).
+    """A commitment in the queue; on disk one JSON line with camelCase keys in this order (`pending_commitments.jsonl`).
 
     Attributes:
         id: `commitment-<epoch ms>-<16 hex>`.
         created_at: ISO-8601 UTC.
-        description: what is promised, as the promise was made; at its creation the title, or the words themselves.
+        description: what is to be done, as the commitment was made; at its creation the title, or the words themselves.
         type: what kind of act keeps it.
         source_thread_uri: the conversation, `at://…` or `space://conversation/…`.
-        source_reply_text: the words in which it was promised.
+        source_reply_text: the words in which it was made.
         params: title, description, content, repo, owner, repoName, issueNumber, body, target, count.
-        source: where it was promised.
+        source: where it was made.
         status: how far it is.
         attempt_count: tries that failed for good reason or brought the result.
         last_attempt_at: when the last try began, ISO-8601 UTC.
@@ -55,7 +55,7 @@ class QueuedCommitment:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentRequest:
-    """A promise as it is handed in."""
+    """A commitment as it is handed in."""
 
     type: CommitmentType
     description: str
@@ -67,7 +67,7 @@ class CommitmentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """What the queue said: the promise that now stands, and whether it is new; `reason` is why it is not."""
+    """What the queue said: the commitment that now stands, and whether it is new; `reason` is why it is not."""
 
     commitment: QueuedCommitment | None
     new: bool
@@ -75,7 +75,7 @@ class Enqueued:
 
 
 class Room(Protocol):
-    """The agent space, as far as keeping a promise needs it. Every call answers at once and is never fatal."""
+    """The agent space, as far as fulfilling a commitment needs it. Every call answers at once and is never fatal."""
 
     @property
     def is_active(self) -> bool: ...

@@ -1,4 +1,4 @@
-"""Asks the model for words about promises: which were made, what a thin one should say in full, how to tell it is kept.
+"""Asks the model for words about commitments: which were made, what a thin one means in full, how to announce one.
 
 Keeps nothing. Each call is one request with its deadline at the gateway; what fails leaves things as they were.
 """
@@ -55,7 +55,7 @@ _TOLD = {"type": "object", "properties": {"sentence": {"type": "string"}}, "requ
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a model's answer holds: promises, and items that are none; in `error`, why it could not be read."""
+    """What a model's answer holds: commitments, and items that are none; in `error`, why it could not be read."""
 
     found: tuple[ExtractedCommitment, ...] = ()
     left_out: tuple[Dropped, ...] = ()
@@ -64,7 +64,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentWriter:
-    """What the model says of promises.
+    """What the model says of commitments.
 
     Attributes:
         agent_name: who speaks.
@@ -74,7 +74,7 @@ class CommitmentWriter:
         skills: has the words.
         journal: hears what could not be asked, and what of an answer was not taken.
         clock: tells when.
-        rng: draws the boundaries of foreign text.
+        rng: draws the boundaries of untrusted text.
 
     """
 
@@ -90,7 +90,7 @@ class CommitmentWriter:
     async def extract_commitments(
         self, replies: Sequence[str], *, context: str = "", repo: str = "", done: Sequence[CommitmentType] = ()
     ) -> tuple[ExtractedCommitment, ...]:
-        """The promises that our own words hold; none where they hold no word of a promise, or nobody can be asked.
+        """The commitments in our own words; none where no word speaks of one, or the model cannot be asked.
 
         Args:
             replies: what we said.
@@ -116,12 +116,12 @@ class CommitmentWriter:
             return ()
         read = read_extracted(answer)
         if read.error:
-            await self._warn("The model's answer about promises could not be read", f"{read.error}: {answer}")
+            await self._warn("The model's answer about commitments could not be read", f"{read.error}: {answer}")
         if read.left_out:
-            await self._warn("Left out of the promises that were found", _listed(read.left_out))
+            await self._warn("Left out of the commitments that were found", _listed(read.left_out))
         passed_over = [Dropped(one.description, why) for one in read.found if (why := _why_not(one, done))]
         if passed_over:
-            entry = Entry("decision", SKILL, "Not taken as promises", line=None, reason=_listed(passed_over))
+            entry = Entry("decision", SKILL, "Not taken as commitments", line=None, reason=_listed(passed_over))
             await self.journal.record(entry)
         return tuple(one for one in read.found if not _why_not(one, done))
 
@@ -142,7 +142,7 @@ class CommitmentWriter:
         return body.strip() if body and len(body.strip()) > RICH_CHARS else thin
 
     async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
-        """A post that tells, in the SOUL's own words, that a promise was kept; it ends in the link.
+        """A post that tells, in the SOUL's own words, that a commitment was fulfilled; it ends in the link.
 
         Raises:
             SoulError: as `LLMGateway.chat`.
@@ -205,10 +205,10 @@ class CommitmentWriter:
 
 
 def read_extracted(answer: str) -> Extraction:
-    """The promises in a model's answer: those of its JSON array, whatever stands around it."""
+    """The commitments in a model's answer: those of its JSON array, whatever stands around it."""
     items = _array(answer)
     if items is None:
-        return Extraction(error="it holds no JSON array of promises")
+        return Extraction(error="it holds no JSON array of commitments")
     found, left_out = [], []
     for item in items:
         try:

@@ -1,9 +1,9 @@
-"""The road out: whose turn it is, what a failed try means, and what became of an act whose answer never came.
+"""How intents leave: whose turn it is, what a failed try means, and what became of an act whose answer never came.
 
 A row found in `sending` may have arrived or not, so the sender looks before anything else happens to it; sending
 again goes under the same record key. A service without such keys is given a minute and is looked at twice before that.
-One act is on the road at a time, and nobody holds the road while waiting. Gates are asked before each departure, also
-before a repeat; one that fails keeps everything in.
+One act is on its way at a time, and nobody holds the delivery lock while waiting. Gates are asked before each
+departure, also before a repeat; one that fails keeps everything in.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Delivery:
         )
 
     async def deliver_due(self) -> DeliveryReport:
-        """Let out everything whose turn it is, and look after what an earlier life left on the road.
+        """Let out everything whose turn it is, and look after what an earlier process left unfinished.
 
         The round ends early when the service puts something off: the rest would fare no better.
 

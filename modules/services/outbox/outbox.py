@@ -1,4 +1,4 @@
-"""The one door for public acts. An act is first a committed row, then a request; never the other way round.
+"""The one way out for public acts. An act is first a committed row, then a request; never the other way round.
 
 What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
 are one transaction. How intents leave is told in `delivery`.
@@ -75,9 +75,9 @@ class Outbox:
         )
         self._work = asyncio.Event()
 
-    async def submit(self, draft: ProposedAction) -> Submitted:
+    async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
-        submitted = await self._journal.record_with(lambda connection: self._admit(connection, draft))
+        submitted = await self._journal.record_with(lambda connection: self._admit(connection, action))
         if submitted.accepted:
             self._work.set()
         return submitted
@@ -99,7 +99,7 @@ class Outbox:
         return await self._journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
 
     async def deliver_due(self) -> DeliveryReport:
-        """Let out everything whose turn it is, and look after what an earlier life left on the road.
+        """Let out everything whose turn it is, and look after what an earlier process left unfinished.
 
         The round ends early when the service puts something off: the rest would fare no better.
 
@@ -157,57 +157,57 @@ class Outbox:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
         return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
 
-    def _admit(self, connection: sqlite3.Connection, draft: ProposedAction) -> tuple[Submitted, Entry]:
+    def _admit(self, connection: sqlite3.Connection, action: ProposedAction) -> tuple[Submitted, Entry]:
         now = self._clock.now()
-        key = dedup_key(draft.text, draft.media_id) if draft.text.strip() or draft.media_id else ""
-        verdicts = [verdict for rule in self._rules for verdict in _asked(rule, connection, draft, now)]
-        verdicts.append(_once(connection, draft, key, now))
-        # NOTE(self): what another rule says may quote the draft, so of a withheld one nobody else is heard.
+        key = dedup_key(action.text, action.media_id) if action.text.strip() or action.media_id else ""
+        verdicts = [verdict for rule in self._rules for verdict in _asked(rule, connection, action, now)]
+        verdicts.append(_once(connection, action, key, now))
+        # NOTE(self): what another rule says may quote the action, so of a withheld one nobody else is heard.
         withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
         verdicts = withheld or verdicts
-        state, reason = policy.decide(verdicts, draft.hold)
+        state, reason = policy.decide(verdicts, action.hold)
         intent_id = uuid.uuid4().hex
         born = store.unique_created_at(connection, now)
         intent = Intent(
             id=intent_id,
-            kind=draft.kind,
-            target=draft.target,
-            body=draft.body,
-            body_hash=store.body_hash(draft.body),
+            kind=action.kind,
+            target=action.target,
+            body=action.body,
+            body_hash=store.body_hash(action.body),
             dedup_key=key,
             rkey=tid_for(born, intent_id),
-            cause_id=draft.cause_id,
+            cause_id=action.cause_id,
             created_at=iso(born),
-            expires_at=iso(policy.expires_at(draft.kind, now)),
+            expires_at=iso(policy.expires_at(action.kind, now)),
             state=state,
-            urgent=draft.urgent,
+            urgent=action.urgent,
             error=reason or None,
-            by_owner=draft.by_owner,
+            by_owner=action.by_owner,
         )
         if withheld:
             intent = replace(intent, body=OpaqueBody(), target="", body_hash="", dedup_key="")
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
             store.cancel_unsent(connection, intent.target)
-        advice = policy.advise(verdicts, draft.hold, now)
+        advice = policy.advise(verdicts, action.hold, now)
         return Submitted(intent, advice), audit.admission_entry(intent, verdicts)
 
 
-def _asked(rule: Rule, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
+def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
     """What the rule says. One that fails lets nothing pass."""
     try:
-        return list(rule(connection, draft, now))
+        return list(rule(connection, action, now))
     except PolicyBlocked as refusal:
         return [Verdict(named(rule), "block", str(refusal))]
     except Exception as error:
         return [Verdict(named(rule), "block", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")]
 
 
-def _once(connection: sqlite3.Connection, draft: ProposedAction, key: str, now: datetime) -> Verdict:
+def _once(connection: sqlite3.Connection, action: ProposedAction, key: str, now: datetime) -> Verdict:
     """Nothing twice to one target, and no words twice."""
     reason = ""
-    if draft.target:
-        reason = policy.repeated_reason(draft.kind, store.active_on_target(connection, draft.kind, draft.target))
+    if action.target:
+        reason = policy.repeated_reason(action.kind, store.active_on_target(connection, action.kind, action.target))
     if not reason and key:
         twin = store.active_duplicate(connection, key)
         reason = policy.duplicate_reason(twin, now, in_feed=store.in_feed(connection, key))

@@ -196,7 +196,7 @@ def recheck_in_s(intent: Intent) -> float | None:
 
 
 def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
-    """What becomes of a draft of which all this is said, and why; `hold` is the draft's own wish to wait."""
+    """What becomes of an action of which all this is said, and why; `hold` is the action's own wish to wait."""
     block = next((verdict for verdict in verdicts if verdict.says == "block"), None)
     if block is not None:
         return "blocked", block.reason or block.rule

@@ -192,7 +192,7 @@ class KeylessSender(Sender, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule says of one draft, for the door and for the journal.
+    """What one rule says of one action, for the door and for the journal.
 
     Attributes:
         rule: the rule's name, for example `consent`.
@@ -200,7 +200,7 @@ class Verdict:
         reason: why, in words; "" for a plain pass.
         value: what was counted or found, for example 7.
         limit: what it was held against, for example 6.
-        withhold: of a block: nothing that the draft says may be kept, not even to tell of its refusal.
+        withhold: of a block: nothing that the action says may be kept, not even to tell of its refusal.
         instead: of a block: what may be done in its place; None if the rule does not know.
         retry_in_s: of a block with `later`: in how many seconds to try again.
 
@@ -217,13 +217,13 @@ class Verdict:
 
 
 class Rule(Protocol):
-    """Something that stands at the door, for example manners, the secret scan, or the owner's approval.
+    """Something that stands at admission, for example etiquette, the secret scan, or the owner's approval.
 
-    It runs in the writer thread, inside the transaction that admits the draft: what it counts cannot change under it.
+    It runs in the writer thread, inside the transaction that admits the action: what it counts cannot change under it.
     It must not wait for anything. All rules are asked; one `block` is stronger than any `hold`.
     """
 
-    def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime, /) -> Sequence[Verdict]:
+    def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime, /) -> Sequence[Verdict]:
         """What this rule, or family of rules, says."""
         ...
 

@@ -1,7 +1,7 @@
 """What waits for the owner's yes before it becomes public: nothing, what reaches for strangers, or everything.
 
 On GitHub a stranger's is every repository that is neither ours nor the owner's, unless the host of a room wanted the
-work there. That a promise was kept is said in its room without delay: those who hear it stood by when it was made.
+work there. That a commitment was kept is said in its room without delay: those who hear it stood by when it was made.
 Where everything waits, that waits too.
 """
 
@@ -27,8 +27,8 @@ class ApprovalRule:
         self._approval = approval
         self._circle = circle
 
-    def __call__(self, _: sqlite3.Connection, draft: ProposedAction, __: datetime) -> Sequence[Verdict]:
-        return [judge(self._approval, draft, self._circle())]
+    def __call__(self, _: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
+        return [judge(self._approval, action, self._circle())]
 
     def at_departure(self, intent: Intent) -> Verdict:
         """The same for what was admitted already, perhaps under another choice."""

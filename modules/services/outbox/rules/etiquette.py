@@ -1,7 +1,7 @@
-"""Manners at the door and on the road: says of each draft which rules looked and what they found.
+"""Etiquette at admission and at departure: says of each action which rules looked and what they found.
 
 It keeps nothing: what it counts are the rows of the outbox and of the posts that reached us, inside the transaction
-that admits the draft or lets the intent leave. So it holds across restarts, backlogs and late approvals.
+that admits the action or lets the intent leave. So it holds across restarts, backlogs and late approvals.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Etiquette:
         self._clock = clock
         self._speed = speed
 
-    def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
+    def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
         """One verdict for each rule that looked."""
-        return self._with_advice(_Look(connection, now, self._world, self._speed).at_draft(draft))
+        return self._with_advice(_Look(connection, now, self._world, self._speed).at_admission(action))
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
         """How long an intent must wait so that what leaves passes no counter."""
-        waits = _Look(connection, now, self._world, self._speed).at_intent(intent)
+        waits = _Look(connection, now, self._world, self._speed).at_departure(intent)
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
     def is_stranger(self, did: str) -> bool:
@@ -59,10 +59,10 @@ class Etiquette:
             run = policy.automated_run(
                 thread, self._world.own_did(), lambda actor: circle.is_automated(actor.did, is_bot=actor.is_bot)
             )
-        draft = ProposedAction(ReplyBody(text="", parent=_ref(notification.ref), root=_ref(notification.root)))
-        exempt = policy.why_exempt(draft, circle)
-        seen = [policy.held_to(manner, run, exempt=exempt) for manner in _THREAD_LOOPS]
-        by_rows = await self._database.run(lambda connection: self(connection, draft, self._clock.now()))
+        action = ProposedAction(ReplyBody(text="", parent=_ref(notification.ref), root=_ref(notification.root)))
+        exempt = policy.why_exempt(action, circle)
+        seen = [policy.held_to(rule, run, exempt=exempt) for rule in _THREAD_LOOPS]
+        by_rows = await self._database.run(lambda connection: self(connection, action, self._clock.now()))
         return policy.reply_advice([*by_rows, *self._with_advice(seen)])
 
     def _with_advice(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -79,87 +79,87 @@ class _Look:
         self._circle = world.circle()
         self._speed = speed
 
-    def at_draft(self, draft: ProposedAction) -> Iterator[Verdict]:
-        notice = received.notice(self._rows, draft.target) if draft.target else None
-        exempt = policy.why_exempt(draft, self._circle)
-        if draft.kind in NON_BLUESKY_KINDS:
-            yield policy.consent_by_commitment(draft, self._circle)
+    def at_admission(self, action: ProposedAction) -> Iterator[Verdict]:
+        notice = received.notice(self._rows, action.target) if action.target else None
+        exempt = policy.why_exempt(action, self._circle)
+        if action.kind in NON_BLUESKY_KINDS:
+            yield policy.consent_by_commitment(action, self._circle)
             return
-        yield from self._consents(draft, notice)
+        yield from self._consents(action, notice)
         waiting = counts.points_waiting(self._rows)
-        for manner in _POINTS:
-            spent = counts.points_spent(self._rows, self._now, self._window(manner))
-            yield policy.held_to(manner, spent + waiting, adds=policy.cost(draft.kind))
-        if draft.kind == "reply":
-            yield from self._strangers(policy.addressee(draft))
-            yield from self._replies(policy.addressee(draft), draft)
-            if draft.text:
-                yield self._same_reply(draft.text)
+        for rule in _POINTS:
+            spent = counts.points_spent(self._rows, self._now, self._window(rule))
+            yield policy.held_to(rule, spent + waiting, adds=policy.cost(action.kind))
+        if action.kind == "reply":
+            yield from self._strangers(policy.addressee(action))
+            yield from self._replies(policy.addressee(action), action)
+            if action.text:
+                yield self._same_reply(action.text)
             if notice:
                 yield self._repost_sense(notice, exempt)
-        if notice and draft.kind in {"reply", "like", "repost"}:
-            yield policy.injection(draft, notice, exempt)
-        if draft.kind in {"reply", "like"}:
-            yield from self._loops(draft, notice, exempt)
+        if notice and action.kind in {"reply", "like", "repost"}:
+            yield policy.injection(action, notice, exempt)
+        if action.kind in {"reply", "like"}:
+            yield from self._loops(action, notice, exempt)
 
-    def at_intent(self, intent: Intent) -> Iterator[Wait]:
+    def at_departure(self, intent: Intent) -> Iterator[Wait]:
         if intent.kind in NON_BLUESKY_KINDS:
             return
-        for manner in _POINTS:
-            window = self._window(manner)
-            excess = counts.points_spent(self._rows, self._now, window) + policy.cost(intent.kind) - manner.limit
+        for rule in _POINTS:
+            window = self._window(rule)
+            excess = counts.points_spent(self._rows, self._now, window) + policy.cost(intent.kind) - rule.limit
             if excess > 0:
                 spent = counts.departures(self._rows, self._now, window)
-                yield Wait(policy.full(manner), policy.frees_in_s(spent, excess, window, self._now), ends=True)
+                yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, window, self._now), ends=True)
         if intent.kind == "reply":
             yield from self._stranger_waits(policy.authority(intent.target))
             yield from self._reply_waits(policy.authority(intent.target))
 
-    def _consents(self, draft: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
-        if draft.kind in policy.NOTIFYING:
-            follows_us = draft.kind == "follow" and self._world.follows_us(draft.target)
-            yield policy.consent(draft, self._circle, notice, follows_us=follows_us)
-        if named := policy.named_in(draft.text):
+    def _consents(self, action: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
+        if action.kind in policy.NOTIFYING:
+            follows_us = action.kind == "follow" and self._world.follows_us(action.target)
+            yield policy.consent(action, self._circle, notice, follows_us=follows_us)
+        if named := policy.named_in(action.text):
             since = self._now - self._window(rules.CONSENT_BY_NAME)
             unknown = [
                 who
                 for who in named
                 if not policy.known_as(who, self._circle) and not received.has_reached_us(self._rows, who, since)
             ]
-            yield policy.consent_by_name(draft, unknown)
+            yield policy.consent_by_name(action, unknown)
 
     def _strangers(self, who: str) -> Iterator[Verdict]:
         if not self._circle.is_stranger(who):
             return
-        manner = self._strangers_rule()
-        met = set(self._strangers_met(manner)) | self._only_strangers(counts.waiting_replies(self._rows))
-        yield policy.held_to(manner, len(met), adds=who not in met)
+        rule = self._strangers_rule()
+        met = set(self._strangers_met(rule)) | self._only_strangers(counts.waiting_replies(self._rows))
+        yield policy.held_to(rule, len(met), adds=who not in met)
 
     def _stranger_waits(self, who: str) -> Iterator[Wait]:
         if not self._circle.is_stranger(who):
             return
-        manner = self._strangers_rule()
-        met = self._strangers_met(manner)
-        excess = len(met) + 1 - manner.limit
+        rule = self._strangers_rule()
+        met = self._strangers_met(rule)
+        excess = len(met) + 1 - rule.limit
         if who not in met and excess > 0:
             left = sorted((moment, 1.0) for moment in met.values())
-            yield Wait(policy.full(manner), policy.frees_in_s(left, excess, self._window(manner), self._now), ends=True)
+            yield Wait(policy.full(rule), policy.frees_in_s(left, excess, self._window(rule), self._now), ends=True)
 
-    def _replies(self, who: str, draft: ProposedAction) -> Iterator[Verdict]:
+    def _replies(self, who: str, action: ProposedAction) -> Iterator[Verdict]:
         if not self._circle.is_stranger(who):
             return
         waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
-        exempt = policy.why_exempt(draft, self._circle)
+        exempt = policy.why_exempt(action, self._circle)
         yield policy.held_to(rules.REPLIES_PER_PERSON, len(self._replies_to(who)) + waiting, exempt=exempt)
 
     def _reply_waits(self, who: str) -> Iterator[Wait]:
         if not self._circle.is_stranger(who):
             return
-        manner, left = rules.REPLIES_PER_PERSON, self._replies_to(who)
-        excess = len(left) + 1 - manner.limit
+        rule, left = rules.REPLIES_PER_PERSON, self._replies_to(who)
+        excess = len(left) + 1 - rule.limit
         if excess > 0:
-            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(manner), self._now)
-            yield Wait(policy.full(manner), freed, ends=True)
+            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
+            yield Wait(policy.full(rule), freed, ends=True)
 
     def _replies_to(self, who: str) -> list[datetime]:
         """When replies to them left within the window, oldest first."""
@@ -169,9 +169,9 @@ class _Look:
     def _strangers_rule(self) -> EtiquetteRule:
         return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))
 
-    def _strangers_met(self, manner: EtiquetteRule) -> dict[str, datetime]:
+    def _strangers_met(self, rule: EtiquetteRule) -> dict[str, datetime]:
         """The strangers replied to within the window, each with the last moment."""
-        left = counts.replied_to(self._rows, self._now, self._window(manner))
+        left = counts.replied_to(self._rows, self._now, self._window(rule))
         met = {policy.authority(target): moment for moment, target in left}
         return {who: moment for who, moment in met.items() if self._circle.is_stranger(who)}
 
@@ -189,10 +189,10 @@ class _Look:
         alike = [other for other in answered if other.uri != notice.uri and policy.near_identical(notice, other)]
         return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
 
-    def _loops(self, draft: ProposedAction, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
+    def _loops(self, action: ProposedAction, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
         """A like is no turn: it only falls silent where a reply would. To answer a person starts the count afresh."""
         afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
-        root, who = policy.thread_root(draft, notice), policy.addressee(draft)
+        root, who = policy.thread_root(action, notice), policy.addressee(action)
         looks = [
             (_THREAD_LOOPS, self._run_of(counts.thread_turns(self._rows, root))) if root else None,
             (_PAIR_LOOPS, self._run_of(counts.pair_turns(self._rows, who, self._now - self._window(_PAIR_LOOPS[0])))),
@@ -200,14 +200,14 @@ class _Look:
         for (hard, soft), counted in filter(None, looks):
             run = 0 if afresh else counted
             yield policy.held_to(hard, run, exempt=exempt)
-            if draft.kind == "reply":
+            if action.kind == "reply":
                 yield policy.held_to(soft, run, exempt=exempt)
 
     def _run_of(self, turns: Iterable[tuple[str, bool]]) -> int:
         return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)
 
-    def _window(self, manner: EtiquetteRule) -> timedelta:
-        return timedelta(seconds=(manner.window_s or 0.0) / self._speed)
+    def _window(self, rule: EtiquetteRule) -> timedelta:
+        return timedelta(seconds=(rule.window_s or 0.0) / self._speed)
 
 
 def _ref(ref: StrongRef) -> RecordRef:

@@ -44,10 +44,10 @@ def addressee(act: ProposedAction | Intent) -> str:
     return act.target if act.kind == "follow" else authority(act.target)
 
 
-def thread_root(draft: ProposedAction, notice: Notice | None) -> str:
+def thread_root(action: ProposedAction, notice: Notice | None) -> str:
     """The uri of the thread that an act belongs to; "" if that is not known."""
-    if isinstance(draft.body, ReplyBody):
-        return draft.body.root.uri
+    if isinstance(action.body, ReplyBody):
+        return action.body.root.uri
     return notice.root_uri if notice else ""
 
 
@@ -67,50 +67,50 @@ def known_as(who: str, circle: TrustCircle) -> str:
     return "they are a listed peer" if who in circle.peers else ""
 
 
-def consent(draft: ProposedAction, circle: TrustCircle, notice: Notice | None, *, follows_us: bool) -> Verdict:
+def consent(action: ProposedAction, circle: TrustCircle, notice: Notice | None, *, follows_us: bool) -> Verdict:
     """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
 
     What waits for the owner's yes in any case is left to the owner: that yes would be the reason.
     """
-    who = addressee(draft)
-    reason = _BY_OWNER if draft.by_owner else known_as(who, circle)
-    if not reason and draft.kind == "follow" and follows_us:
+    who = addressee(action)
+    reason = _BY_OWNER if action.by_owner else known_as(who, circle)
+    if not reason and action.kind == "follow" and follows_us:
         reason = "they follow us"
-    if not reason and draft.kind != "follow":
+    if not reason and action.kind != "follow":
         reason = _REACHED_US.get(notice.reason, "") if notice else ""
-        if not reason and authority(thread_root(draft, notice)) in circle.own:
+        if not reason and authority(thread_root(action, notice)) in circle.own:
             reason = "the thread is ours"
     name = rules.CONSENT.name
     if reason:
         return Verdict(name, reason=reason, value=who)
-    return Verdict(name, _unless_owner(draft), f"nobody there asked for this {draft.kind}", value=who)
+    return Verdict(name, _unless_owner(action), f"nobody there asked for this {action.kind}", value=who)
 
 
-def consent_by_name(draft: ProposedAction, strangers: Sequence[str]) -> Verdict:
+def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict:
     """Whether a text may name whom it names: `strangers` are those of them who have no part in our life."""
     name = rules.CONSENT_BY_NAME.name
-    if draft.by_owner or not strangers:
-        return Verdict(name, reason=_BY_OWNER if draft.by_owner else "all who are named reached us, or belong to us")
+    if action.by_owner or not strangers:
+        return Verdict(name, reason=_BY_OWNER if action.by_owner else "all who are named reached us, or belong to us")
     listed = ", ".join(f"@{one}" for one in strangers)
     reason = f"do not name or quote {listed}: they never spoke with us"
-    return Verdict(name, _unless_owner(draft), reason, value=listed)
+    return Verdict(name, _unless_owner(action), reason, value=listed)
 
 
-def consent_by_commitment(draft: ProposedAction, circle: TrustCircle) -> Verdict:
-    """Whether an act on GitHub or in the agent space has a reason: a recorded promise, and a place for it.
+def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdict:
+    """Whether an act on GitHub or in the agent space has a reason: a recorded commitment, and a place for it.
 
     It may be done in repositories that are ours or the owner's, and in those that the host of a room named. What others
     in a room, or on Bluesky, talked us into elsewhere waits for the owner's yes.
     """
-    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(draft)
-    if draft.by_owner:
+    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
+    if action.by_owner:
         return Verdict(name, reason=_BY_OWNER, value=place)
-    body = draft.body
+    body = action.body
     if not isinstance(body, IssueBody | IssueCommentBody | SpaceChatBody) or not body.commitment_id:
-        return Verdict(name, _unless_owner(draft), "no recorded promise asks for it", value=place)
+        return Verdict(name, _unless_owner(action), "no recorded commitment asks for it", value=place)
     in_room = body.source == "space"
     by_host = in_room and (body.host_named or body.host_request)
-    if draft.kind == "space_chat" or by_host:
+    if action.kind == "space_chat" or by_host:
         return Verdict(name, reason="it was promised in the agent space", value=place)
     if is_ours(place, circle):
         return Verdict(name, reason="it was promised, and the repository is ours or the owner's", value=place)
@@ -138,27 +138,27 @@ def cost(kind: IntentKind) -> float:
     return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
 
 
-def held_to(manner: EtiquetteRule, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
+def held_to(rule: EtiquetteRule, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
     """Whether `adds` more would pass the limit. `exempt` is why it may all the same."""
-    if exempt or value + adds <= manner.limit:
-        return Verdict(manner.name, reason=exempt, value=value, limit=manner.limit)
-    reason = f"{value:g} {manner.unit} already, the limit is {manner.limit:g}"
-    return Verdict(manner.name, "block", reason, value, manner.limit)
+    if exempt or value + adds <= rule.limit:
+        return Verdict(rule.name, reason=exempt, value=value, limit=rule.limit)
+    reason = f"{value:g} {rule.unit} already, the limit is {rule.limit:g}"
+    return Verdict(rule.name, "block", reason, value, rule.limit)
 
 
-def full(manner: EtiquetteRule) -> str:
+def full(rule: EtiquetteRule) -> str:
     """Why something waits."""
-    return f"{manner.name}: {manner.limit:g} {manner.unit} are enough for now"
+    return f"{rule.name}: {rule.limit:g} {rule.unit} are enough for now"
 
 
-def injection(draft: ProposedAction, notice: Notice, exempt: str) -> Verdict:
+def injection(action: ProposedAction, notice: Notice, exempt: str) -> Verdict:
     """Whether a post may be met at all, by what it wants of a model."""
     name = rules.INJECTION.name
     if exempt:
         return Verdict(name, reason=exempt)
     if gives_orders(notice.text):
         return Verdict(name, "block", "the post orders us to put our instructions aside")
-    if draft.kind != "reply" and asks_for_secrets(notice.text):
+    if action.kind != "reply" and asks_for_secrets(notice.text):
         return Verdict(name, "block", "the post wants what we keep to ourselves")
     return Verdict(name)
 
@@ -168,11 +168,11 @@ def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) ->
     return rules.STRANGERS_YOUNG if born_at is None or now - born_at < youth else rules.STRANGERS
 
 
-def why_exempt(draft: ProposedAction, circle: TrustCircle) -> str:
+def why_exempt(action: ProposedAction, circle: TrustCircle) -> str:
     """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve."""
-    if draft.by_owner:
+    if action.by_owner:
         return _BY_OWNER
-    return "they are the owner" if addressee(draft) in circle.owner else ""
+    return "they are the owner" if addressee(action) in circle.owner else ""
 
 
 @lru_cache(maxsize=4096)
@@ -239,5 +239,5 @@ def reply_advice(verdicts: Iterable[Verdict]) -> ReplyAdvice:
     return ReplyAdvice()
 
 
-def _unless_owner(draft: ProposedAction) -> Literal["hold", "block"]:
-    return "hold" if draft.hold else "block"
+def _unless_owner(action: ProposedAction) -> Literal["hold", "block"]:
+    return "hold" if action.hold else "block"

@@ -1,4 +1,4 @@
-"""The manners, as data: each number with its source and what it is for. `docs/manners.md` shows the same table."""
+"""The etiquette, as data: each number with its source and what it is for. `docs/etiquette.md` shows the same table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONSENT_BY_COMMITMENT = EtiquetteRule(
     "reason",
     None,
     "GitHub's acceptable use policies against unsolicited bulk activity; the bound is our own measure",
-    "An issue, a comment or an announcement needs a recorded promise. For a repository that is neither ours nor the"
+    "An issue, a comment or an announcement needs a recorded commitment. For a repository that is neither ours nor the"
     " owner's it waits for the owner's yes, unless the host of a room that the owner set named the repository.",
 )
 COST_CREATE = EtiquetteRule("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")

@@ -11,13 +11,13 @@ from modules.services.outbox.types import ProposedAction, Verdict
 
 
 class SecretScan:
-    """A rule at the door: no part of a draft may hold a secret. It never says which, and lets no copy be kept."""
+    """A rule at admission: no part of an action may hold a secret. It never says which, and lets no copy be kept."""
 
     name = "secrets"
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
-    def __call__(self, connection: sqlite3.Connection, draft: ProposedAction, now: datetime) -> Sequence[Verdict]:
-        leaks = self._redactor.finds_in([draft.body.stored(), draft.target])
+    def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
+        leaks = self._redactor.finds_in([action.body.stored(), action.target])
         return [Verdict(self.name, "block", LEAK, withhold=True) if leaks else Verdict(self.name)]

@@ -54,7 +54,7 @@ class TrustCircle:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the rules must know of the world. Each function is asked anew for each draft, in the database's thread.
+    """What the rules must know of the world. Each function is asked anew for each action, in the database's thread.
 
     Attributes:
         own_did: our did; "" before login.
@@ -83,7 +83,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class ReplyAdvice:
-    """How to meet a post as far as manners go: freely, with a like, in silence, or in `retry_in_s` seconds."""
+    """How to meet a post as far as etiquette go: freely, with a like, in silence, or in `retry_in_s` seconds."""
 
     act: Literal["free", "later", "like", "silence"] = "free"
     reason: str = ""

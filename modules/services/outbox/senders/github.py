@@ -142,7 +142,7 @@ def _sent(one: Issue | Comment) -> Sent:
 
 
 def _meant(error: Err) -> Err:
-    """What GitHub's refusals mean for one promise: an account that may not write there need not wait for a day.
+    """What GitHub's refusals mean for one commitment: an account that may not write there need not wait for a day.
 
     One that GitHub has closed does not end the life of a SOUL, which has other things to do.
     """

@@ -178,7 +178,7 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
     assert [house.status(one).status for one in (waits, refused)] == ["completed", "abandoned"]
     assert [issue.title for issue in place.issues()] == ["One", "Two"]
     assert house.abandoned == []
-    assert sum(f"| {HELD}" in line for line in house.told() if line.startswith("A promise waits: Two")) <= 2
+    assert sum(f"| {HELD}" in line for line in house.told() if line.startswith("A commitment waits: Two")) <= 2
     await house.sleep()
 
 

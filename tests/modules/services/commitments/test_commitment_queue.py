@@ -247,7 +247,7 @@ def test_lines_that_nobody_can_read_are_kept_aside_and_told(tmp_path: Path, cloc
     (tmp_path / "repo_cooldown.json").write_text("{")
     queue = CommitmentQueue(tmp_path, clock)
     assert [item.description for item in queue.all()] == [one.description]
-    assert "3 promises cannot be read" in queue.notice
+    assert "3 commitments cannot be read" in queue.notice
     assert "repo_cooldown.json" in queue.notice
     (aside,) = tmp_path.glob(f"{FILE}.corrupt-*")
     assert aside.read_text().count("\n") == 3

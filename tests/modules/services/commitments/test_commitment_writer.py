@@ -97,7 +97,7 @@ async def test_words_without_a_promise_cost_no_call(writer: CommitmentWriter, mo
 
 @pytest.mark.parametrize("answer", ["no idea", "", "[", "{}", "[7]", "[" * 2_000 + "]" * 2_000, '[{"params": [], "ty'])
 def test_an_answer_that_makes_no_sense_holds_no_promise_and_says_so(answer: str) -> None:
-    assert read_extracted(answer) == Extraction(error="it holds no JSON array of promises")
+    assert read_extracted(answer) == Extraction(error="it holds no JSON array of commitments")
 
 
 @pytest.mark.parametrize("answer", ["[]", "```json\n[]\n```", "The talk [of today] holds none: [ ]"])
@@ -121,8 +121,8 @@ async def test_an_answer_that_cannot_be_read_is_told(
     model.plays(says("I would rather\nsing."))
     assert await writer.extract_commitments(["I'll open it."]) == ()
     (told,) = await house.journal.recent(10, {"error"})
-    assert told.entry.summary == "The model's answer about promises could not be read"
-    assert told.entry.reason == "it holds no JSON array of promises: I would rather sing."
+    assert told.entry.summary == "The model's answer about commitments could not be read"
+    assert told.entry.reason == "it holds no JSON array of commitments: I would rather sing."
     assert any(told.entry.summary in line for line in house.told())
 
 
@@ -134,11 +134,11 @@ async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
     found = await writer.extract_commitments(["I'll open two issues."], done=["create_issue"])
     assert [one.type for one in found] == ["post_bluesky"]
     (error,) = await house.journal.recent(10, {"error"})
-    assert error.entry.summary == "Left out of the promises that were found"
+    assert error.entry.summary == "Left out of the commitments that were found"
     assert error.entry.reason.startswith("Sing a song: type: ")
     assert "; 7: (root): " in error.entry.reason
     (decision,) = await house.journal.recent(10, {"decision"})
-    assert decision.entry.summary == "Not taken as promises"
+    assert decision.entry.summary == "Not taken as commitments"
     assert decision.entry.reason == ("Open two issues: it was done in the same breath; Perhaps a plan: it is a guess")
 
 

@@ -47,7 +47,7 @@ def test_a_line_that_is_too_long_is_set_aside_and_the_others_are_read(tmp_path: 
     path.write_text(f"{long}\n{json.dumps(_PROMISE)}\n")
     read = read_commitments(path)
     assert [one.id for one in read.commitments] == ["c1"]
-    assert "1 promises cannot be read" in read.notice
+    assert "1 commitments cannot be read" in read.notice
     (aside,) = tmp_path.glob(f"{FILE}.corrupt-*")
     assert aside.read_text() == f"{long}\n"
 
