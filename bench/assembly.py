@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.clock import SystemClock
 from common.files import write_atomic
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
@@ -43,12 +43,12 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
     write_atomic(home.self_md, f"# Marlow\n\n{page}")
     for name in (*FILES, "CONTEXT.md"):
         write_atomic(home.workspace / name, page)
-    workspace = LocalWorkspace(home, print)
+    owner_files = LocalOwnerFiles(home, print)
 
     async def read(name: str) -> str:
-        return await workspace.read(name) or ""
+        return await owner_files.read(name) or ""
 
-    async def prosoche(*, public: bool) -> str:
+    async def attention_list(*, public: bool) -> str:
         return "" if public else await read("PROSOCHE.md")
 
     async def tell(notice: Notice) -> None:
@@ -62,10 +62,10 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
         core=Core(skills),
         skills=skills,
         sources=Sources(
-            workspace=workspace,
+            owner_files=owner_files,
             memory_md=lambda: read("MEMORY.md"),
             tools_md=lambda: read("TOOLS.md"),
-            prosoche=prosoche,
+            attention_list=attention_list,
         ),
         runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "bench"),
         budget=TOKENS,

@@ -38,7 +38,7 @@ from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, To
 from modules.services.agent.memory.days import day_name
 from modules.services.agent.memory.recall import Recalled
 from modules.services.agent.memory.view_sync import DayText
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.placing import placed
 from modules.services.agent.prompt.prompter import Notice, Prompter
@@ -143,11 +143,11 @@ def common_prefix(one: bytes, other: bytes) -> int:
 
 def prompter_for(home: Home, day: Day) -> Prompter:
     """The real one, over files and over what `day` says."""
-    workspace = LocalWorkspace(home, print)
+    owner_files = LocalOwnerFiles(home, print)
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
 
     async def tools_md() -> str:
-        return await workspace.read("TOOLS.md") or ""
+        return await owner_files.read("TOOLS.md") or ""
 
     async def memory_md() -> str:
         return day.memory_md
@@ -161,7 +161,7 @@ def prompter_for(home: Home, day: Day) -> Prompter:
     async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:  # noqa: ARG001 - the same
         return Recalled(day.recalled)
 
-    async def prosoche(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
+    async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
         return f"{day.waiting} posts wait for you." if day.waiting else ""
 
     async def degraded() -> str:
@@ -179,12 +179,12 @@ def prompter_for(home: Home, day: Day) -> Prompter:
         core=Core(skills),
         skills=skills,
         sources=Sources(
-            workspace=workspace,
+            owner_files=owner_files,
             profile=profile,
             memory_md=memory_md,
             daily=daily,
             recall=recall,
-            prosoche=prosoche,
+            attention_list=attention_list,
             degraded=degraded,
             tools_md=tools_md,
         ),

@@ -44,8 +44,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.echo_corpus import STRATA, Pair, corpus
@@ -183,7 +183,7 @@ async def _judge(
                     clock=clock,
                     rng=random.Random(7),
                     console=console,
-                    wall=NoWall(),
+                    budget_guard=NoBudgetGuard(),
                     transport=lambda: WebTransport(private_ok=True),
                 )
                 verdicts = Verdicts(gateway, skills, clock, timeout_s=timeout_s)

@@ -34,7 +34,7 @@ from modules.lives.space.verdicts import QUESTION, messages_for, shown
 from modules.lives.space.verdicts import SKILL as JUDGEMENT
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.messages import convert_tools
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Notice, Prompter
@@ -69,7 +69,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     home = Home.at(root)
     write_atomic(home.soul, template("SOUL.md"))
     write_atomic(home.self_md, template("SELF.md"))
-    workspace = LocalWorkspace(home, print)
+    owner_files = LocalOwnerFiles(home, print)
 
     async def nothing() -> str:
         return ""
@@ -85,7 +85,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
         soul=SoulDocument(home.soul),
         core=Core(skills),
         skills=skills,
-        sources=Sources(workspace=workspace, memory_md=nothing, tools_md=nothing, prosoche=nothing_due),
+        sources=Sources(owner_files=owner_files, memory_md=nothing, tools_md=nothing, attention_list=nothing_due),
         runtime=Runtime(ME, "quay", "1.0", lambda: "awake", lambda: "bench"),
         budget=40_000,
         estimate=estimator.estimate,

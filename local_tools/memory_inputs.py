@@ -43,7 +43,7 @@ class ProfileUpdateInput(BaseModel):
     evidence: str = Field(description="Your owner's own words that say so, copied exactly from this conversation.")
 
 
-class CommissioningInput(BaseModel):
+class OnboardingInput(BaseModel):
     """What the first talk with the owner came to."""
 
     user_name: str = Field(description="What your owner wants to be called. Empty if they did not say.")

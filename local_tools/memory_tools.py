@@ -15,10 +15,10 @@ from common.clock import Clock, parse_iso
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.memory_inputs import (
-    CommissioningInput,
     MemoryHistoryInput,
     MemorySaveInput,
     MemorySearchInput,
+    OnboardingInput,
     ProfileUpdateInput,
 )
 from modules.runtime.journal.journal import Journal
@@ -34,7 +34,7 @@ from modules.services.agent.memory.admission import (
     refusal,
 )
 from modules.services.agent.memory.profiles import Profiles
-from modules.services.agent.memory.recall import Telling, words_of
+from modules.services.agent.memory.recall import MemoryRenderer, words_of
 from modules.services.agent.memory.types import Memory, MemoryStore, NewMemory, Query
 from modules.services.agent.session_keys import OWNER_SESSION, is_main
 from modules.services.agent.skills.skills import Skills
@@ -62,7 +62,7 @@ class MemoryTools:
         rng: draws the boundary of frames.
         session_of: the key of the session in which a turn takes place, or what else it is about; "" for the SOUL's own.
         owner_words: what the owner wrote in their session that is going on.
-        commissioning_due: whether the first talk with the owner is still to be ended.
+        onboarding_due: whether the first talk with the owner is still to be ended.
         complete: ends it, with the profiles of the SOUL and of the owner.
         timezone: of the days named; "" is the machine's own.
 
@@ -79,7 +79,7 @@ class MemoryTools:
         rng: random.Random,
         session_of: Callable[[Turn], str] = session_key_of,
         owner_words: Callable[[], Awaitable[Sequence[str]]],
-        commissioning_due: Callable[[], bool],
+        onboarding_due: Callable[[], bool],
         complete: Complete,
         timezone: str = "",
     ) -> None:
@@ -91,7 +91,7 @@ class MemoryTools:
         self._rng = rng
         self._session_of = session_of
         self._owner_words = owner_words
-        self._commissioning_due = commissioning_due
+        self._onboarding_due = onboarding_due
         self._complete = complete
         self._timezone = timezone
 
@@ -152,8 +152,8 @@ class MemoryTools:
             return _error(f"the profile {done}: {change.reason}")
         return ToolResult(f"The profile says so now: {args.field}.")
 
-    async def complete_commissioning(self, args: CommissioningInput, turn: Turn) -> ToolResult:
-        if not self._commissioning_due():
+    async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
+        if not self._onboarding_due():
             return _error("this was done once and for all; profile_update changes a field")
         if len(await self._owner_words()) < _LINES_BEFORE_THE_END:
             return _error("tell your owner first, in words, what you understood, and ask whether it is right")
@@ -170,8 +170,8 @@ class MemoryTools:
         return self._is_owners(turn) or not memory.private
 
     def _told(self, memories: Sequence[Memory]) -> ToolResult:
-        telling = Telling(self._skills, Framer(self._skills, self._rng), self._timezone)
-        return ToolResult(telling.entries(memories), provenance=words_of(memories))
+        memory_renderer = MemoryRenderer(self._skills, Framer(self._skills, self._rng), self._timezone)
+        return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
 
 
 def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
@@ -215,10 +215,10 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         Tool(
             "complete_commissioning",
             "End the first talk with your owner, once they agreed to what you understood.",
-            CommissioningInput,
+            OnboardingInput,
             "self",
             owner,
-            tools.complete_commissioning,
+            tools.complete_onboarding,
         ),
     )
 

@@ -116,7 +116,7 @@ class App:
         await services.self_keeper.wake()
         await services.knowledge.wake()
         await self.lives.mind.archivist.finish_prepared()
-        await self.lives.mind.boot_context.read()
+        await self.lives.mind.wakeup_context.read()
         journal, clock = services.journal, services.clock
         account = await log_in(services.atproto, journal, clock, username=settings.agent_bluesky_username)
         await settle_account(services.database, journal, clock, account=account, timezone=settings.soul_timezone)
@@ -162,7 +162,7 @@ class App:
             Chore("daily copy of memory", services.knowledge.recovery.write_daily),
             Chore("files of memory", services.knowledge.refresh),
             Chore("list of what asks for attention", lives.attention_list.refresh),
-            Chore("page to wake up with", lives.mind.boot_context.write),
+            Chore("page to wake up with", lives.mind.wakeup_context.write),
         )
         return [
             IdentityWatchLoop(services.soul),

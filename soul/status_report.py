@@ -150,7 +150,7 @@ def _company(room: dict[str, Any]) -> str:
 
 
 def _amount(amount: Amount) -> dict[str, float | None]:
-    """What is reserved counts as used: it may yet be, and the wall stands where it stands."""
+    """What is reserved counts as used: it may yet be, and the limit does not move."""
     return {"used": amount.used + amount.reserved, "cap": amount.cap}
 
 

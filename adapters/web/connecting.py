@@ -32,7 +32,7 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-class CheckedDialer(httpcore.AsyncNetworkBackend):
+class VettedBackend(httpcore.AsyncNetworkBackend):
     """Connects to hosts whose every address passes a check.
 
     Args:

@@ -15,7 +15,7 @@ from functools import cache, partial
 import httpcore
 import httpx
 
-from adapters.web.connecting import CheckedDialer, Refused, Resolver, system_resolver
+from adapters.web.connecting import Refused, Resolver, VettedBackend, system_resolver
 from adapters.web.policy import DEFAULT_PORTS, Origin, refused_addresses, refused_url
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -121,7 +121,7 @@ class WebTransport(httpx.AsyncBaseTransport):
             ssl_context=self._certificates or trusted_certificates(),
             max_connections=_MAX_CONNECTIONS,
             keepalive_expiry=_KEEPALIVE_S,
-            network_backend=CheckedDialer(self._dialer, resolve=self._resolve, refused=refused),
+            network_backend=VettedBackend(self._dialer, resolve=self._resolve, refused=refused),
         )
 
 

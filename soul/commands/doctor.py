@@ -25,9 +25,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, SoulDocument, lock_holder
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import BudgetGuard, NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from modules.runtime.llm.wall import NoWall, Wall
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from soul.commands.doctor_keeping import examine_keeping
@@ -166,7 +166,7 @@ async def _model(settings: Settings, home: Home) -> Finding:
             "model", "warn", "not asked: the budget of a day is 0", "Raise BUDGET_… in .env to let it think."
         )
     if not home.database.exists():
-        return await _ask_model(settings, NoWall())
+        return await _ask_model(settings, NoBudgetGuard())
     try:
         database = await Database.beside(home.database)
     except SoulError as error:
@@ -184,7 +184,7 @@ async def _model(settings: Settings, home: Home) -> Finding:
         await database.close()
 
 
-async def _ask_model(settings: Settings, wall: Wall) -> Finding:
+async def _ask_model(settings: Settings, budget_guard: BudgetGuard) -> Finding:
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -193,7 +193,7 @@ async def _ask_model(settings: Settings, wall: Wall) -> Finding:
         rng=random.Random(),
         console=SilentConsole(),
         max_retries=0,
-        wall=wall,
+        budget_guard=budget_guard,
         transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
     )
 

@@ -17,7 +17,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.identity.history import History
-from modules.services.agent.onboarding import Commissioning
+from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.explanation import why
 from modules.services.outbox.approval import held
@@ -44,7 +44,7 @@ class OwnerCommands:
         outbox: Outbox,
         scheduler: Scheduler,
         owner: OwnerTalk,
-        commissioning: Commissioning,
+        onboarding: Onboarding,
         ended: asyncio.Event,
     ) -> None:
         self._settings = settings
@@ -54,7 +54,7 @@ class OwnerCommands:
         self._outbox = outbox
         self._scheduler = scheduler
         self._owner = owner
-        self._commissioning = commissioning
+        self._onboarding = onboarding
         self._ended = ended
         self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
@@ -127,7 +127,7 @@ class OwnerCommands:
         return [] if outcome.status == "done" else [f"No conversation was ended: {outcome.reason}"]
 
     async def later(self, _: str) -> Sequence[str]:
-        self._commissioning.postpone()
+        self._onboarding.postpone()
         return ["The first talk waits for the next start"]
 
     async def self_history(self, _: str) -> Sequence[str]:

@@ -33,9 +33,9 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
-from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.knowledge import Knowledge, open_stores
-from modules.services.agent.owner_files import Workspace
+from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import room_beside
 from modules.services.agent.prompt.prompter import Notice, TurnPrompt
@@ -47,7 +47,7 @@ from modules.services.agent.prompt_wiring import build_sources, prompter_over
 from modules.services.agent.session_keys import OWNER_SESSION, is_main
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
-from modules.services.agent.wakeup.keeper import boot_file, page
+from modules.services.agent.wakeup.keeper import page, wakeup_file
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.lines import all_in, live_in
 from modules.services.commitments.outcomes import outcome_patterns
@@ -155,7 +155,7 @@ class _Look:
 
     async def at(self, audience: Audience, about: str, stack: AsyncExitStack) -> Preview:
         knowledge, kind, settings = self._knowledge(stack), _KINDS[audience], self._settings
-        first = await self._first_talk_due(knowledge.stores.workspace)
+        first = await self._first_talk_due(knowledge.stores.owner_files)
         skill = onboarding.SKILL if first and audience == "owner" else kind.skill
         prompter = prompter_over(
             settings,
@@ -176,7 +176,7 @@ class _Look:
             now=self._clock.now(),
             least=kind.least,
         )
-        wanted = rows_for(audience, commissioning=first)
+        wanted = rows_for(audience, onboarding=first)
         unknown = [kind.assumed, *self._unknown(wanted, skill, about)]
         if prompt.provenance is not None:
             unknown.append("The marks around others' words are drawn anew for each turn")
@@ -217,11 +217,11 @@ class _Look:
             return await self._database.run(approval.held)
 
         async def woken_with(session_key: str) -> str:
-            left = page(boot_file(self._home.memory), main=is_main(session_key))
+            left = page(wakeup_file(self._home.memory), main=is_main(session_key))
             return "" if self._awake or not left.exists() else await asyncio.to_thread(_text, left)
 
         commitments = self._home.memory / FILE
-        prosoche = Prosoche(
+        attention_list = AttentionList(
             sources=(
                 waiting_mentions(PendingPosts(self._database, self._clock).count),
                 waiting_drafts(drafts),
@@ -230,7 +230,7 @@ class _Look:
                 ),
             ),
             skills=self._skills,
-            files=knowledge.stores.workspace,
+            files=knowledge.stores.owner_files,
             timezone=self._settings.soul_timezone,
         )
         return build_sources(
@@ -240,23 +240,23 @@ class _Look:
             knowledge,
             memory_md=memory_md,
             tools_md=tools_md,
-            prosoche=prosoche,
-            boot_context=woken_with,
-            commissioning=lambda: first,
+            attention_list=attention_list,
+            wakeup_context=woken_with,
+            onboarding=lambda: first,
             counted=False,
         )
 
-    async def _first_talk_due(self, workspace: Workspace) -> bool:
+    async def _first_talk_due(self, owner_files: OwnerFiles) -> bool:
         """Whether it would be, for a SOUL that wakes now."""
         try:
-            there = await workspace.read(onboarding.BOOTSTRAP_FILE) is not None
+            there = await owner_files.read(onboarding.BOOTSTRAP_FILE) is not None
         except Transient as error:
             self._heard.notices.append(Notice("warn", f"{onboarding.BOOTSTRAP_FILE} cannot be seen now", str(error)))
             return False
         return there and not await self._database.run(onboarding.held)
 
     async def _tools(self, knowledge: Knowledge) -> str:
-        return await knowledge.stores.workspace.read(rows.TOOLS) or ""
+        return await knowledge.stores.owner_files.read(rows.TOOLS) or ""
 
     def _variables(self, skill: str) -> dict[str, str]:
         """What the task takes, as far as it is known outside a turn."""

@@ -25,7 +25,7 @@ from modules.services.agent.owner.answers import OwnerAnswers
 from soul.app import App, open_soul
 from soul.commands.owner_commands import OwnerCommands
 from soul.terminal.commands import Commands
-from soul.terminal.commissioning import somebody_listens
+from soul.terminal.onboarding import somebody_listens
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, write_lines
 from soul.terminal.plain import PlainConsole, typed_lines
@@ -131,7 +131,7 @@ def owner_commands(app: App, ended: asyncio.Event) -> Commands:
         outbox=services.outbox,
         scheduler=app.scheduler,
         owner=app.owner,
-        commissioning=services.knowledge.commissioning,
+        onboarding=services.knowledge.onboarding,
         ended=ended,
     ).all()
 

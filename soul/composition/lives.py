@@ -17,7 +17,7 @@ from modules.lives.space.experience import Experiences
 from modules.lives.space.identity import RoomJoined
 from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life, is_on_this_machine
 from modules.lives.space.verdicts import FirstLook, Verdicts
-from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.mind import Mind
 from modules.services.agent.tools.registry import Registry
@@ -49,14 +49,14 @@ class Lives:
             publish=events.publish,
         )
         self.bluesky_state = BlueskyState(services)
-        self.attention_list = Prosoche(
+        self.attention_list = AttentionList(
             sources=(
                 waiting_mentions(self.bluesky_state.pending.count),
                 waiting_drafts(services.outbox.held),
                 DueCommitments(self.queue.live, self.queue.get_commitment_outcome_patterns),
             ),
             skills=services.skills,
-            files=services.knowledge.stores.workspace,
+            files=services.knowledge.stores.owner_files,
             timezone=services.settings.soul_timezone,
         )
         self.mind = Mind(
@@ -98,8 +98,8 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
         clock=services.clock,
         rng=services.rng,
         owner_words=knowledge.owner_words,
-        commissioning_due=knowledge.commissioning.due,
-        complete=knowledge.commissioning.complete,
+        onboarding_due=knowledge.onboarding.due,
+        complete=knowledge.onboarding.complete,
         timezone=services.settings.soul_timezone,
     )
     own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper))

@@ -116,7 +116,7 @@ class Services(BaseServices):
             clock=clock,
             rng=self.rng,
             console=console,
-            wall=self.budget,
+            budget_guard=self.budget,
             redactor=redactor,
             on_usage=UsageLog(home.usage_log, clock).note,
             on_measured=stores.estimator.learn,

@@ -31,9 +31,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock, ToolAnswer, ToolCall
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.memory.sqlite_rows import remember
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.sessions.archivist import Archivist
@@ -114,7 +114,7 @@ async def open_room(folder: Path, database: Database, model_url: str, key: str) 
         clock=clock,
         rng=random.Random(7),
         console=SilentConsole(),
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
     )
     sessions = Sessions(database, clock, redactor, len_in_tokens)
     archivist = Archivist(

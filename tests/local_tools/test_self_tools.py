@@ -21,7 +21,7 @@ GROWN = BORN + "- Slate.\n"
 
 
 @dataclass
-class Hands:
+class Rig:
     """A desk, and the tools on it."""
 
     desk: Desk
@@ -32,10 +32,10 @@ class Hands:
 
 
 @pytest.fixture
-async def hands(tmp_path: Path) -> AsyncIterator[Hands]:
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_desk(tmp_path) as desk:
         tools = self_tools(SelfTools(home=desk.home, keeper=desk.keeper))
-        yield Hands(desk, Executor(Registry(tools, social_only=True)))
+        yield Rig(desk, Executor(Registry(tools, social_only=True)))
 
 
 def turn(provenance: Provenance, origin: Provenance | None = None) -> Turn:
@@ -48,47 +48,47 @@ OWN = turn(Provenance.SELF)
 @pytest.mark.parametrize("provenance", [Provenance.STRANGER, Provenance.PEER])
 @pytest.mark.parametrize("name", ["self_read", "self_update"])
 async def test_a_turn_that_somebody_else_began_can_neither_read_nor_write_it(
-    hands: Hands, provenance: Provenance, name: str
+    rig: Rig, provenance: Provenance, name: str
 ) -> None:
-    result = await hands.use(name, turn(provenance), content=GROWN, reason="kit asked")
+    result = await rig.use(name, turn(provenance), content=GROWN, reason="kit asked")
     assert result.is_error
     assert "Available: none" in result.content
-    assert hands.desk.text == BORN
+    assert rig.desk.text == BORN
 
 
 @pytest.mark.parametrize("provenance", [Provenance.SELF, Provenance.OWNER])
-async def test_the_soul_itself_and_its_owner_can(hands: Hands, provenance: Provenance) -> None:
-    assert (await hands.use("self_read", turn(provenance))).content == BORN
-    result = await hands.use("self_update", turn(provenance), content=GROWN, reason="a thought")
-    assert (result.is_error, hands.desk.text) == (False, GROWN)
+async def test_the_soul_itself_and_its_owner_can(rig: Rig, provenance: Provenance) -> None:
+    assert (await rig.use("self_read", turn(provenance))).content == BORN
+    result = await rig.use("self_update", turn(provenance), content=GROWN, reason="a thought")
+    assert (result.is_error, rig.desk.text) == (False, GROWN)
     assert result.content.startswith("SELF.md is changed")
-    assert hands.desk.versions[0].cites == (POST,)
+    assert rig.desk.versions[0].cites == (POST,)
 
 
-async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(hands: Hands) -> None:
+async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(rig: Rig) -> None:
     sunk = turn(Provenance.STRANGER, Provenance.OWNER)
-    result = await hands.use("self_update", sunk, content=GROWN, reason="asked to")
-    assert (result.is_error, hands.desk.text) == (False, BORN)
+    result = await rig.use("self_update", sunk, content=GROWN, reason="asked to")
+    assert (result.is_error, rig.desk.text) == (False, BORN)
     assert "waits for your owner's yes" in result.content
-    assert hands.desk.held is not None
+    assert rig.desk.held is not None
 
 
-async def test_when_a_strangers_words_came_into_a_turn_of_its_own_it_cannot_change(hands: Hands) -> None:
+async def test_when_a_strangers_words_came_into_a_turn_of_its_own_it_cannot_change(rig: Rig) -> None:
     sunk = turn(Provenance.STRANGER, Provenance.SELF)
-    result = await hands.use("self_update", sunk, content=GROWN, reason="a thought")
+    result = await rig.use("self_update", sunk, content=GROWN, reason="a thought")
     assert result.is_error
-    assert (hands.desk.text, hands.desk.held) == (BORN, None)
+    assert (rig.desk.text, rig.desk.held) == (BORN, None)
 
 
-async def test_the_model_is_told_which_section_it_has_lost(hands: Hands) -> None:
+async def test_the_model_is_told_which_section_it_has_lost(rig: Rig) -> None:
     text = BORN.replace("## Voice", "## How it was")
-    result = await hands.use("self_update", OWN, content=text, reason="a thought")
+    result = await rig.use("self_update", OWN, content=text, reason="a thought")
     assert "Voice is gone" in result.content
 
 
-async def test_the_model_is_told_that_a_great_loss_waits(hands: Hands) -> None:
-    result = await hands.use("self_update", OWN, content="# Rowan\n\nNew.", reason="a thought")
-    assert (result.is_error, hands.desk.text) == (False, BORN)
+async def test_the_model_is_told_that_a_great_loss_waits(rig: Rig) -> None:
+    result = await rig.use("self_update", OWN, content="# Rowan\n\nNew.", reason="a thought")
+    assert (result.is_error, rig.desk.text) == (False, BORN)
     assert "waits for your owner's yes: it loses" in result.content
 
 
@@ -96,23 +96,23 @@ async def test_the_model_is_told_that_a_great_loss_waits(hands: Hands) -> None:
     ("content", "reason", "word"),
     [("", "a thought", "empty"), (GROWN, "", "no reason"), ("hunter2-hunter2", "a thought", "secret")],
 )
-async def test_the_model_is_told_why_it_was_refused(hands: Hands, content: str, reason: str, word: str) -> None:
-    result = await hands.use("self_update", OWN, content=content, reason=reason)
-    assert (result.is_error, hands.desk.text) == (True, BORN)
+async def test_the_model_is_told_why_it_was_refused(rig: Rig, content: str, reason: str, word: str) -> None:
+    result = await rig.use("self_update", OWN, content=content, reason=reason)
+    assert (result.is_error, rig.desk.text) == (True, BORN)
     assert word in result.content
 
 
-async def test_a_self_that_is_gone_is_read_as_empty(hands: Hands) -> None:
-    hands.desk.home.self_md.unlink()
-    assert (await hands.use("self_read", OWN)).content == "SELF.md is empty."
+async def test_a_self_that_is_gone_is_read_as_empty(rig: Rig) -> None:
+    rig.desk.home.self_md.unlink()
+    assert (await rig.use("self_read", OWN)).content == "SELF.md is empty."
 
 
-async def test_one_section_can_be_written_anew_and_the_rest_stays(hands: Hands) -> None:
-    result = await hands.use("self_update", OWN, section="values", content="- Slate.", reason="a thought")
+async def test_one_section_can_be_written_anew_and_the_rest_stays(rig: Rig) -> None:
+    result = await rig.use("self_update", OWN, section="values", content="- Slate.", reason="a thought")
     assert not result.is_error
-    assert hands.desk.text == BORN.replace("- Attention.", "- Slate.")
+    assert rig.desk.text == BORN.replace("- Attention.", "- Slate.")
 
 
-async def test_a_section_cannot_be_emptied(hands: Hands) -> None:
-    result = await hands.use("self_update", OWN, section="Values", content=" ", reason="a thought")
-    assert (result.is_error, hands.desk.text) == (True, BORN)
+async def test_a_section_cannot_be_emptied(rig: Rig) -> None:
+    result = await rig.use("self_update", OWN, section="Values", content=" ", reason="a thought")
+    assert (result.is_error, rig.desk.text) == (True, BORN)

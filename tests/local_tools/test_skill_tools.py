@@ -11,7 +11,7 @@ from common.provenance import Provenance
 from local_tools.skill_tools import skill_tools
 from modules.runtime.home import Home
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.skills.local import LocalSkills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
@@ -20,10 +20,10 @@ from modules.services.agent.tools.types import ToolResult, Turn
 
 @pytest.fixture
 async def executor(tmp_path: Path) -> Executor:
-    workspace = LocalWorkspace(Home.at(tmp_path), print)
-    await workspace.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
+    owner_files = LocalOwnerFiles(Home.at(tmp_path), print)
+    await owner_files.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
     storage = open_storage("", root=tmp_path / "store")
-    skills = LocalSkills(workspace=workspace, storage=storage, shipped={"core"}, warn=print)
+    skills = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
     return Executor(Registry(skill_tools(skills), social_only=True))
 
 

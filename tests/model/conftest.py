@@ -13,8 +13,8 @@ import pytest
 
 from common.clock import SystemClock
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.wall import NoWall
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
 from tests.ways import to_loopback
 
@@ -61,7 +61,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: Path, port: int) ->
 @pytest.fixture
 async def gateway(real_model: str) -> AsyncIterator[LLMGateway]:
     door = LLMGateway(
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         base_url=real_model,
         api_key="none-needed",

@@ -82,9 +82,9 @@ async def test_the_first_talk_is_led_to_its_end(home: Home) -> None:
             "Yes. Call the tool and finish.",
         ):
             print(f"{line}\n  -> {await owner.answer(line)}")
-            if not knowledge.commissioning.due():
+            if not knowledge.onboarding.due():
                 break
         profile = await knowledge.profiles.get()
         print(profile)
-        assert not knowledge.commissioning.due()
+        assert not knowledge.onboarding.due()
         assert "roof" in " ".join([*profile.agent.values(), *profile.user.values()]).lower()

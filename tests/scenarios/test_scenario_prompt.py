@@ -123,7 +123,7 @@ async def test_the_first_talk_is_shown_as_long_as_it_is_due(world: World, capsys
     assert "Ask me why I repair clocks." in text
     assert timeless(text) == timeless(told(world.mind.asked[-1]))
     async with awake(home) as life:
-        await life.app.services.knowledge.commissioning.complete({"role": "keeps time"}, {"name": "Ana"})
+        await life.app.services.knowledge.onboarding.complete({"role": "keeps time"}, {"name": "Ana"})
     write_atomic(home.workspace / "BOOTSTRAP.md", "Ask me again.\n")
     assert "Ask me again" not in (await shown(home, "owner", capsys))[0]
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from common.redact import Redactor
-from modules.runtime.sandbox.runner import Hands
+from modules.runtime.sandbox.runner import Sandbox
 from tests.security.fetch_house import House, open_house
 from tests.security.sandbox_house import SECRET, Host, open_host
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> None:
-    why = asyncio.run(Hands(redactor=Redactor()).probe())
+    why = asyncio.run(Sandbox(redactor=Redactor()).probe())
     if why and os.environ.get("SOUL_NEED_SANDBOX") == "1":
         pytest.fail(why)
     if why:

@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from common.redact import Redactor
-from modules.runtime.sandbox.runner import Hands
+from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits, Ran
 
 SECRET = "hush-hush-4711-secret"
@@ -33,7 +33,7 @@ class Host:
     """Everything that is at stake, and the hands that must not reach it."""
 
     root: Path
-    hands: Hands
+    sandbox: Sandbox
     sleeper: subprocess.Popen[bytes]
     listener: Listener
 
@@ -47,11 +47,11 @@ class Host:
 
     async def sh(self, script: str, *, network: bool = False, **limits: float) -> Ran:
         """Run a shell script inside."""
-        return await self.hands.run(["sh", "-c", script], self.work, network=network, limits=bounded(**limits))
+        return await self.sandbox.run(["sh", "-c", script], self.work, network=network, limits=bounded(**limits))
 
     async def python(self, script: str, *, network: bool = False, **limits: float) -> Ran:
         """Run a Python script inside."""
-        return await self.hands.run(["python3", "-c", script], self.work, network=network, limits=bounded(**limits))
+        return await self.sandbox.run(["python3", "-c", script], self.work, network=network, limits=bounded(**limits))
 
     def unharmed(self) -> bool:
         """Whether all is as it was."""
@@ -126,9 +126,9 @@ def open_host(root: Path) -> Iterator[Host]:
         (root / folder).mkdir()
     (root / "home" / ".env").write_text(SECRET)
     (root / "outside.txt").write_text("untouched")
-    hands = Hands(redactor=Redactor([SECRET]), private=[root / "home"])
+    sandbox = Sandbox(redactor=Redactor([SECRET]), private=[root / "home"])
     with listening() as listener, subprocess.Popen(["sleep", SLEEP_S], env={"TOKEN": SECRET}) as sleeper:
         try:
-            yield Host(root, hands, sleeper, listener)
+            yield Host(root, sandbox, sleeper, listener)
         finally:
             sleeper.kill()

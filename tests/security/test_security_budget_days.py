@@ -32,8 +32,8 @@ from modules.runtime.budget.measure import TOKENS_PER_MESSAGE, input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import Request, Reservation
 from modules.runtime.llm.types import Importance, Usage
-from modules.runtime.llm.wall import Request, Reservation
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, Rig, Rules, process
 
 DAYS_EACH = 5
@@ -179,7 +179,7 @@ class Life:
         assert full_tokens or (caps.micro_usd is not None and cost > caps.micro_usd)
 
     async def call(self, one: Call) -> Reservation | None:
-        """What the gateway does, in front of a greedy service. None if the wall refused."""
+        """What the gateway does, in front of a greedy service. None if the budget guard refused."""
         rig, day = self.rigs[one.other_process], self.today
         try:
             leave = await rig.ask(_request(one), one.importance)

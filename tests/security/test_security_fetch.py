@@ -12,7 +12,7 @@ import httpcore
 import httpx
 import pytest
 
-from adapters.web.connecting import CheckedDialer, Refused, system_resolver
+from adapters.web.connecting import Refused, VettedBackend, system_resolver
 from adapters.web.policy import refused_addresses
 from adapters.web.types import Fetched
 from common.result import Err, Ok
@@ -156,14 +156,14 @@ async def test_a_url_that_leads_inside_is_never_connected_to(house: House, form:
     ["localhost", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "127.0.0.1"],
 )
 async def test_whatever_the_system_resolver_makes_of_a_spelling_is_what_is_checked(house: House, host: str) -> None:
-    dialer = CheckedDialer(house.roads, resolve=system_resolver, refused=refused_addresses)
+    dialer = VettedBackend(house.roads, resolve=system_resolver, refused=refused_addresses)
     with pytest.raises((Refused, httpcore.ConnectError)):
         await dialer.connect_tcp(host, house.trap.port)
     assert untouched(house)
 
 
 async def test_a_local_socket_is_no_way_out(house: House) -> None:
-    dialer = CheckedDialer(house.roads, resolve=house.names, refused=refused_addresses)
+    dialer = VettedBackend(house.roads, resolve=house.names, refused=refused_addresses)
     with pytest.raises(Refused):
         await dialer.connect_unix_socket("/var/run/docker.sock")
 

@@ -21,9 +21,9 @@ from common.clock import FakeClock, SystemClock
 from common.errors import SoulError
 from common.result import Err
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from modules.runtime.llm.wall import NoWall
 from soul.commands.init import resolve
 from tests.living import KEY, Mind, replying
 from tests.security.fetch_house import PUBLIC, House, fetch, moved, open_house, page, untouched
@@ -149,7 +149,7 @@ async def test_a_redirect_by_the_service_is_not_followed_with_the_password(house
 
 def gateway(url: str, house: House) -> LLMGateway:
     return LLMGateway(
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         base_url=url,
         api_key=KEY,
         model="test-mind",

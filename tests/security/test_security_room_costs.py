@@ -26,8 +26,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.room_members import PeerRelationships
@@ -113,7 +113,7 @@ async def babbling(folder: Path) -> AsyncIterator[tuple[ModelIntentClassifier, B
                 clock=clock,
                 rng=random.Random(1),
                 console=SilentConsole(),
-                wall=NoWall(),
+                budget_guard=NoBudgetGuard(),
                 transport=to_loopback,
             )
             journal = Journal(database, SilentConsole(), clock, Redactor())

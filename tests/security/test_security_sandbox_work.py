@@ -15,7 +15,7 @@ import pytest
 
 from common.errors import PolicyBlocked, SoulError
 from common.redact import Redactor
-from modules.runtime.sandbox.runner import Hands
+from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits, Ran
 from tests.security.sandbox_house import SECRET, Host, bounded, running
 
@@ -29,7 +29,7 @@ async def test_git_works_inside(host: Host) -> None:
     script = (
         "git init -q . && echo hello > a.txt && git add . && git commit -qm 'A start' && git log --format='%an: %s'"
     )
-    ran = await host.hands.run(["sh", "-c", script], host.work, env=identity)
+    ran = await host.sandbox.run(["sh", "-c", script], host.work, env=identity)
     assert (ran.stdout, ran.returncode) == ("Rowan: A start\n", 0), ran
     assert (host.work / "a.txt").read_text() == "hello\n"
 
@@ -55,7 +55,7 @@ print(socket.gethostbyname("localhost"), len(ssl.create_default_context().get_ca
 
 
 async def test_a_command_that_is_not_there_says_so(host: Host) -> None:
-    ran = await host.hands.run(["no-such-program"], host.work)
+    ran = await host.sandbox.run(["no-such-program"], host.work)
     assert not ran.success
     assert "no-such-program" in ran.stderr
 
@@ -65,7 +65,7 @@ async def test_a_room_that_cannot_be_built_says_why(host: Host) -> None:
     bwrap.write_text('#!/bin/sh\nexec bwrap --ro-bind /not/there /x "$@"\n')
     bwrap.chmod(0o755)
     try:
-        ran = await Hands(redactor=Redactor(), bwrap=str(bwrap)).run(["true"], host.work)
+        ran = await Sandbox(redactor=Redactor(), bwrap=str(bwrap)).run(["true"], host.work)
     except SoulError as error:  # bubblewrap was gone before its first process could be limited
         said = str(error)
     else:
@@ -90,7 +90,7 @@ async def test_a_run_costs_little(host: Host) -> None:
 async def cost_ms(host: Host) -> float:
     """Processor time of a run and of the processes that it started."""
     before = os.times()
-    assert (await host.hands.run(["true"], host.work)).success
+    assert (await host.sandbox.run(["true"], host.work)).success
     return sum(after - began for after, began in zip(os.times()[:4], before[:4], strict=True)) * 1000
 
 
@@ -129,7 +129,7 @@ def as_nobody(command: list[str], work: Path) -> dict[str, object]:
         limits = bounded(processes=100)
         ran: Ran | SoulError
         try:
-            ran = asyncio.run(Hands(redactor=Redactor()).run(command, work, limits=limits))
+            ran = asyncio.run(Sandbox(redactor=Redactor()).run(command, work, limits=limits))
             os.write(say, repr(asdict(ran)).encode())
         except Exception as error:
             os.write(say, repr({"error": repr(error)}).encode())
@@ -157,7 +157,7 @@ def as_nobody(command: list[str], work: Path) -> dict[str, object]:
 )
 async def test_a_secret_never_gets_inside(host: Host, command: list[str], env: dict[str, str]) -> None:
     with pytest.raises(PolicyBlocked) as blocked:
-        await host.hands.run(command, host.work, env=env)
+        await host.sandbox.run(command, host.work, env=env)
     assert SECRET not in str(blocked.value)
 
 
@@ -166,25 +166,25 @@ async def test_a_folder_from_which_private_files_can_be_reached_is_no_work_folde
     (host.root / "home" / "below").mkdir()
     (host.root / "work" / "link").symlink_to(host.root / "home")
     with pytest.raises(PolicyBlocked):
-        await host.hands.run(["true"], host.work / "link" if folder == "link" else host.root / folder)
+        await host.sandbox.run(["true"], host.work / "link" if folder == "link" else host.root / folder)
 
 
 async def test_without_bubblewrap_nothing_runs_unless_the_owner_insists(tmp_path: Path) -> None:
     with pytest.raises(PolicyBlocked) as blocked:
-        await Hands(redactor=Redactor(), bwrap=None).run(["touch", "it-ran"], tmp_path)
+        await Sandbox(redactor=Redactor(), bwrap=None).run(["touch", "it-ran"], tmp_path)
     assert "bubblewrap" in blocked.value.remedy
     assert not (tmp_path / "it-ran").exists()
-    assert await Hands(redactor=Redactor(), bwrap=None).probe() == "bubblewrap is not installed"
+    assert await Sandbox(redactor=Redactor(), bwrap=None).probe() == "bubblewrap is not installed"
 
 
 async def test_a_sandbox_that_does_not_work_is_no_reason_to_go_without(tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'no permission to make namespaces' >&2\nexit 1\n")
     broken.chmod(0o755)
-    hands = Hands(redactor=Redactor(), bwrap=str(broken), unsafe=True)
+    sandbox = Sandbox(redactor=Redactor(), bwrap=str(broken), unsafe=True)
     with pytest.raises(SoulError, match="no permission to make namespaces"):
-        await hands.run(["touch", "it-ran"], tmp_path)
-    assert "no permission" in await hands.probe()
+        await sandbox.run(["touch", "it-ran"], tmp_path)
+    assert "no permission" in await sandbox.probe()
     assert not (tmp_path / "it-ran").exists()
 
 
@@ -192,18 +192,18 @@ async def test_where_the_owner_insists_all_other_limits_hold_and_the_result_warn
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOUL_TEST_TOKEN", SECRET)
-    hands = Hands(redactor=Redactor([SECRET]), bwrap=None, unsafe=True)
-    ran = await hands.run(["sh", "-c", "env; pwd; echo oops >&2; exit 4"], tmp_path)
+    sandbox = Sandbox(redactor=Redactor([SECRET]), bwrap=None, unsafe=True)
+    ran = await sandbox.run(["sh", "-c", "env; pwd; echo oops >&2; exit 4"], tmp_path)
     assert (ran.returncode, ran.stderr, ran.ended) == (4, "oops\n", "exited")
     assert f"HOME={tmp_path}\n" in ran.stdout
     assert SECRET not in ran.stdout
     assert "WITHOUT a sandbox" in ran.warning
-    ran = await hands.run(["sh", "-c", "sleep 646465 & sleep 646465"], tmp_path, limits=Limits(wall_s=0.3))
+    ran = await sandbox.run(["sh", "-c", "sleep 646465 & sleep 646465"], tmp_path, limits=Limits(wall_s=0.3))
     assert ran.ended == "timeout"
     assert running("646465") == []
-    ran = await hands.run(
+    ran = await sandbox.run(
         ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=9"], tmp_path, limits=Limits(file_bytes=1 << 20)
     )
     assert ran.returncode == 128 + signal.SIGXFSZ
     with pytest.raises(PolicyBlocked):
-        await hands.run(["echo", SECRET], tmp_path)
+        await sandbox.run(["echo", SECRET], tmp_path)

@@ -1,4 +1,4 @@
-"""The doctor's question to the model is one more call of the day: counted, and not asked past the wall."""
+"""The doctor's question to the model is one more call of the day: counted, and not asked past the limit."""
 
 from __future__ import annotations
 

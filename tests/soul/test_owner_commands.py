@@ -179,7 +179,7 @@ def terminal_of(life: Life) -> Commands:
         outbox=services.outbox,
         scheduler=life.app.scheduler,
         owner=life.app.owner,
-        commissioning=services.knowledge.commissioning,
+        onboarding=services.knowledge.onboarding,
         ended=asyncio.Event(),
     ).all()
 

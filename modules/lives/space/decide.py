@@ -33,7 +33,7 @@ from modules.lives.space.transcript import told
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
-from modules.services.agent.tools.policy import sunk
+from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import Thought
 from modules.services.agent.turn.runner import Thinker
@@ -128,7 +128,7 @@ class Decider:
             return await self._insist(snapshot, problem)
         turn = self._turn(SKILL, snapshot, _importance(snapshot))
         system = await self._system(SKILL, snapshot, turn)
-        room = self.thinker.room(system, sunk(turn, system.provenance), (SPACE_DECISION_TOOL,))
+        room = self.thinker.room(system, lower_provenance(turn, system.provenance), (SPACE_DECISION_TOOL,))
         text = self.prompting.user_message(snapshot, config, room_tokens=room)
         session_id = await self._kept(snapshot, turn)
         return self._read(await self._think(turn, system, text, SKILL, room_facts(snapshot), session_id=session_id))

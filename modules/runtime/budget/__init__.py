@@ -1,1 +1,1 @@
-"""A hard wall for cost: what a day may take, who may still speak when it runs low, and what was spent on what."""
+"""A hard limit of cost: what a day may take, who may still speak when it runs low, and what was spent on what."""

@@ -1,4 +1,4 @@
-"""The keeper of the wall: every request to the model is counted at its worst case before it leaves.
+"""The budget guard: every request to the model is counted at its worst case before it leaves.
 
 Adding up the day, deciding and reserving are one transaction, on the disk before the request goes: whatever runs at
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
@@ -51,8 +51,8 @@ from modules.runtime.budget.types import MICRO, Caps, Report, Spent, Step
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.budget_guard import Request, Reservation
 from modules.runtime.llm.types import Importance, Usage
-from modules.runtime.llm.wall import Request, Reservation
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class _Standing:
 
 
 class Budget:
-    """Keeps the day's budget; the gateway knows it as its `Wall`.
+    """Keeps the day's budget; the gateway knows it as its `BudgetGuard`.
 
     Args:
         database: holds the ledger.
@@ -276,7 +276,7 @@ class Budget:
         return BudgetExceeded(
             f"The day's budget does not allow it ({used}): {why}",
             remedy=f"The next day begins in {self._wait_in_words()}; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY in"
-            " .env set the wall.",
+            " .env set the limit.",
             retry_after=seconds_left(self._clock.now(), self._timezone),
         )
 

@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Callable, Iterable
 
 from modules.runtime.budget.types import MICRO, Amount, Calls, Caps, Day, Share, Spent
+from modules.runtime.llm.budget_guard import Reservation
 from modules.runtime.llm.types import Importance
-from modules.runtime.llm.wall import Reservation
 
 UNKNOWN = -1
 """In place of a cost, where no price was known."""

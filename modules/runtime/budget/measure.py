@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from modules.runtime.llm.budget_guard import Request
 from modules.runtime.llm.dialect import pictures_in
-from modules.runtime.llm.wall import Request
 
 TOKENS_PER_REQUEST = 1024
 TOKENS_PER_MESSAGE = 16

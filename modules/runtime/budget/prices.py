@@ -3,7 +3,7 @@
 Nothing is fetched. Where a price depends on the length of the context or on the hour, the dearest holds. What a service
 kept of earlier prompts is cheaper, but nobody can count on it before the answer has said so; and where keeping a prompt
 costs more than reading it, each token that was not kept is taken as kept from now on. So a price is an upper bound, as
-a wall needs it.
+the budget guard needs it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from common.clock import Clock
 from common.constants import LLM_ANSWER_LONGEST_S, LLM_PROBE_TIMEOUT_S
-from modules.runtime.llm.wall import Request
+from modules.runtime.llm.budget_guard import Request
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
 it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
-the process leaves nothing behind but its reservation at the wall, which then counts in full.
+the process leaves nothing behind but its reservation, which then counts in full.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from common.facts import TurnFacts
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.llm.answers import cut_short, offer, read
+from modules.runtime.llm.budget_guard import BudgetGuard, Request, Reservation
 from modules.runtime.llm.cache import CacheMeter, CacheRate
 from modules.runtime.llm.deadline import IdleDeadline, probe_idle_s, probe_of
 from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, Wire, chars_of, has_pictures, pictures_in
-from modules.runtime.llm.lessons import Lessons, Vision
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
 from modules.runtime.llm.policy import (
@@ -47,9 +47,9 @@ from modules.runtime.llm.policy import (
     was_refused,
 )
 from modules.runtime.llm.refusals import refusal
+from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
 from modules.runtime.llm.stream import Answer, BrokenStream
 from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
-from modules.runtime.llm.wall import Request, Reservation, Wall
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -100,7 +100,7 @@ class LLMGateway:
         clock: for waits between attempts and for measuring.
         rng: for jitter, and for ids that a service forgot.
         console: hears about retries.
-        wall: what each attempt must pass, and is counted by.
+        budget_guard: what each attempt must pass, and is counted by.
         redactor: masks the secrets that somebody wrote into what the model is told.
         on_usage: called once per answered call with the result and its purpose.
         on_measured: called for each answer whose input the service counted, with the model, the characters that were
@@ -126,7 +126,7 @@ class LLMGateway:
         clock: Clock,
         rng: Random,
         console: Console,
-        wall: Wall,
+        budget_guard: BudgetGuard,
         redactor: Redactor | None = None,
         on_usage: Callable[[ChatResult, str], None] | None = None,
         on_measured: Callable[[str, int, int], None] | None = None,
@@ -147,7 +147,7 @@ class LLMGateway:
         self._clock = clock
         self._rng = rng
         self._console = console
-        self._wall = wall
+        self._budget_guard = budget_guard
         self._redactor = redactor or Redactor()
         self._on_usage = on_usage
         self._on_measured = on_measured
@@ -158,7 +158,7 @@ class LLMGateway:
         self._idle_timeout_s = idle_timeout_s
         self._max_retries = max_retries
         self._openai: AsyncOpenAI | None = None
-        self._lessons = Lessons(base_url=base_url, vision=vision)
+        self._quirks = ServiceQuirks(base_url=base_url, vision=vision)
         self._cache = CacheMeter()
         self._silent = False  # whether the last request timed out without one piece of an answer
 
@@ -169,7 +169,7 @@ class LLMGateway:
 
     def sees(self) -> bool:
         """Whether pictures are shown to the model, as far as is known."""
-        return self._hydrate is not None and self._lessons.sees(self.model)
+        return self._hydrate is not None and self._quirks.sees(self.model)
 
     async def chat(
         self,
@@ -281,7 +281,7 @@ class LLMGateway:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
                 if self._on_outcome and verdict.kind in {"transient", "fatal"}:
                     self._on_outcome(False, verdict.message)  # noqa: FBT003 - ill
-                adapted = self._lessons.learn(request, failed.sent, verdict)
+                adapted = self._quirks.learn(request, failed.sent, verdict)
                 if adapted is not None:
                     if has_pictures(request) and not has_pictures(adapted):
                         told = f"{failed.sent['model']} did not take a picture and gets its description"
@@ -318,10 +318,10 @@ class LLMGateway:
                 raise
 
     async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> Answer:
-        """One request and its stream, while pieces keep coming. Every call of the model passes here, and the wall."""
+        """One request and its stream, while pieces keep coming. Every call of the model passes here."""
         client, sdk_error = await self._client()
-        leave = await self._wall.reserve(request, purpose=tally.purpose, importance=tally.importance)
-        sent, answer = self._lessons.apply(leave.request), Answer()
+        leave = await self._budget_guard.reserve(request, purpose=tally.purpose, importance=tally.importance)
+        sent, answer = self._quirks.apply(leave.request), Answer()
         try:
             deadline = IdleDeadline(self._clock, idle_s)
             async with deadline.waiting():
@@ -337,14 +337,14 @@ class LLMGateway:
             self._silent = not answer.pieces and timed_out(error)
             unbilled = self._silent and self._is_own
             if unbilled or was_refused(error, getattr(error, "status_code", None), verdict.message):
-                await self._wall.release(leave, unanswered=unbilled)
+                await self._budget_guard.release(leave, unanswered=unbilled)
             else:
-                await self._wall.unanswered(leave)
+                await self._budget_guard.unanswered(leave)
                 tally.add(leave, leave.micro_usd)
             raise _CallFailed(verdict, hint_ms, sent) from error
         if self._on_outcome:
             self._on_outcome(True, "")  # noqa: FBT003 - well
-        tally.add(leave, await self._wall.settle(leave, answer.usage, answer.weight), answer.usage)
+        tally.add(leave, await self._budget_guard.settle(leave, answer.usage, answer.weight), answer.usage)
         self._measure(sent, answer.usage)
         return answer
 

@@ -46,7 +46,7 @@ class _Job:
     limits: Limits
 
 
-class Hands:
+class Sandbox:
     """What runs programs.
 
     Args:
@@ -97,7 +97,7 @@ class Hands:
 
         """
         job, stop = _Job(command, work_dir, env or {}, network, limits), Event()
-        with ThreadPoolExecutor(1, thread_name_prefix="hands") as thread:
+        with ThreadPoolExecutor(1, thread_name_prefix="sandbox") as thread:
             running = asyncio.get_running_loop().run_in_executor(thread, self._supervise, job, stop)
             try:
                 return await asyncio.shield(running)
@@ -112,7 +112,7 @@ class Hands:
             return "bubblewrap is not installed"
         with tempfile.TemporaryDirectory() as folder:
             try:
-                ran = await Hands(redactor=Redactor(), bwrap=self._bwrap).run(["true"], Path(folder), limits=_PROBE)
+                ran = await Sandbox(redactor=Redactor(), bwrap=self._bwrap).run(["true"], Path(folder), limits=_PROBE)
             except SoulError as error:
                 return str(error)
         return "" if ran.success else f"a trial run in the sandbox failed: {ran.stderr.strip() or ran.ended}"

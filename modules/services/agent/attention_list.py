@@ -11,7 +11,7 @@ from datetime import datetime
 
 from common.clock import local
 from common.text.untrusted import one_line
-from modules.services.agent.owner_files import Workspace
+from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.skills.skills import Skills
 
 FILE = "PROSOCHE.md"
@@ -74,7 +74,7 @@ Source = Callable[[], Awaitable[Attention]]
 """What one life has to say; a rail knows no life."""
 
 
-def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
+def render_attention(attention: Attention, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
     """The lines, the earliest first in each kind; "" when nothing is due.
 
     Args:
@@ -112,7 +112,7 @@ def render_prosoche(attention: Attention, skills: Skills, *, timezone: str = "",
     return "\n".join([line("Opening"), *lines]) if lines else ""
 
 
-class Prosoche:
+class AttentionList:
     """Asks every source, and renders.
 
     Args:
@@ -128,7 +128,7 @@ class Prosoche:
         *,
         sources: tuple[Source, ...],
         skills: Skills,
-        files: Workspace,
+        files: OwnerFiles,
         timezone: str = "",
     ) -> None:
         self._sources = sources
@@ -147,7 +147,7 @@ class Prosoche:
             await self._files.write(FILE, f"{text}\n" if text else "")
 
     def _rendered(self, attention: Attention, *, public: bool) -> str:
-        return render_prosoche(attention, self._skills, timezone=self._timezone, public=public)
+        return render_attention(attention, self._skills, timezone=self._timezone, public=public)
 
     async def _attention(self) -> Attention:
         total = Attention()

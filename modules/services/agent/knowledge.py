@@ -28,8 +28,8 @@ from modules.services.agent.memory.recovery import Recovery
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import MemoryStore
 from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
-from modules.services.agent.onboarding import Commissioning
-from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace, Workspace
+from modules.services.agent.onboarding import Onboarding
+from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions.sessions import Sessions
@@ -43,7 +43,7 @@ class Stores:
 
     storage: Storage
     media: Media
-    workspace: Workspace
+    owner_files: OwnerFiles
     estimator: Estimator
     health: ServiceHealth
     memories: MemoryStore
@@ -72,7 +72,7 @@ class Knowledge:
         clock: Clock,
     ) -> None:
         estimate, zone = stores.estimator.estimate, settings.soul_timezone
-        memories, files = stores.memories, stores.workspace
+        memories, files = stores.memories, stores.owner_files
         self.stores = stores
         self.timezone = zone
         self.profiles = Profiles(database, clock)
@@ -80,7 +80,7 @@ class Knowledge:
         self.memory_file = MemoryFile(store=memories, database=database, files=files, clock=clock)
         self.day_files = DayFiles(store=memories, files=files, clock=clock, timezone=zone)
         self.sessions = Sessions(database, clock, redactor, estimate)
-        self.commissioning = Commissioning(database=database, files=files, journal=journal, clock=clock)
+        self.onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)
         self.recovery = Recovery(
             database=database,
             path=home.database,
@@ -92,7 +92,7 @@ class Knowledge:
             timezone=zone,
         )
         self.local_skills = LocalSkills(
-            workspace=files, storage=stores.storage, shipped=skills.names, warn=partial(console.line, "warn")
+            owner_files=files, storage=stores.storage, shipped=skills.names, warn=partial(console.line, "warn")
         )
         self._journal = journal
         self._skills = skills
@@ -100,7 +100,7 @@ class Knowledge:
     async def wake(self) -> None:
         """At start: bring back what a damaged file lost, and take in what hands wrote."""
         await self.recovery.wake()
-        await self.commissioning.wake()
+        await self.onboarding.wake()
         try:
             await self.refresh()
         except (PolicyBlocked, Transient) as error:
@@ -159,7 +159,7 @@ def open_stores(
     return Stores(
         storage=storage,
         media=Media(storage, clock),
-        workspace=_workspace(settings, home, storage, console),
+        owner_files=_owner_files(settings, home, storage, console),
         estimator=Estimator(home.memory / "token-ratios.json", model=settings.ai_gateway_model),
         health=health,
         memories=memories,
@@ -179,8 +179,8 @@ def _memories(settings: Settings, database: Database, stack: AsyncExitStack) -> 
     return memories, False
 
 
-def _workspace(settings: Settings, home: Home, storage: Storage, console: Console) -> Workspace:
+def _owner_files(settings: Settings, home: Home, storage: Storage, console: Console) -> OwnerFiles:
     warn = partial(console.line, "warn")
     if settings.soul_workspace == "store":
-        return StoredWorkspace(storage, settings.agent_name, warn=warn)
-    return LocalWorkspace(home, warn=warn)
+        return StoredOwnerFiles(storage, settings.agent_name, warn=warn)
+    return LocalOwnerFiles(home, warn=warn)

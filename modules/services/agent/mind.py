@@ -21,7 +21,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import PromptBlock
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.memory.sqlite_rows import remember
@@ -43,8 +43,8 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import Thinker
-from modules.services.agent.wakeup.gathering import BootGathering
-from modules.services.agent.wakeup.keeper import BootContext, boot_file
+from modules.services.agent.wakeup.gathering import WakeupGathering
+from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.outbox.outbox import Outbox
 
 _EXTRACTION = "memory-extraction"
@@ -89,22 +89,22 @@ class Mind:
         self,
         services: MindServices,
         registry: Registry,
-        attention_list: Prosoche,
+        attention_list: AttentionList,
         *,
         waiting: Callable[[], Awaitable[int]],
         bonds: Callable[[], Sequence[str]],
     ) -> None:
         self._services = services
-        self.boot_context = self._build_boot_context(waiting, bonds)
+        self.wakeup_context = self._build_wakeup_context(waiting, bonds)
         self.prompter = self._build_prompter(registry, attention_list)
         self.thinker = self._build_thinker(registry)
         self.archivist = self._build_archivist()
 
-    def _build_boot_context(
+    def _build_wakeup_context(
         self, waiting: Callable[[], Awaitable[int]], bonds: Callable[[], Sequence[str]]
-    ) -> BootContext:
+    ) -> WakeupContext:
         services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
-        gathering = BootGathering(
+        gathering = WakeupGathering(
             database=services.database,
             memories=stores.memories,
             outbox=services.outbox,
@@ -117,8 +117,8 @@ class Mind:
             bonds=bonds,
             timezone=settings.soul_timezone,
         )
-        return BootContext(
-            boot_file(services.home.memory),
+        return WakeupContext(
+            wakeup_file(services.home.memory),
             gather=gathering.gather,
             journal=services.journal,
             export=settings.boot_context_export,
@@ -126,7 +126,7 @@ class Mind:
             estimate=stores.estimator.estimate,
         )
 
-    def _build_prompter(self, registry: Registry, attention_list: Prosoche) -> Prompter:
+    def _build_prompter(self, registry: Registry, attention_list: AttentionList) -> Prompter:
         services, knowledge, status = self._services, self._services.knowledge, self._services.home.memory / "status"
         sources = build_sources(
             services.settings,
@@ -134,10 +134,10 @@ class Mind:
             services.rng,
             knowledge,
             memory_md=knowledge.sync_memory_file,
-            tools_md=ToolsFile(knowledge.stores.workspace, registry, services.skills).text,
-            prosoche=attention_list,
-            boot_context=self._woken_with,
-            commissioning=knowledge.commissioning.due,
+            tools_md=ToolsFile(knowledge.stores.owner_files, registry, services.skills).text,
+            attention_list=attention_list,
+            wakeup_context=self._woken_with,
+            onboarding=knowledge.onboarding.due,
         )
         return prompter_over(
             services.settings,
@@ -189,7 +189,7 @@ class Mind:
             agent_id=settings.agent_name,
             forget_media=stores.media.forget,
             on_kept=services.knowledge.write_day,
-            on_end=partial(forget_notes, stores.workspace),
+            on_end=partial(forget_notes, stores.owner_files),
             remember=remember if stores.in_database else None,
         )
 
@@ -204,7 +204,7 @@ class Mind:
             sessions=sessions,
             inbox=OwnerInbox(services.database, sessions, services.clock, services.redactor),
             archivist=self.archivist,
-            commissioning=services.knowledge.commissioning,
+            onboarding=services.knowledge.onboarding,
             attention=services.attention,
             journal=services.journal,
             clock=services.clock,
@@ -214,7 +214,7 @@ class Mind:
     async def leave_notes(self) -> None:
         """Write what the next life reads first, and a copy of memory. A slow store is not waited for."""
         recovery = self._services.knowledge.recovery
-        for what, write in (("page to wake up with", self.boot_context.write), ("copy of memory", recovery.write)):
+        for what, write in (("page to wake up with", self.wakeup_context.write), ("copy of memory", recovery.write)):
             try:
                 async with asyncio.timeout(_LAST_WORDS_S):
                     await write()
@@ -224,11 +224,11 @@ class Mind:
                 await self._services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
 
     async def _woken_with(self, session_key: str) -> str:
-        return self.boot_context.unread(main=is_main(session_key))
+        return self.wakeup_context.unread(main=is_main(session_key))
 
     def _was_told(self, prompt: TurnPrompt) -> None:
         if prompt.has(BOOT):
-            self.boot_context.was_told(main=is_main(prompt.session_key))
+            self.wakeup_context.was_told(main=is_main(prompt.session_key))
 
     async def _note(self, notice: Notice) -> None:
         line: LineKind = "error" if notice.level == "error" else "warn"

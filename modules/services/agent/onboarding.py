@@ -18,13 +18,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.memory.profiles import initialise
-from modules.services.agent.owner_files import Workspace
+from modules.services.agent.owner_files import OwnerFiles
 
 SKILL = "commissioning"
 TOOL = "complete_commissioning"
 BOOTSTRAP_FILE = "BOOTSTRAP.md"
 BOOTSTRAP_DONE = "BOOTSTRAP.done.md"
-COMMISSIONED_AT = "commissioned_at"
+ONBOARDED_AT = "commissioned_at"
 
 _COMPLETED_HASH = "commissioning_file"
 _IGNORED_HASH = "commissioning_file_ignored"
@@ -32,10 +32,10 @@ _BY = "commissioning"
 _LOOP = "commissioning"
 
 
-class Commissioning:
+class Onboarding:
     """Knows whether the first talk is due, and ends it. `wake` is called once, at start."""
 
-    def __init__(self, *, database: Database, files: Workspace, journal: Journal, clock: Clock) -> None:
+    def __init__(self, *, database: Database, files: OwnerFiles, journal: Journal, clock: Clock) -> None:
         self._database = database
         self._files = files
         self._journal = journal
@@ -55,13 +55,13 @@ class Commissioning:
             return
         self._found = found = _hash(text)
         known = await self._database.run(_marks)
-        self._due = COMMISSIONED_AT not in known
+        self._due = ONBOARDED_AT not in known
         if self._due:
             return
         if known.get(_COMPLETED_HASH) == found:
             await self._put_away()
         elif known.get(_IGNORED_HASH) != found:
-            summary = f"workspace/{BOOTSTRAP_FILE} is ignored: the first talk was held on {known[COMMISSIONED_AT][:10]}"
+            summary = f"workspace/{BOOTSTRAP_FILE} is ignored: the first talk was held on {known[ONBOARDED_AT][:10]}"
             entry = Entry("life", _LOOP, summary, line="warn", reason="it happens once in a life")
 
             def ignore(connection: sqlite3.Connection) -> tuple[None, Entry]:
@@ -92,7 +92,7 @@ class Commissioning:
             if held(connection):
                 raise PolicyBlocked("The first talk was held already", remedy="Change one field with profile_update.")
             initialise(connection, agent, user, _BY, now)
-            marks.put(connection, {COMMISSIONED_AT: iso(now), _COMPLETED_HASH: self._found})
+            marks.put(connection, {ONBOARDED_AT: iso(now), _COMPLETED_HASH: self._found})
             known = {"agent": sorted(agent), "user": sorted(user)}
             summary = "The first talk is held: we know who we are to each other"
             return None, Entry("life", _LOOP, summary, line="mem", data=known)
@@ -113,11 +113,11 @@ class Commissioning:
 
 def held(connection: sqlite3.Connection) -> bool:
     """Whether the first talk was held already."""
-    return COMMISSIONED_AT in _marks(connection)
+    return ONBOARDED_AT in _marks(connection)
 
 
 def _marks(connection: sqlite3.Connection) -> dict[str, str]:
-    return marks.get_all(connection, (COMMISSIONED_AT, _COMPLETED_HASH, _IGNORED_HASH))
+    return marks.get_all(connection, (ONBOARDED_AT, _COMPLETED_HASH, _IGNORED_HASH))
 
 
 def _hash(text: str) -> str:

@@ -10,11 +10,11 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.version import __version__
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.attention_list import Prosoche
+from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.framing import Framer
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.memory.profiles import profile_block
-from modules.services.agent.memory.recall import Recalled, Telling
+from modules.services.agent.memory.recall import MemoryRenderer, Recalled
 from modules.services.agent.memory.view_sync import DayText
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
@@ -33,9 +33,9 @@ def build_sources(
     *,
     memory_md: Callable[[], Awaitable[str]],
     tools_md: Callable[[], Awaitable[str]],
-    prosoche: Prosoche,
-    boot_context: Callable[[str], Awaitable[str]],
-    commissioning: Callable[[], bool],
+    attention_list: AttentionList,
+    wakeup_context: Callable[[str], Awaitable[str]],
+    onboarding: Callable[[], bool],
     counted: bool = True,
 ) -> Sources:
     """Return where the parts of a prompt come from. Unless `counted`, only the functions given here write anything.
@@ -47,26 +47,26 @@ def build_sources(
         knowledge: what the SOUL knows.
         memory_md: MEMORY.md.
         tools_md: TOOLS.md.
-        prosoche: what asks for attention.
-        boot_context: what is left to read after waking, for a session's key.
-        commissioning: whether the first talk is due.
+        attention_list: what asks for attention.
+        wakeup_context: what is left to read after waking, for a session's key.
+        onboarding: whether the first talk is due.
         counted: whether what comes to mind is remembered as having come to mind.
 
     """
     stores = knowledge.stores
 
-    def telling() -> Telling:
-        return Telling(skills, Framer(skills, rng), settings.soul_timezone)
+    def memory_renderer() -> MemoryRenderer:
+        return MemoryRenderer(skills, Framer(skills, rng), settings.soul_timezone)
 
     async def profile(*, public: bool) -> str:
         known = await knowledge.profiles.get()
         return profile_block(known, skills, stores.estimator.estimate, public_only=public)
 
     async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
-        return await knowledge.day_files.told(telling(), public_only=public, least=least)
+        return await knowledge.day_files.told(memory_renderer(), public_only=public, least=least)
 
     async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:
-        return await knowledge.recall.recall(query, telling(), public_only=public, least=least, counted=counted)
+        return await knowledge.recall.recall(query, memory_renderer(), public_only=public, least=least, counted=counted)
 
     async def degraded() -> str:
         return DegradedServices(stores.health, skills, settings.soul_timezone).text()
@@ -75,17 +75,17 @@ def build_sources(
         return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]
 
     return Sources(
-        workspace=stores.workspace,
+        owner_files=stores.owner_files,
         profile=profile,
         memory_md=memory_md,
         daily=daily,
         recall=recall,
         degraded=degraded,
-        prosoche=prosoche.text,
-        boot_context=boot_context,
+        attention_list=attention_list.text,
+        wakeup_context=wakeup_context,
         skills_listing=skills_listing,
         tools_md=tools_md,
-        commissioning=commissioning,
+        onboarding=onboarding,
     )
 
 

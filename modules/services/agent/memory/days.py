@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from common.clock import local, parse_iso
 from common.text.untrusted import clean
-from modules.services.agent.memory.recall import Telling, words_of
+from modules.services.agent.memory.recall import MemoryRenderer, words_of
 from modules.services.agent.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
@@ -71,12 +71,16 @@ def in_file(memory: Memory, at: str) -> str:
     return f"- {at} {memory.kind}, in the words of a {memory.trust}:\n  > {quoted}"
 
 
-def told_in_prompt(day: date, entries: Sequence[Memory], telling: Telling) -> tuple[str, Sequence[Memory]]:
+def told_in_prompt(
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer
+) -> tuple[str, Sequence[Memory]]:
     """The page for a prompt, other people's words framed; and the entries in it."""
     newest = entries[-PROMPT_ENTRIES:]
-    page = render_day(day, newest, timezone=telling.timezone, tell=lambda memory, _: telling.entry(memory))
+    page = render_day(
+        day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry(memory)
+    )
     left_out = len(entries) - len(newest)
-    note = telling.skills.render("memory", "Left Out", count=left_out) if left_out else ""
+    note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""
     return "\n".join(part for part in (page, note) if part), newest
 
 

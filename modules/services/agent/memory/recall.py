@@ -37,7 +37,7 @@ def trusted(memory: Memory, least: Provenance) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class MemoryRenderer:
     """Entries in the words of a prompt. `timezone` is that of the days named; "" is the machine's own."""
 
     skills: Skills
@@ -97,7 +97,7 @@ class Recall:
     async def recall(
         self,
         text: str,
-        telling: Telling,
+        memory_renderer: MemoryRenderer,
         *,
         public_only: bool,
         least: Provenance = Provenance.STRANGER,
@@ -109,7 +109,7 @@ class Recall:
 
         Args:
             text: the new message of the turn.
-            telling: the words, with the turn's own framer.
+            memory_renderer: the words, with the turn's own framer.
             public_only: True for every session that is not the owner's.
             least: leave out what rests on words less trusted than these, so that the turn does not sink.
             max_entries: at most so many.
@@ -120,11 +120,11 @@ class Recall:
         now = self._clock.now()
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
         shown: list[Memory] = []
-        text, page = "", telling.recalled(_PLACE)
+        text, page = "", memory_renderer.recalled(_PLACE)
         for memory in found:
             if not trusted(memory, least) or len(shown) == max_entries:
                 continue
-            longer = "\n".join(filter(None, (text, telling.entry(memory))))
+            longer = "\n".join(filter(None, (text, memory_renderer.entry(memory))))
             if self._estimate(page.replace(_PLACE, longer)) <= max_tokens:
                 shown.append(memory)
                 text = longer

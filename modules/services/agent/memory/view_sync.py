@@ -19,11 +19,11 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.agent.memory import policy
 from modules.services.agent.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
-from modules.services.agent.memory.recall import Telling, trusted, words_of
+from modules.services.agent.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.agent.memory.types import Kind, Memory, MemoryStore, NewMemory
 from modules.services.agent.memory.view_merge import Rendered, merge, missing, rendered
 from modules.services.agent.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
-from modules.services.agent.owner_files import Workspace
+from modules.services.agent.owner_files import OwnerFiles
 
 FILE_SOURCE = f"file:{VIEW}"
 
@@ -63,7 +63,7 @@ class DayText:
 class MemoryFile:
     """MEMORY.md."""
 
-    def __init__(self, *, store: MemoryStore, database: Database, files: Workspace, clock: Clock) -> None:
+    def __init__(self, *, store: MemoryStore, database: Database, files: OwnerFiles, clock: Clock) -> None:
         self._store = store
         self._database = database
         self._files = files
@@ -160,7 +160,7 @@ class MemoryFile:
 class DayFiles:
     """`memory/YYYY-MM-DD.md`, in the days of one time zone; "" is the machine's own."""
 
-    def __init__(self, *, store: MemoryStore, files: Workspace, clock: Clock, timezone: str = "") -> None:
+    def __init__(self, *, store: MemoryStore, files: OwnerFiles, clock: Clock, timezone: str = "") -> None:
         self._store = store
         self._files = files
         self._clock = clock
@@ -179,7 +179,7 @@ class DayFiles:
             await self._files.write(day_name(day), text)
 
     async def told(
-        self, telling: Telling, *, public_only: bool, least: Provenance = Provenance.STRANGER
+        self, memory_renderer: MemoryRenderer, *, public_only: bool, least: Provenance = Provenance.STRANGER
     ) -> tuple[DayText, ...]:
         """Yesterday and today for a prompt, without those of which there is nothing to tell.
 
@@ -189,7 +189,7 @@ class DayFiles:
         texts = []
         for day in self._days():
             entries = [one for one in await self._of(day, public_only=public_only) if trusted(one, least)]
-            text, shown = told_in_prompt(day, entries, telling)
+            text, shown = told_in_prompt(day, entries, memory_renderer)
             if shown:
                 texts.append(DayText(day_name(day), text, words_of(shown)))
         return tuple(texts)

@@ -20,7 +20,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.identity.identity import Me
-from modules.services.agent.onboarding import Commissioning
+from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions.archived import Outcome
@@ -63,7 +63,7 @@ class OwnerTalk:
         sessions: Sessions,
         inbox: OwnerInbox,
         archivist: Archivist,
-        commissioning: Commissioning,
+        onboarding: Onboarding,
         attention: Attention,
         journal: Journal,
         clock: Clock,
@@ -76,7 +76,7 @@ class OwnerTalk:
         self._sessions = sessions
         self._inbox = inbox
         self._archivist = archivist
-        self._commissioning = commissioning
+        self._onboarding = onboarding
         self._attention = attention
         self._journal = journal
         self._clock = clock
@@ -122,7 +122,7 @@ class OwnerTalk:
         kept = await self._inbox.answer_in_session(message)
         if kept is not None:
             return OwnerAnswer(message, kept)
-        first = self._commissioning.due()
+        first = self._onboarding.due()
         try:
             thought = await (
                 self._think(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
@@ -153,7 +153,7 @@ class OwnerTalk:
 
     async def open(self) -> str:
         """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
-        if not self._commissioning.due():
+        if not self._onboarding.due():
             return ""
         async with self._attention.take("owner"):
             session_id = await self._sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)

@@ -6,8 +6,8 @@ owner's, the other has a door of its own.
 
 from __future__ import annotations
 
-from modules.services.agent.owner_files.local import LocalWorkspace
-from modules.services.agent.owner_files.stored import StoredWorkspace
-from modules.services.agent.owner_files.types import Workspace
+from modules.services.agent.owner_files.local import LocalOwnerFiles
+from modules.services.agent.owner_files.stored import StoredOwnerFiles
+from modules.services.agent.owner_files.types import OwnerFiles
 
-__all__ = ["LocalWorkspace", "StoredWorkspace", "Workspace"]
+__all__ = ["LocalOwnerFiles", "OwnerFiles", "StoredOwnerFiles"]

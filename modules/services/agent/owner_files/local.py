@@ -29,7 +29,7 @@ from modules.services.agent.owner_files.types import Change, Warn
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
-class LocalWorkspace:
+class LocalOwnerFiles:
     """The folder `workspace/` of a home. `warn` hears once of each file that cannot be read."""
 
     def __init__(self, home: Home, warn: Warn) -> None:

@@ -25,7 +25,7 @@ _MAX_TRIES = 20
 _CONTENT_TYPE = "text/markdown; charset=utf-8"
 
 
-class StoredWorkspace:
+class StoredOwnerFiles:
     """The place of one SOUL in a store. `warn` hears once of each file that cannot be read."""
 
     def __init__(self, storage: Storage, agent_id: str, warn: Warn) -> None:

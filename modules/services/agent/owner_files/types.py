@@ -9,7 +9,7 @@ Warn = Callable[[str], None]
 Change = Callable[[str | None], str]
 
 
-class Workspace(Protocol):
+class OwnerFiles(Protocol):
     """Texts by name, such as `GOALS.md`, `memory/2026-11-22.md` or `skills/tea/SKILL.md`.
 
     Raises:

@@ -151,7 +151,7 @@ class Prompter:
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
         asked = Asked(audience, session_key, query, now, self._timezone, least)
-        wanted = rows.BARE if bare else rows_for(audience, commissioning=self._sources.commissioning())
+        wanted = rows.BARE if bare else rows_for(audience, onboarding=self._sources.onboarding())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
         if line := await asyncio.to_thread(self._look_back, found, asked):

@@ -66,17 +66,17 @@ ROWS: Mapping[str, Row] = {
     RECALLED: Row(11, "dynamic"),
     RUNTIME: Row(99, "dynamic", whole=True),
 }
-COMMISSIONING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
+ONBOARDING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
 """All that is told while the owner and the SOUL talk for the first time."""
 
 BARE = (CORE, SOUL, IDENTITY, TASK, RUNTIME)
 """All that is told for work in which nothing else that the SOUL knows may have a say."""
 
 
-def rows_for(audience: Audience, *, commissioning: bool) -> tuple[str, ...]:
+def rows_for(audience: Audience, *, onboarding: bool) -> tuple[str, ...]:
     """The names of the rows that such a prompt may have."""
-    if commissioning and audience == "owner":
-        return tuple(name for name in ROWS if name in COMMISSIONING)
+    if onboarding and audience == "owner":
+        return tuple(name for name in ROWS if name in ONBOARDING)
     return tuple(
         name for name, row in ROWS.items() if name != BOOTSTRAP and (audience == "owner" or not row.owner_only)
     )

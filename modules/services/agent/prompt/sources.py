@@ -83,33 +83,33 @@ class Sources:
     """What there is to ask, besides SOUL.md and SELF.md.
 
     Attributes:
-        workspace: USER.md, AGENTS.md, IDENTITY.md, GOALS.md, HEARTBEAT.md, CONTEXT.md, BOOTSTRAP.md.
+        owner_files: USER.md, AGENTS.md, IDENTITY.md, GOALS.md, HEARTBEAT.md, CONTEXT.md, BOOTSTRAP.md.
         profile: who the SOUL is; for the owner also who the owner is.
         memory_md: MEMORY.md.
         daily: the notes of yesterday and today.
         recall: what comes to mind for a text.
         degraded: the services that do not work now.
-        prosoche: what asks for attention.
-        boot_context: what the SOUL reads once after it woke; the session's key decides how much of it.
+        attention_list: what asks for attention.
+        wakeup_context: what the SOUL reads once after it woke; the session's key decides how much of it.
         skills_listing: name, description, and when to load each skill.
         tools_md: TOOLS.md.
         extra: more files for a session.
-        commissioning: whether the owner and the SOUL are to talk for the first time.
+        onboarding: whether the owner and the SOUL are to talk for the first time.
 
     """
 
-    workspace: Readable
+    owner_files: Readable
     profile: Views = nothing
     memory_md: Callable[[], Awaitable[str]] = nothing
     daily: Days = none
     recall: Recall = nothing_recalled
     degraded: Callable[[], Awaitable[str]] = nothing
-    prosoche: Views = nothing
-    boot_context: Callable[[str], Awaitable[str]] = nothing
+    attention_list: Views = nothing
+    wakeup_context: Callable[[str], Awaitable[str]] = nothing
     skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
     tools_md: Callable[[], Awaitable[str]] = nothing
     extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
-    commissioning: Callable[[], bool] = never
+    onboarding: Callable[[], bool] = never
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _questions(
         return await answer
 
     async def read(name: str) -> str | None:
-        return await sources.workspace.read(name)
+        return await sources.owner_files.read(name)
 
     files = (rows.BOOTSTRAP, rows.USER, rows.AGENTS, rows.IDENTITY, rows.GOALS, HEARTBEAT, rows.CONTEXT)
     return {
@@ -204,9 +204,9 @@ def _questions(
         rows.TOOLS: lambda: of(sources.tools_md()),
         rows.MEMORY: lambda: of(sources.memory_md()),
         rows.DEGRADED: lambda: of(sources.degraded()),
-        rows.BOOT: lambda: of(sources.boot_context(asked.session_key)),
+        rows.BOOT: lambda: of(sources.wakeup_context(asked.session_key)),
         rows.DAYS: days,
-        rows.PROSOCHE: lambda: of(sources.prosoche(public=asked.public)),
+        rows.PROSOCHE: lambda: of(sources.attention_list(public=asked.public)),
         rows.SKILLS: skills,
         rows.EXTRA: extra,
         rows.RECALLED: recalled,

@@ -19,7 +19,7 @@ from adapters.storage.types import ObjectInfo
 from common.errors import SoulError
 from common.result import Err
 from common.text.untrusted import clean, one_line
-from modules.services.agent.owner_files import Workspace
+from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.skills.skills import parse_frontmatter
 
 Origin = Literal["own", "shared"]
@@ -51,7 +51,7 @@ class LocalSkills:
     """Finds and loads them.
 
     Args:
-        workspace: has the SOUL's own, as `skills/{name}/SKILL.md`.
+        owner_files: has the SOUL's own, as `skills/{name}/SKILL.md`.
         storage: has the shared ones, under the same names.
         shipped: the names that are taken.
         warn: hears once of each trouble, as long as it lasts.
@@ -59,9 +59,9 @@ class LocalSkills:
     """
 
     def __init__(
-        self, *, workspace: Workspace, storage: Storage, shipped: Collection[str], warn: Callable[[str], None]
+        self, *, owner_files: OwnerFiles, storage: Storage, shipped: Collection[str], warn: Callable[[str], None]
     ) -> None:
-        self._workspace = workspace
+        self._owner_files = owner_files
         self._storage = storage
         self._shipped = frozenset(shipped)
         self._warn = warn
@@ -87,7 +87,7 @@ class LocalSkills:
 
     async def _own_names(self) -> Sequence[str]:
         try:
-            names = await self._workspace.names(SKILLS)
+            names = await self._owner_files.names(SKILLS)
         except SoulError as error:
             self._tell("own skills", str(error))
             return ()
@@ -97,7 +97,7 @@ class LocalSkills:
     async def _own_page(self, name: str) -> _Page | None:
         where = f"{SKILLS}{name}/{SKILL_FILE}"
         try:
-            text = await self._workspace.read(where)
+            text = await self._owner_files.read(where)
         except SoulError as error:
             self._tell(where, str(error))
             return None

@@ -18,7 +18,7 @@ from common.redact import LEAK, Redactor
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.policy import explain, why_held, without_empty_options
+from modules.services.agent.tools.policy import approval_reason, explain, without_empty_options
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
@@ -74,7 +74,7 @@ class Executor:
             arguments = tool.input_model.model_validate(without_empty_options(tool.input_model, call.input))
         except ValidationError as error:
             return _error(explain(tool, error))
-        return await _run(tool, arguments, replace(turn, hold=why_held(tool, turn)))
+        return await _run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
 
 
 async def _run(tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:

@@ -29,10 +29,10 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
     if social_only and tool.capability not in _SOCIAL:
         return False
     trusted = turn.asked_by if tool.effect == "look" else turn.provenance
-    return trusted >= tool.needs or bool(why_held(tool, turn))
+    return trusted >= tool.needs or bool(approval_reason(tool, turn))
 
 
-def why_held(tool: Tool, turn: Turn) -> str:
+def approval_reason(tool: Tool, turn: Turn) -> str:
     """Why what `tool` does in `turn` must wait for the owner's yes; "" if it need not, or cannot.
 
     It holds even for what a stranger's turn may do freely: that turn saw nothing private, this one may have.
@@ -41,7 +41,7 @@ def why_held(tool: Tool, turn: Turn) -> str:
     return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
 
 
-def sunk(turn: Turn, words: Provenance | None) -> Turn:
+def lower_provenance(turn: Turn, words: Provenance | None) -> Turn:
     """`turn` after `words` came in; None are our own. It never rises."""
     if words is None or words >= turn.provenance:
         return turn

@@ -22,7 +22,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.messages import create_assistant_tool_use_message, create_tool_result_message
 from modules.runtime.llm.types import ChatResult, Message, PromptBlock, ToolAnswer, ToolCall, ToolChoice, Usage
 from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, replied_uri, sunk
+from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, lower_provenance, replied_uri
 from modules.services.agent.tools.types import ToolResult, Turn
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
@@ -178,7 +178,7 @@ class _Session:
                 )
             else:
                 outcome = await self.executor.execute(call, self.turn, self.only)
-            self.turn = sunk(self.turn, outcome.provenance)
+            self.turn = lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
             stopped = self._weigh(call, outcome)

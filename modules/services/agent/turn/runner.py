@@ -25,7 +25,7 @@ from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.rows import blocks
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.policy import sunk
+from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.loop import Thought, think
 
@@ -91,7 +91,7 @@ class Thinker:
             PolicyBlocked: also when there is no room for any conversation.
 
         """
-        turn = sunk(turn, system.provenance)
+        turn = lower_provenance(turn, system.provenance)
         self.room(system, turn, only)
         stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))
         given = {

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from common.text.tokens import estimate_roughly
 from common.text.untrusted import one_line
 from modules.services.agent.wakeup.filter import kept
-from modules.services.agent.wakeup.state import BootState, LastSession, Line, Protocol, Task
+from modules.services.agent.wakeup.state import LastSession, Line, Protocol, Task, WakeupState
 
 Estimate = Callable[[str], int]
 Fits = Callable[[str], bool]
@@ -35,10 +35,10 @@ _CUT = " … (shortened)"
 _NOTHING = "- nothing"
 
 
-def render_boot_context(
-    state: BootState, budget: int = 4000, *, estimate: Estimate = estimate_roughly, public: bool = False
+def render_wakeup_context(
+    state: WakeupState, budget: int = 4000, *, estimate: Estimate = estimate_roughly, public: bool = False
 ) -> str:
-    """The boot context of `state`, in at most `budget` tokens unless Who I Am and Active Work alone are more.
+    """The wakeup context of `state`, in at most `budget` tokens unless Who I Am and Active Work alone are more.
 
     Args:
         state: what is known.
@@ -111,7 +111,7 @@ def _section(heading: str, chosen: Sequence[tuple[int, str]], missing: int) -> s
     return "\n".join([f"## {heading}", *lines, *([f"- ({missing} more left out)"] if missing else [])])
 
 
-def _who(state: BootState, protocols: Sequence[Protocol], estimate: Estimate) -> str:
+def _who(state: WakeupState, protocols: Sequence[Protocol], estimate: Estimate) -> str:
     lines = [f"- Name: {one_line(state.name, _NAME_CHARS)}"]
     if state.role.strip():
         lines.append(_entry("Role: ", state.role, _ROLE_TOKENS, estimate))
@@ -137,7 +137,7 @@ def _listing(label: str, items: Sequence[str], tokens: int, estimate: Estimate) 
     return [line]
 
 
-def _work(state: BootState, estimate: Estimate, *, public: bool) -> list[list[str]]:
+def _work(state: WakeupState, estimate: Estimate, *, public: bool) -> list[list[str]]:
     work, tokens = state.work, WORK_TOKENS // _ENTRIES_PER_CAP
 
     def told(label: str, things: Iterable[Line]) -> list[str]:
@@ -161,7 +161,7 @@ def _how(protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
     return [[_entry("", f"{item.subject}: {item.body}", tokens, estimate) for item in protocols]]
 
 
-def _last(state: BootState, protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
+def _last(state: WakeupState, protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
     last, tokens = state.last, LAST_TOKENS // _ENTRIES_PER_CAP
     labelled = [("Outcome: ", last.outcomes), ("Decided: ", last.decisions), ("Open: ", last.questions)]
     told = [[_entry(label, text, tokens, estimate) for text in kept(texts, protocols)] for label, texts in labelled]
@@ -172,7 +172,7 @@ def _when(last: LastSession) -> list[str]:
     return [f"- When: {one_line(last.at)}"] if last.at else []
 
 
-def _history(state: BootState, protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
+def _history(state: WakeupState, protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:
     older = [
         f"{one_line(session.at)}: {session.summary}" for session in state.older if kept([session.summary], protocols)
     ]

@@ -1,4 +1,4 @@
-"""What is left out of a boot context although somebody put it there. Pure; one rule per reason, each with its name.
+"""What is left out of a wakeup context although somebody put it there. Pure; one rule per reason, each with its name.
 
 Wrong in one direction a SOUL wakes with noise in its head; wrong in the other it forgets a result. So a rule asks for
 clear signs, and what is still open is never taken for settled.
@@ -51,7 +51,7 @@ _SAME_SHARE = 0.8
 
 
 def left_out(text: str, protocols: Iterable[Protocol] = ()) -> Reason:
-    """Why `text` has no place in a boot context; "" if it has."""
+    """Why `text` has no place in a wakeup context; "" if it has."""
     if len(_SPEAKER.findall(text)) >= _TURNS:
         return "transcript"
     if _PRINTED.search(text):

@@ -1,4 +1,4 @@
-"""Gathers what a boot context tells, from what is on the disk already: nothing is kept for it alone.
+"""Gathers what a wakeup context tells, from what is on the disk already: nothing is kept for it alone.
 
 Only words that the SOUL or its owner stand for are taken: what others said may be remembered, but a text that opens a
 prompt is no place for it. Lives hand in what they know as callables; a rail knows no life.
@@ -17,13 +17,13 @@ from modules.services.agent.identity.self_document import SelfExtract
 from modules.services.agent.memory.types import Kind, Memory, MemoryStore
 from modules.services.agent.wakeup.past import Past, past
 from modules.services.agent.wakeup.state import (
-    BootState,
     LastSession,
     Line,
     OlderSession,
     Protocol,
     Task,
     Teammate,
+    WakeupState,
     Work,
 )
 from modules.services.outbox.outbox import Outbox
@@ -41,7 +41,7 @@ _MEMORY_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
-class BootGathering:
+class WakeupGathering:
     """Gathers it from the services.
 
     Attributes:
@@ -69,7 +69,7 @@ class BootGathering:
     work: Sequence[WorkSource] = ()
     timezone: str = ""
 
-    async def gather(self) -> BootState:
+    async def gather(self) -> WakeupState:
         """How things stand now."""
         newest = await self.memories.listed(limit=1)
         learned_at = newest[0].updated_at if newest else ""
@@ -77,7 +77,7 @@ class BootGathering:
         protocols = await self._listed("protocol", limit=_PROTOCOLS)
         people = await self._listed("person", limit=_LOOKED_AT)
         episodes = await self._listed("episode", limit=_LOOKED_AT)
-        return BootState(
+        return WakeupState(
             name=self.name(),
             role=before.role or self.extract().purpose,
             team=tuple(Teammate(f"@{peer}", _role(peer, people)) for peer in self.peers),

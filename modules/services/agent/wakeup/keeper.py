@@ -1,4 +1,4 @@
-"""The boot context as a file: written while the SOUL lives, read once when it wakes, given to one turn of each kind.
+"""The wakeup context as a file: written while the SOUL lives, read once when it wakes, given to one turn of each kind.
 
 `.memory/boot-context.md` is for the owner's session, `.memory/boot-context.public.md` beside it for all others. Both
 are views of what `soul.db` knows and are replaced in one step: a crash leaves the one before. The copy that another
@@ -16,7 +16,7 @@ from common.files import read_bounded, write_atomic
 from common.text.tokens import estimate_roughly
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.wakeup.context import Estimate, render_boot_context
+from modules.services.agent.wakeup.context import Estimate, render_wakeup_context
 from modules.services.agent.wakeup.state import Gather
 
 BUDGET_TOKENS = 4000
@@ -24,7 +24,7 @@ BUDGET_TOKENS = 4000
 _LOOP = "boot"
 
 
-def boot_file(memory: Path) -> Path:
+def wakeup_file(memory: Path) -> Path:
     """Return where what is read at waking lies, for the `.memory` folder."""
     return memory / "boot-context.md"
 
@@ -34,7 +34,7 @@ def page(path: Path, *, main: bool) -> Path:
     return path if main else path.with_suffix(f".public{path.suffix}")
 
 
-class BootContext:
+class WakeupContext:
     """Writes it, and gives what it read at start to the first turns."""
 
     def __init__(
@@ -86,7 +86,8 @@ class BootContext:
         """
         state = await self._gather()
         full, public = (
-            render_boot_context(state, self._budget, estimate=self._estimate, public=public) for public in (False, True)
+            render_wakeup_context(state, self._budget, estimate=self._estimate, public=public)
+            for public in (False, True)
         )
         await asyncio.to_thread(write_atomic, self._path, full, mode=0o600)
         await asyncio.to_thread(write_atomic, self._public, public, mode=0o600)
@@ -95,7 +96,7 @@ class BootContext:
         try:
             await asyncio.to_thread(write_atomic, self._export, full, mode=0o600)
         except StorageError as error:
-            await self._warn("The copy of the boot context was not written", str(error))
+            await self._warn("The copy of the wakeup context was not written", str(error))
 
     async def _warn(self, summary: str, reason: str) -> None:
         await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=reason))

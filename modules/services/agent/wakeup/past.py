@@ -9,7 +9,7 @@ from common.provenance import Provenance
 from modules.runtime.database import marks
 from modules.runtime.journal import rows
 from modules.services.agent.memory.profiles import profile_of
-from modules.services.agent.onboarding import COMMISSIONED_AT
+from modules.services.agent.onboarding import ONBOARDED_AT
 from modules.services.agent.sessions import archives
 from modules.services.agent.sessions.archived import Distilled
 from modules.services.outbox import store
@@ -53,7 +53,7 @@ def past(connection: sqlite3.Connection, learned_at: str = "") -> Past:
     done = store.done_since(connection, began) if began else {}
     milestones = (
         ("First words in public", store.first_words(connection)),
-        ("Commissioned", marks.get(connection, COMMISSIONED_AT)),
+        ("Commissioned", marks.get(connection, ONBOARDED_AT)),
     )
     return Past(
         role=profile_of(connection).agent.get("role", ""),

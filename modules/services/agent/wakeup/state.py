@@ -1,4 +1,4 @@
-"""What a boot context is rendered from: typed values, so that what has no place in it cannot get in.
+"""What a wakeup context is rendered from: typed values, so that what has no place in it cannot get in.
 
 There is no field for a transcript or for what a tool printed. Whoever gathers the state (plans, rituals, sessions)
 hands over one line per thing; `private` keeps a line from every turn that is not the owner's.
@@ -81,7 +81,7 @@ class OlderSession:
 
 
 @dataclass(frozen=True, slots=True)
-class BootState:
+class WakeupState:
     """All that a SOUL should know when it wakes.
 
     Attributes:
@@ -108,5 +108,5 @@ class BootState:
     relationships: tuple[str, ...] = ()
 
 
-Gather = Callable[[], Awaitable[BootState]]
+Gather = Callable[[], Awaitable[WakeupState]]
 """Looks at what is there now."""

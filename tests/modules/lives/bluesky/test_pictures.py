@@ -34,9 +34,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Image, Message, Text
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.media import Media
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
@@ -185,7 +185,7 @@ async def test_a_picture_goes_from_its_author_over_the_network_to_a_mind_that_se
         clock=SystemClock(),
         rng=random.Random(7),
         console=SilentConsole(),
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         hydrate=lambda key: _hydrated(rig.media, key),
     )

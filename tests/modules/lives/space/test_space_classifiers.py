@@ -25,8 +25,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.project import ROOT
@@ -112,7 +112,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
                 clock=clock,
                 rng=random.Random(7),
                 console=console,
-                wall=NoWall(),
+                budget_guard=NoBudgetGuard(),
                 transport=to_loopback,
                 max_retries=0,
             )

@@ -62,10 +62,10 @@ async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_wish(room: Roo
     budget = {"BUDGET_TOKENS_PER_DAY": "100000"}
     mind = room.soul("marvin", lambda _: speaks(TIN), settings=budget)
     async with room.member("rebecca", ("social",)) as rebecca, mind as marvin:
-        wall = marvin.life.app.services.budget
+        budget_guard = marvin.life.app.services.budget
         asked = {"model": "test-mind", "messages": [], "max_tokens": 10}
-        reserved = await wall.reserve(asked, purpose="space-participation", importance="mention")
-        await wall.settle(reserved, Usage(40_000, 1_000), 0)
+        reserved = await budget_guard.reserve(asked, purpose="space-participation", importance="mention")
+        await budget_guard.settle(reserved, Usage(40_000, 1_000), 0)
         for words in ("Tin is loud.", "Slate is quieter."):
             await rebecca.send_chat(words)
             await marvin.hears(words)

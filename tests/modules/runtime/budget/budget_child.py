@@ -38,7 +38,7 @@ async def main(path: Path, url: str) -> None:
         clock=clock,
         rng=Random(1),
         console=console,
-        wall=budget,
+        budget_guard=budget,
     )
     await gateway.chat([Message("user", "hello")], purpose="killed", importance="own")
 

@@ -1,4 +1,4 @@
-"""A budget over a real file, for the tests of the wall: what it is given, what it said, and what is in its ledger."""
+"""A budget over a real file, for tests: what it is given, what it said, and what is in its ledger."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import Request, Reservation
 from modules.runtime.llm.types import Importance
-from modules.runtime.llm.wall import Request, Reservation
 
 MAIN, CHEAP = "maker/large", "maker/small"
 PRICES = {MAIN: Price(Fraction(2), Fraction(8)), CHEAP: Price(Fraction(1, 4), Fraction(1))}

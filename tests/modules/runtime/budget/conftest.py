@@ -44,7 +44,7 @@ def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
                 clock=rig.clock,
                 rng=Random(7),
                 console=rig.console,
-                wall=rig.budget,
+                budget_guard=rig.budget,
                 idle_timeout_s=HANG_S,
                 max_retries=1,
             )

@@ -1,4 +1,4 @@
-"""Proves the wall around a whole SOUL: a quiet day costs nothing, a word what the ledger says, no budget no call."""
+"""Proves the budget of a whole SOUL: a quiet day costs nothing, a word what the ledger says, no budget no call."""
 
 from tests.living import World, awake
 

@@ -1,4 +1,4 @@
-"""Proves what the keeper of the wall counts, refuses, and says, over a real file and over restarts."""
+"""Proves what the budget guard counts, refuses, and says, over a real file and over restarts."""
 
 import asyncio
 import sqlite3

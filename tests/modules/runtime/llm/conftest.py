@@ -7,9 +7,9 @@ import pytest
 
 from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult
-from modules.runtime.llm.wall import NoWall
 from tests.modules.runtime.llm.scripted_model import ScriptedModel
 from tests.patience import HANG_S
 from tests.ways import to_loopback
@@ -43,7 +43,7 @@ async def gateway(
         rng=Random(7),
         console=console,
         on_usage=lambda result, purpose: used.append((result, purpose)),
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         idle_timeout_s=HANG_S,
     )
     yield door

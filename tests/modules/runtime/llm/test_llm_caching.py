@@ -10,10 +10,10 @@ import pytest
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard, Request, Reservation
 from modules.runtime.llm.cache import REMEMBERED_CALLS, CacheMeter, CacheRate
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock, ToolSpec, Usage
-from modules.runtime.llm.wall import NoWall, Request, Reservation
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.ways import to_loopback
 
@@ -23,7 +23,7 @@ CLAUDE, GPT = "anthropic/claude-haiku-4-5", "openai/gpt-5.2"
 LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
 
 
-class Other(NoWall):
+class Other(NoBudgetGuard):
     """A wall that sends every second request to another model."""
 
     def __init__(self, model: str) -> None:
@@ -43,7 +43,7 @@ class Doors:
     made: list[LLMGateway] = dataclasses.field(default_factory=list)
 
     def open(self, model: str, **given: Any) -> LLMGateway:
-        given = {"wall": NoWall(), **given}
+        given = {"budget_guard": NoBudgetGuard(), **given}
         door = LLMGateway(
             transport=to_loopback,
             base_url=self.url,
@@ -82,7 +82,7 @@ async def test_each_model_gets_the_prompt_in_its_own_wording_even_when_the_wall_
     doors: Doors, model: ScriptedModel
 ) -> None:
     model.plays(says("a"), says("b"))
-    door = doors.open(CLAUDE, wall=Other(GPT))
+    door = doors.open(CLAUDE, budget_guard=Other(GPT))
     await door.chat(HELLO, system=BLOCKS)
     await door.chat(HELLO, system=BLOCKS)
     marked, plain = model.requests
@@ -116,7 +116,7 @@ async def test_a_key_that_a_service_refuses_is_left_out_from_then_on(doors: Door
 
 async def test_what_one_model_refuses_another_still_gets(doors: Doors, model: ScriptedModel) -> None:
     model.plays(says("a"), refuses(400, "unknown parameter temperature"), says("b"), says("c"))
-    door = doors.open(CLAUDE, wall=Other(GPT))
+    door = doors.open(CLAUDE, budget_guard=Other(GPT))
     await door.chat(HELLO, temperature=0)
     await door.chat(HELLO, temperature=0)
     await door.chat(HELLO, temperature=0)
@@ -158,7 +158,7 @@ async def test_who_estimates_tokens_hears_of_each_counted_answer_what_was_sent_f
 ) -> None:
     heard: list[tuple[str, int, int]] = []
     model.plays(calls(("like", '{"uri": "a"}')), says("x", usage=False), counting(30, 20))
-    door = doors.open(CLAUDE, wall=Other(GPT), on_measured=lambda *told: heard.append(told))
+    door = doors.open(CLAUDE, budget_guard=Other(GPT), on_measured=lambda *told: heard.append(told))
     await door.chat_with_tools(HELLO, system=BLOCKS, tools=[LIKE])
     await door.chat(HELLO)
     await door.chat(HELLO, system="be kind")

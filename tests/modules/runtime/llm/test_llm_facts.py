@@ -11,9 +11,9 @@ from common.clock import FakeClock
 from common.facts import FACTS_ITEMS, FACTS_TEXT_CHARS, PostFacts, RoomFacts, SaidLine, TurnFacts
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from modules.runtime.llm.wall import NoWall
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
 from tests.project import ROOT
 from tests.ways import to_loopback
@@ -36,7 +36,7 @@ async def sent(
         clock=FakeClock(),
         rng=Random(7),
         console=SilentConsole(),
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         redactor=Redactor(["hunter2-hunter2"]),
         reads_facts=reads,
     )

@@ -14,9 +14,9 @@ from common.clock import FakeClock
 from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message, NamedTool, ToolSpec, Usage
-from modules.runtime.llm.wall import NoWall
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.ways import to_loopback
 
@@ -305,7 +305,7 @@ def _door(
         clock=clock,
         rng=Random(7),
         console=SilentConsole(),
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         idle_timeout_s=5,
         max_retries=max_retries,
     )

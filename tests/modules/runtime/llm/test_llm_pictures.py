@@ -10,11 +10,11 @@ from common.clock import FakeClock
 from common.errors import SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.lessons import Vision
 from modules.runtime.llm.pictures import MOST_PICTURES
+from modules.runtime.llm.service_quirks import Vision
 from modules.runtime.llm.types import Image, Message, Text
-from modules.runtime.llm.wall import NoWall
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, Wire, refuses, says
 from tests.ways import to_loopback
 
@@ -66,7 +66,7 @@ class Doors:
             clock=FakeClock(),
             rng=Random(7),
             console=self.console,
-            wall=NoWall(),
+            budget_guard=NoBudgetGuard(),
             redactor=Redactor([SECRET]),
             hydrate=None if blind else self.store.get,
             vision=vision,

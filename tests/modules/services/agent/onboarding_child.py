@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from modules.runtime.home import Home
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from tests.modules.services.agent.onboarding_desk import open_desk
 
 
-class Deadly(LocalWorkspace):
+class Deadly(LocalOwnerFiles):
     """Does not survive a new name."""
 
     async def rename(self, name: str, new: str) -> None:
@@ -22,7 +22,7 @@ class Deadly(LocalWorkspace):
 
 async def main(root: Path) -> None:
     async with open_desk(root, Deadly(Home.at(root), print)) as desk:
-        await desk.commissioning.complete({"name": "rowan"}, {"name": "Ana"})
+        await desk.onboarding.complete({"name": "rowan"}, {"name": "Ana"})
 
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -14,8 +14,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.services.agent.onboarding import Commissioning
-from modules.services.agent.owner_files import LocalWorkspace, Workspace
+from modules.services.agent.onboarding import Onboarding
+from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Desk:
 
     database: Database
     console: SilentConsole
-    commissioning: Commissioning
+    onboarding: Onboarding
 
     async def marks(self) -> dict[str, str]:
         rows = await self.database.run(
@@ -38,15 +38,15 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(root: Path, workspace: Workspace | None = None) -> AsyncIterator[Desk]:
+async def open_desk(root: Path, owner_files: OwnerFiles | None = None) -> AsyncIterator[Desk]:
     home, clock, console = Home.at(root), FakeClock(), SilentConsole()
     home.workspace.mkdir(exist_ok=True)
     database = await Database.open(home.database, MIGRATIONS)
     journal = Journal(database, console, clock, Redactor())
-    files = workspace or LocalWorkspace(home, lambda line: console.line("warn", line))
-    commissioning = Commissioning(database=database, files=files, journal=journal, clock=clock)
+    files = owner_files or LocalOwnerFiles(home, lambda line: console.line("warn", line))
+    onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)
     try:
-        await commissioning.wake()
-        yield Desk(database, console, commissioning)
+        await onboarding.wake()
+        yield Desk(database, console, onboarding)
     finally:
         await database.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from modules.runtime.home import Home
-from modules.services.agent.attention_list import FILE, Attention, Blocked, Due, Prosoche, render_prosoche
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.attention_list import FILE, Attention, AttentionList, Blocked, Due, render_attention
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
@@ -24,7 +24,7 @@ def skills() -> Skills:
 
 
 def test_when_nothing_is_due_nothing_is_said(skills: Skills) -> None:
-    assert render_prosoche(Attention(), skills) == ""
+    assert render_attention(Attention(), skills) == ""
 
 
 def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> None:
@@ -34,7 +34,7 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
         mentions=3,
         rituals=(Due("evening walk", NOON),),
     )
-    assert render_prosoche(attention, skills, timezone="Europe/Lisbon").splitlines()[1:] == [
+    assert render_attention(attention, skills, timezone="Europe/Lisbon").splitlines()[1:] == [
         "- Due 2026-01-05 08:00, you gave your word: call @kit.test # now",
         "- Due 2026-01-05 12:00, you gave your word: send the bill",
         "- Stuck: mend the roof (no nails). Find another way, or say so to whoever waits.",
@@ -45,13 +45,13 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
 
 def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) -> None:
     attention = Attention(blocked=(Blocked("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
-    (line,) = render_prosoche(attention, skills).splitlines()[1:]
+    (line,) = render_attention(attention, skills).splitlines()[1:]
     assert line.startswith("- Waits for your owner's yes: reply 3fa9c1 (addressed to a stranger: kit.test). ")
     assert line.endswith("Leave it to them; do not say it another way meanwhile.")
 
 
 def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
-    text = render_prosoche(Attention(rituals=(Due("walk", NOON),)), skills, timezone="Asia/Tokyo")
+    text = render_attention(Attention(rituals=(Due("walk", NOON),)), skills, timezone="Asia/Tokyo")
     assert "Today, 21:00: walk" in text
 
 
@@ -61,13 +61,13 @@ def test_what_is_private_is_told_only_to_the_owner(skills: Skills) -> None:
         blocked=(Blocked("canary two", "canary three", private=True),),
         rituals=(Due("canary four", NOON, private=True),),
     )
-    assert render_prosoche(attention, skills, public=True) == ""
-    assert render_prosoche(attention, skills).count("canary") == 4
+    assert render_attention(attention, skills, public=True) == ""
+    assert render_attention(attention, skills).count("canary") == 4
 
 
 def test_of_many_things_only_ten_of_a_kind_are_told(skills: Skills) -> None:
     many = tuple(Due(f"thing {number}", NOON) for number in range(50))
-    assert render_prosoche(Attention(commitments=many), skills).count("gave your word") == 10
+    assert render_attention(Attention(commitments=many), skills).count("gave your word") == 10
 
 
 async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: Skills, tmp_path: Path) -> None:
@@ -80,28 +80,28 @@ async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: S
         return Attention(mentions=waiting[0])
 
     home = Home.at(tmp_path)
-    prosoche = Prosoche(sources=(plans, posts), skills=skills, files=LocalWorkspace(home, print))
-    assert "no nails" not in await prosoche.text(public=True)
-    assert "wait to be met: 2" in await prosoche.text(public=False)
-    assert await prosoche.text(public=True) == ""
-    await prosoche.refresh()
+    attention_list = AttentionList(sources=(plans, posts), skills=skills, files=LocalOwnerFiles(home, print))
+    assert "no nails" not in await attention_list.text(public=True)
+    assert "wait to be met: 2" in await attention_list.text(public=False)
+    assert await attention_list.text(public=True) == ""
+    await attention_list.refresh()
     file = home.workspace / FILE
-    assert file.read_text() == await prosoche.text(public=False) + "\n"
+    assert file.read_text() == await attention_list.text(public=False) + "\n"
     before = file.stat().st_ino
-    await prosoche.refresh()
+    await attention_list.refresh()
     assert file.stat().st_ino == before, "not written again"
     waiting[0] = 0
-    await prosoche.refresh()
+    await attention_list.refresh()
     assert "wait to be met" not in file.read_text()
     assert "no nails" in file.read_text()
 
 
 async def test_when_nothing_is_due_old_news_go_and_no_file_is_made(skills: Skills, tmp_path: Path) -> None:
     home = Home.at(tmp_path)
-    prosoche = Prosoche(sources=(), skills=skills, files=LocalWorkspace(home, print))
-    await prosoche.refresh()
+    attention_list = AttentionList(sources=(), skills=skills, files=LocalOwnerFiles(home, print))
+    await attention_list.refresh()
     assert not home.workspace.exists()
     home.workspace.mkdir()
     (home.workspace / FILE).write_text("old news")
-    await prosoche.refresh()
+    await attention_list.refresh()
     assert (home.workspace / FILE).read_text() == ""

@@ -15,7 +15,7 @@ import pytest
 from adapters.storage.store import Storage, open_storage
 from common.errors import PolicyBlocked, Transient
 from modules.runtime.home import Home
-from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace, Workspace
+from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from tests.adapters.storage.storage_house import KINDS, S3, WHO, open_kind, serving_s3
 
 
@@ -23,7 +23,7 @@ from tests.adapters.storage.storage_house import KINDS, S3, WHO, open_kind, serv
 class Desk:
     """A workspace, and a hand that writes to it from outside."""
 
-    workspace: Workspace
+    owner_files: OwnerFiles
     home: Home
     storage: Storage | None = None
     warnings: list[str] = field(default_factory=list)
@@ -56,10 +56,10 @@ async def desk(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> AsyncI
     home = Home.at(tmp_path)
     warnings: list[str] = []
     if request.param == "home":
-        yield Desk(LocalWorkspace(home, warnings.append), home, warnings=warnings)
+        yield Desk(LocalOwnerFiles(home, warnings.append), home, warnings=warnings)
         return
     storage = open_kind(request.param, tmp_path, s3)
-    yield Desk(StoredWorkspace(storage, "rowan", warnings.append), home, storage, warnings)
+    yield Desk(StoredOwnerFiles(storage, "rowan", warnings.append), home, storage, warnings)
     await storage.aclose()
 
 
@@ -68,22 +68,22 @@ def at_home(tmp_path: Path) -> Desk:
     home = Home.at(tmp_path)
     home.workspace.mkdir()
     warnings: list[str] = []
-    return Desk(LocalWorkspace(home, warnings.append), home, warnings=warnings)
+    return Desk(LocalOwnerFiles(home, warnings.append), home, warnings=warnings)
 
 
 @pytest.mark.parametrize("name", ["GOALS.md", "BOOTSTRAP.done.md", "memory/2026-11-22.md", "skills/tea/SKILL.md"])
 async def test_what_was_written_is_read(desk: Desk, name: str) -> None:
-    await desk.workspace.write(name, "Grüße 👋\r\n")
-    assert await desk.workspace.read(name) == "Grüße 👋\r\n"
-    await desk.workspace.write(name, "anew")
-    assert await desk.workspace.read(name) == "anew"
+    await desk.owner_files.write(name, "Grüße 👋\r\n")
+    assert await desk.owner_files.read(name) == "Grüße 👋\r\n"
+    await desk.owner_files.write(name, "anew")
+    assert await desk.owner_files.read(name) == "anew"
 
 
 @pytest.mark.parametrize("data", [None, b"", b" \n\t\n"])
 async def test_what_is_absent_or_blank_is_nothing_and_no_trouble(desk: Desk, data: bytes | None) -> None:
     if data is not None:
         await desk.by_hand("GOALS.md", data)
-    assert await desk.workspace.read("GOALS.md") is None
+    assert await desk.owner_files.read("GOALS.md") is None
     assert desk.warnings == []
 
 
@@ -94,34 +94,34 @@ async def test_what_is_no_text_is_left_out_with_one_warning_and_never_overwritte
     desk: Desk, data: bytes, why: str
 ) -> None:
     await desk.by_hand("GOALS.md", data)
-    assert [await desk.workspace.read("GOALS.md") for _ in range(3)] == [None] * 3
+    assert [await desk.owner_files.read("GOALS.md") for _ in range(3)] == [None] * 3
     assert desk.warnings == [f"GOALS.md {why}; it is left out"]
     with pytest.raises(PolicyBlocked, match=why):
-        await desk.workspace.write("GOALS.md", "mine")
+        await desk.owner_files.write("GOALS.md", "mine")
     await desk.by_hand("GOALS.md", b"mended")
-    assert await desk.workspace.read("GOALS.md") == "mended"
+    assert await desk.owner_files.read("GOALS.md") == "mended"
     await desk.by_hand("GOALS.md", data)
-    await desk.workspace.read("GOALS.md")
+    await desk.owner_files.read("GOALS.md")
     assert len(desk.warnings) == 2
 
 
 async def test_the_mark_that_some_editors_put_in_front_is_not_read(desk: Desk) -> None:
     await desk.by_hand("GOALS.md", b"\xef\xbb\xbf# Goals")
-    assert await desk.workspace.read("GOALS.md") == "# Goals"
+    assert await desk.owner_files.read("GOALS.md") == "# Goals"
 
 
 @pytest.mark.parametrize("name", ["SOUL.md", "SELF.md"])
 async def test_who_it_is_can_be_read_here_and_not_written(desk: Desk, name: str) -> None:
     await desk.by_hand(name, b"Rowan")
-    assert await desk.workspace.read(name) == "Rowan"
+    assert await desk.owner_files.read(name) == "Rowan"
     for wrong in (name, name.lower()):
         with pytest.raises(PolicyBlocked, match="is not written"):
-            await desk.workspace.write(wrong, "Mallory")
+            await desk.owner_files.write(wrong, "Mallory")
         with pytest.raises(PolicyBlocked, match="is not written"):
-            await desk.workspace.rename(wrong, "GOALS.md")
+            await desk.owner_files.rename(wrong, "GOALS.md")
         with pytest.raises(PolicyBlocked, match="is not written"):
-            await desk.workspace.rename("GOALS.md", wrong)
-    assert await desk.workspace.read(name) == "Rowan"
+            await desk.owner_files.rename("GOALS.md", wrong)
+    assert await desk.owner_files.read(name) == "Rowan"
 
 
 NO_NAMES = (
@@ -133,21 +133,25 @@ NO_NAMES = (
 
 async def test_what_is_no_name_is_neither_read_nor_written(desk: Desk) -> None:
     for name in NO_NAMES:
-        for ask in (desk.workspace.read(name), desk.workspace.write(name, "x"), desk.workspace.rename(name, "A.md")):
+        for ask in (
+            desk.owner_files.read(name),
+            desk.owner_files.write(name, "x"),
+            desk.owner_files.rename(name, "A.md"),
+        ):
             with pytest.raises(PolicyBlocked, match="no name of a file"):
                 await ask
 
 
 async def test_half_a_letter_from_a_model_does_not_stop_a_write(desk: Desk) -> None:
-    await desk.workspace.write("GOALS.md", "a\ud83d")
-    assert await desk.workspace.read("GOALS.md") == "a?"
+    await desk.owner_files.write("GOALS.md", "a\ud83d")
+    assert await desk.owner_files.read("GOALS.md") == "a?"
 
 
 async def test_too_long_a_text_is_refused_before_it_is_written(desk: Desk) -> None:
-    await desk.workspace.write("GOALS.md", "short")
+    await desk.owner_files.write("GOALS.md", "short")
     with pytest.raises(PolicyBlocked, match="would be larger"):
-        await desk.workspace.write("GOALS.md", "x" * (1024 * 1024 + 1))
-    assert await desk.workspace.read("GOALS.md") == "short"
+        await desk.owner_files.write("GOALS.md", "x" * (1024 * 1024 + 1))
+    assert await desk.owner_files.read("GOALS.md") == "short"
 
 
 async def test_an_update_begins_with_what_is_there(desk: Desk) -> None:
@@ -157,25 +161,25 @@ async def test_an_update_begins_with_what_is_there(desk: Desk) -> None:
         seen.append(text)
         return f"{text or ''}x"
 
-    await desk.workspace.update("GOALS.md", note)
-    await desk.workspace.update("GOALS.md", note)
+    await desk.owner_files.update("GOALS.md", note)
+    await desk.owner_files.update("GOALS.md", note)
     assert seen == [None, "x"]
-    assert await desk.workspace.read("GOALS.md") == "xx"
+    assert await desk.owner_files.read("GOALS.md") == "xx"
 
 
 async def test_many_updates_at_once_lose_nothing(desk: Desk) -> None:
     def noting(number: int) -> Callable[[str | None], str]:
         return lambda text: f"{text or ''}- {number}\n"
 
-    await asyncio.gather(*(desk.workspace.update("GOALS.md", noting(number)) for number in range(8)))
-    text = await desk.workspace.read("GOALS.md") or ""
+    await asyncio.gather(*(desk.owner_files.update("GOALS.md", noting(number)) for number in range(8)))
+    text = await desk.owner_files.read("GOALS.md") or ""
     assert sorted(text.splitlines()) == [f"- {n}" for n in range(8)]
 
 
 @pytest.mark.parametrize("desk", KINDS, indirect=True)
 async def test_what_another_process_writes_in_between_is_not_overwritten(desk: Desk) -> None:
     assert desk.storage is not None
-    other = StoredWorkspace(desk.storage, "rowan", desk.warnings.append)
+    other = StoredOwnerFiles(desk.storage, "rowan", desk.warnings.append)
     await other.write("GOALS.md", "one\n")
     asked: list[str | None] = []
 
@@ -186,42 +190,42 @@ async def test_what_another_process_writes_in_between_is_not_overwritten(desk: D
                 elsewhere.submit(asyncio.run, other.update("GOALS.md", lambda text: f"{text}two\n")).result(10)
         return f"{text}three\n"
 
-    await desk.workspace.update("GOALS.md", note)
+    await desk.owner_files.update("GOALS.md", note)
     assert asked == ["one\n", "one\ntwo\n"]
-    assert await desk.workspace.read("GOALS.md") == "one\ntwo\nthree\n"
+    assert await desk.owner_files.read("GOALS.md") == "one\ntwo\nthree\n"
 
 
 async def test_a_file_gets_a_new_name(desk: Desk) -> None:
-    await desk.workspace.write("BOOTSTRAP.md", "hello")
-    await desk.workspace.write("BOOTSTRAP.done.md", "an old one")
-    await desk.workspace.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
-    assert await desk.workspace.names() == ("BOOTSTRAP.done.md",)
-    assert await desk.workspace.read("BOOTSTRAP.done.md") == "hello"
+    await desk.owner_files.write("BOOTSTRAP.md", "hello")
+    await desk.owner_files.write("BOOTSTRAP.done.md", "an old one")
+    await desk.owner_files.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
+    assert await desk.owner_files.names() == ("BOOTSTRAP.done.md",)
+    assert await desk.owner_files.read("BOOTSTRAP.done.md") == "hello"
     with pytest.raises(PolicyBlocked, match=r"There is no BOOTSTRAP\.md"):
-        await desk.workspace.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
+        await desk.owner_files.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
 
 
 async def test_all_that_can_be_read_is_named_in_order_and_nothing_else(desk: Desk) -> None:
-    assert await desk.workspace.names() == ()
+    assert await desk.owner_files.names() == ()
     for name in ("SOUL.md", "GOALS.md", "memory/2026-11-22.md", "skills/tea/SKILL.md", "sessions/x.jsonl.gz", "n.txt"):
         await desk.by_hand(name, b"x")
     expected = ("GOALS.md", "SOUL.md", "memory/2026-11-22.md", "skills/tea/SKILL.md")
-    assert await desk.workspace.names() == expected
-    assert [await desk.workspace.read(name) for name in expected] == ["x"] * 4
+    assert await desk.owner_files.names() == expected
+    assert [await desk.owner_files.read(name) for name in expected] == ["x"] * 4
 
 
 async def test_one_soul_does_not_see_the_files_of_another(tmp_path: Path, s3: S3) -> None:
     storage = open_kind("s3", tmp_path, s3)
     for name in ("rowan", "rowan2", "../rowan"):
-        await StoredWorkspace(storage, name, pytest.fail).write("GOALS.md", name)
-    assert await StoredWorkspace(storage, "rowan", pytest.fail).read("GOALS.md") == "rowan"
-    assert await StoredWorkspace(storage, "rowan", pytest.fail).names() == ("GOALS.md",)
+        await StoredOwnerFiles(storage, name, pytest.fail).write("GOALS.md", name)
+    assert await StoredOwnerFiles(storage, "rowan", pytest.fail).read("GOALS.md") == "rowan"
+    assert await StoredOwnerFiles(storage, "rowan", pytest.fail).names() == ("GOALS.md",)
 
 
 async def test_a_store_that_cannot_be_reached_is_said_so_and_is_no_empty_workspace(tmp_path: Path) -> None:
     storage = open_storage("s3://bucket?endpoint=http://127.0.0.1:1", root=tmp_path, credentials=WHO, deadline_s=5)
-    workspace = StoredWorkspace(storage, "rowan", pytest.fail)
-    for ask in (workspace.read("GOALS.md"), workspace.write("GOALS.md", "x"), workspace.names()):
+    owner_files = StoredOwnerFiles(storage, "rowan", pytest.fail)
+    for ask in (owner_files.read("GOALS.md"), owner_files.write("GOALS.md", "x"), owner_files.names()):
         with pytest.raises(Transient):
             await ask
 
@@ -229,7 +233,7 @@ async def test_a_store_that_cannot_be_reached_is_said_so_and_is_no_empty_workspa
 async def test_a_bucket_that_is_not_there_is_for_the_owner_to_mend_and_ends_no_life(tmp_path: Path, s3: S3) -> None:
     storage = open_storage(s3.url("nowhere"), root=tmp_path, credentials=WHO)
     with pytest.raises(Transient, match="no such bucket") as caught:
-        await StoredWorkspace(storage, "rowan", pytest.fail).read("GOALS.md")
+        await StoredOwnerFiles(storage, "rowan", pytest.fail).read("GOALS.md")
     assert caught.value.remedy
 
 
@@ -240,10 +244,10 @@ async def test_a_link_out_of_the_workspace_is_neither_followed_nor_overwritten(a
     target = outside / "GOALS.md" if linked == "GOALS.md" else outside
     (at_home.home.workspace / linked).symlink_to(target)
     name = linked if linked == "GOALS.md" else "memory/GOALS.md"
-    assert await at_home.workspace.read(name) is None
+    assert await at_home.owner_files.read(name) is None
     assert at_home.warnings == [f"{name} is a link that leads out of the workspace; it is left out"]
-    assert await at_home.workspace.names() == ()
-    for ask in (at_home.workspace.write(name, "x"), at_home.workspace.rename(name, "TOOLS.md")):
+    assert await at_home.owner_files.names() == ()
+    for ask in (at_home.owner_files.write(name, "x"), at_home.owner_files.rename(name, "TOOLS.md")):
         with pytest.raises(PolicyBlocked, match="leads out"):
             await ask
     assert listed(outside) == ["GOALS.md"]
@@ -252,22 +256,22 @@ async def test_a_link_out_of_the_workspace_is_neither_followed_nor_overwritten(a
 async def test_a_link_inside_the_workspace_is_read(at_home: Desk) -> None:
     await at_home.by_hand("GOALS.md", b"grow")
     (at_home.home.workspace / "AIMS.md").symlink_to("GOALS.md")
-    assert await at_home.workspace.read("AIMS.md") == "grow"
+    assert await at_home.owner_files.read("AIMS.md") == "grow"
 
 
 async def test_at_home_only_the_owner_can_read_what_the_soul_writes(at_home: Desk) -> None:
-    await at_home.workspace.write("MEMORY.md", "private")
+    await at_home.owner_files.write("MEMORY.md", "private")
     assert stat.S_IMODE((at_home.home.workspace / "MEMORY.md").stat().st_mode) == 0o600
 
 
 async def test_at_home_a_file_that_identity_names_in_the_workspace_is_not_who_it_is(at_home: Desk) -> None:
     lay(at_home.home.workspace / "SOUL.md", b"Mallory")
-    assert await at_home.workspace.read("SOUL.md") is None
-    assert await at_home.workspace.names() == ()
+    assert await at_home.owner_files.read("SOUL.md") is None
+    assert await at_home.owner_files.names() == ()
 
 
 async def test_a_pipe_in_the_workspace_is_left_out_and_not_waited_for(at_home: Desk) -> None:
     at_home.home.workspace.mkdir(exist_ok=True)
     os.mkfifo(at_home.home.workspace / "GOALS.md")
-    assert await at_home.workspace.read("GOALS.md") is None
+    assert await at_home.owner_files.read("GOALS.md") is None
     assert at_home.warnings == ["GOALS.md cannot be read: it is not a regular file; it is left out"]

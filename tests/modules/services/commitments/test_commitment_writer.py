@@ -11,8 +11,8 @@ import pytest
 
 from common.clock import FakeClock
 from common.schemas import Commitment
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
@@ -50,7 +50,7 @@ async def writer(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIte
         clock=clock,
         rng=random.Random(7),
         console=house.console,
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         max_retries=0,
     )

@@ -13,11 +13,11 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.agent.framing import Framer
-from modules.services.agent.memory.recall import Telling
+from modules.services.agent.memory.recall import MemoryRenderer
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import Kind, NewMemory, Trust
 from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.project import ROOT
@@ -37,8 +37,8 @@ class Desk:
     warnings: list[str]
 
     @property
-    def files(self) -> LocalWorkspace:
-        return LocalWorkspace(self.home, self.warnings.append)
+    def files(self) -> LocalOwnerFiles:
+        return LocalOwnerFiles(self.home, self.warnings.append)
 
     @property
     def view(self) -> MemoryFile:
@@ -49,8 +49,8 @@ class Desk:
         return DayFiles(store=self.store, files=self.files, clock=self.clock, timezone=timezone)
 
     @property
-    def telling(self) -> Telling:
-        return Telling(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
+    def memory_renderer(self) -> MemoryRenderer:
+        return MemoryRenderer(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
 
     @property
     def file(self) -> Path:

@@ -17,7 +17,7 @@ from common.clock import FakeClock
 from common.errors import ConfigError, Transient
 from modules.services.agent.framing import Framer
 from modules.services.agent.memory.postgres_store import PostgresMemories
-from modules.services.agent.memory.recall import Recall, Telling
+from modules.services.agent.memory.recall import MemoryRenderer, Recall
 from modules.services.agent.memory.types import NewMemory, Query
 from tests.modules.services.agent.memory.memory_desk import SKILLS
 from tests.modules.services.agent.memory.memory_places import postgres_place
@@ -190,8 +190,8 @@ async def test_a_recall_is_not_lost_where_it_cannot_be_counted(postgres_url: str
         await _execute(
             postgres_url.replace("/postgres?", "/reading_room?"), "REVOKE UPDATE ON soul.memories FROM reader"
         )
-        telling = Telling(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
-        recalled = await Recall(store, FakeClock(NOW), len).recall("tea", telling, public_only=False)
+        memory_renderer = MemoryRenderer(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
+        recalled = await Recall(store, FakeClock(NOW), len).recall("tea", memory_renderer, public_only=False)
         assert "tea is green" in recalled.text
         assert "permission denied" in recalled.uncounted
 

@@ -97,7 +97,7 @@ async def test_others_words_are_quoted_in_the_file_and_framed_in_a_prompt(desk: 
     await desk.days().sync()
     assert "- 12:00 person, in the words of a stranger:\n  > kit\n  > Kit says:\n  > ## Obey" in page(desk)
     assert "im_start" not in page(desk)
-    (today,) = await desk.days().told(desk.telling, public_only=True)
+    (today,) = await desk.days().told(desk.memory_renderer, public_only=True)
     assert (today.name, today.provenance) == ("memory/2026-01-05.md", Provenance.STRANGER)
     assert "<reading-" in today.text
     assert "## Obey" in today.text.split("<reading-")[1].split("</reading-")[0]
@@ -108,12 +108,12 @@ async def test_a_page_for_others_holds_nothing_private(desk: Desk) -> None:
         await desk.save(kind, f"told {kind}", f"canary of the owner, {kind}", source="owner:terminal")
     await desk.save("preference", "short", "canary: the owner likes it short")
     await desk.save("curated", "kept", "canary: a curated one")
-    assert await desk.days().told(desk.telling, public_only=True) == ()
+    assert await desk.days().told(desk.memory_renderer, public_only=True) == ()
     await desk.save("fact", "Tides", "High at noon.")
-    (public,) = await desk.days().told(desk.telling, public_only=True)
+    (public,) = await desk.days().told(desk.memory_renderer, public_only=True)
     assert "Tides" in public.text
     assert "canary" not in public.text
-    (own,) = await desk.days().told(desk.telling, public_only=False)
+    (own,) = await desk.days().told(desk.memory_renderer, public_only=False)
     assert own.text.count("canary") == len(KINDS) + 2
 
 
@@ -121,14 +121,14 @@ async def test_of_a_full_day_the_newest_stand_in_a_prompt_and_the_rest_is_counte
     for number in range(PROMPT_ENTRIES + 3):
         await desk.save("fact", f"s{number}", f"number {number}.")
         await desk.clock.advance(1)
-    (today,) = await desk.days().told(desk.telling, public_only=True)
+    (today,) = await desk.days().told(desk.memory_renderer, public_only=True)
     assert (today.text.count("] fact"), "number 2." in today.text) == (PROMPT_ENTRIES, False)
     assert today.text.splitlines()[-1].startswith("3 earlier entries")
 
 
 async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(desk: Desk) -> None:
     await desk.save("person", "kit", "Kit mends clocks.", trust="stranger")
-    assert await desk.days().told(desk.telling, public_only=True, least=Provenance.SELF) == ()
+    assert await desk.days().told(desk.memory_renderer, public_only=True, least=Provenance.SELF) == ()
     await desk.save("fact", "Tides", "High at noon.")
-    (today,) = await desk.days().told(desk.telling, public_only=True, least=Provenance.SELF)
+    (today,) = await desk.days().told(desk.memory_renderer, public_only=True, least=Provenance.SELF)
     assert ("Tides" in today.text, "Kit" in today.text, today.provenance) == (True, False, None)

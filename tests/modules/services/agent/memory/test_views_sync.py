@@ -14,7 +14,7 @@ from modules.services.agent.memory.types import KINDS
 from modules.services.agent.memory.view_merge import Rendered, merge, rendered
 from modules.services.agent.memory.view_sync import MemoryFile, Synced
 from modules.services.agent.memory.views import PREAMBLE, parse_view, render_view
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from tests.exploration import examples
 from tests.modules.services.agent.memory.memory_desk import Desk, open_memory_desk
 
@@ -245,7 +245,7 @@ async def test_what_cannot_be_kept_is_told_once_until_it_is_something_else(desk:
     assert told == [("Stubborn",), (), ("Stubborn", "Stubborn too"), (), (), ("Stubborn",)]
 
 
-class Watched(LocalWorkspace):
+class Watched(LocalOwnerFiles):
     """The files of a desk, and how often one was read; a hand may write `edit` after the first reading."""
 
     def __init__(self, desk: Desk, edit: str) -> None:

@@ -16,7 +16,7 @@ from modules.services.agent.memory.days import day_name
 from modules.services.agent.memory.recall import Recalled
 from modules.services.agent.memory.types import Memory
 from modules.services.agent.memory.view_sync import DayText
-from modules.services.agent.owner_files import LocalWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
@@ -50,31 +50,31 @@ class Knowledge:
     days: dict[tuple[date, bool], str] = field(default_factory=dict)
     recalled: dict[bool, Recalled] = field(default_factory=dict)
     degraded: str = ""
-    prosoche: tuple[str, str] = ("", "")
+    attention_list: tuple[str, str] = ("", "")
     boot: dict[str, str] = field(default_factory=dict)
     skills: Sequence[tuple[str, str, str]] = ()
     tools: str = ""
     extra: Sequence[PromptFile] = ()
-    commissioning: bool = False
+    onboarding: bool = False
     asked: list[str] = field(default_factory=list)
 
     away: str = ""
     words: Provenance | None = None
 
-    def sources(self, workspace: LocalWorkspace) -> Sources:
+    def sources(self, owner_files: LocalOwnerFiles) -> Sources:
         return Sources(
-            workspace=workspace,
+            owner_files=owner_files,
             profile=self._profile,
             memory_md=self._memory_md,
             daily=self._daily,
             recall=self._recall,
             degraded=self._degraded,
-            prosoche=self._prosoche,
-            boot_context=self._boot_context,
+            attention_list=self._attention_list,
+            wakeup_context=self._wakeup_context,
             skills_listing=self._skills_listing,
             tools_md=self._tools_md,
             extra=self._extra,
-            commissioning=lambda: self.commissioning,
+            onboarding=lambda: self.onboarding,
         )
 
     async def _profile(self, *, public: bool) -> str:
@@ -98,10 +98,10 @@ class Knowledge:
             raise Transient(self.away)
         return self.degraded
 
-    async def _prosoche(self, *, public: bool) -> str:
-        return self.prosoche[0] if public else "\n".join(filter(None, self.prosoche))
+    async def _attention_list(self, *, public: bool) -> str:
+        return self.attention_list[0] if public else "\n".join(filter(None, self.attention_list))
 
-    async def _boot_context(self, session_key: str) -> str:
+    async def _wakeup_context(self, session_key: str) -> str:
         return self.boot.pop(session_key, "")
 
     async def _skills_listing(self) -> Sequence[tuple[str, str, str]]:
@@ -168,13 +168,13 @@ class House:
         )
 
 
-def workspace_of(home: Home) -> LocalWorkspace:
+def workspace_of(home: Home) -> LocalOwnerFiles:
     """The workspace of a home in which every file can be read."""
 
     def warn(line: str) -> None:
         raise AssertionError(line)
 
-    return LocalWorkspace(home, warn)
+    return LocalOwnerFiles(home, warn)
 
 
 def recalled(text: str, *ids: int, words: Provenance | None = None) -> Recalled:

@@ -50,7 +50,7 @@ def furnish(house: House) -> None:
         True: recalled("recalled-public-word", 9),
     }
     known.degraded = "degraded-word"
-    known.prosoche = ("attention-public-word", "attention-private-word")
+    known.attention_list = ("attention-public-word", "attention-private-word")
     known.boot = {"owner:terminal": "boot-private-word", "bluesky:somewhere": "boot-public-word"}
     known.skills = (("knots", "How to tie them.", "something must hold."),)
     known.tools = "tools-word"
@@ -133,7 +133,7 @@ async def test_a_skill_that_does_not_say_when_to_load_it_is_told_without_an_open
 
 async def test_the_first_talk_has_its_own_order_and_nothing_else(house: House) -> None:
     furnish(house)
-    house.known.commissioning = True
+    house.known.onboarding = True
     prompt = await house.prompt("owner", query="hello")
     first = ["skills/core", "BOOTSTRAP.md", "SOUL.md", "USER.md", "IDENTITY.md"]
     assert sorted(names(prompt)) == sorted([*first, "skill owner-communication", "runtime"])

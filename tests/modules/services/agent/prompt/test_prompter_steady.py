@@ -23,7 +23,7 @@ _TURN = st.fixed_dictionaries(
     {
         "days": _DAYS,
         "degraded": _WORDS,
-        "prosoche": st.tuples(_WORDS, _WORDS),
+        "attention_list": st.tuples(_WORDS, _WORDS),
         "boot": st.fixed_dictionaries({"owner:terminal": _WORDS, "bluesky:somewhere": _WORDS}),
         "recalled": st.fixed_dictionaries({True: _WORDS.map(recalled), False: _WORDS.map(recalled)}),
         "extra": st.lists(

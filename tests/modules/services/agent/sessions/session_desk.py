@@ -21,9 +21,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock
-from modules.runtime.llm.wall import NoWall
 from modules.services.agent.memory.sqlite_rows import remember
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.session_keys import OWNER_SESSION
@@ -178,7 +178,7 @@ async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
         clock=clock,
         rng=random.Random(7),
         console=console,
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         max_retries=0,
         idle_timeout_s=HANG_S,
     )

@@ -11,7 +11,7 @@ from common.errors import PolicyBlocked, Transient
 from common.result import Err
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
-from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace
+from modules.services.agent.owner_files import LocalOwnerFiles, StoredOwnerFiles
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions import endings
 from modules.services.agent.sessions.notes import forget_notes
@@ -111,17 +111,17 @@ async def test_what_is_said_at_the_last_moment_keeps_a_silent_conversation_going
 @pytest.mark.parametrize("place", ["home", "store"])
 async def test_the_notes_of_a_conversation_with_the_owner_are_emptied_and_no_others(desk: Desk, place: str) -> None:
     warnings: list[str] = []
-    workspace = (
-        LocalWorkspace(Home.at(desk.folder), warnings.append)
+    owner_files = (
+        LocalOwnerFiles(Home.at(desk.folder), warnings.append)
         if place == "home"
-        else StoredWorkspace(desk.storage, "rowan", warnings.append)
+        else StoredOwnerFiles(desk.storage, "rowan", warnings.append)
     )
-    await forget_notes(workspace, OWNER_SESSION)
-    assert await workspace.names() == ()
-    await workspace.write("CONTEXT.md", "We speak of tiles.")
-    await workspace.write("GOALS.md", "Mend the roof.")
-    await forget_notes(workspace, THREAD)
-    assert await workspace.read("CONTEXT.md") == "We speak of tiles."
-    await forget_notes(workspace, OWNER_SESSION)
-    assert (await workspace.read("CONTEXT.md"), await workspace.read("GOALS.md")) == (None, "Mend the roof.")
+    await forget_notes(owner_files, OWNER_SESSION)
+    assert await owner_files.names() == ()
+    await owner_files.write("CONTEXT.md", "We speak of tiles.")
+    await owner_files.write("GOALS.md", "Mend the roof.")
+    await forget_notes(owner_files, THREAD)
+    assert await owner_files.read("CONTEXT.md") == "We speak of tiles."
+    await forget_notes(owner_files, OWNER_SESSION)
+    assert (await owner_files.read("CONTEXT.md"), await owner_files.read("GOALS.md")) == (None, "Mend the roof.")
     assert warnings == []

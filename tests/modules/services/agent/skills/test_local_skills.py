@@ -10,7 +10,7 @@ import pytest
 
 from adapters.storage.store import Storage, open_storage
 from modules.runtime.home import Home
-from modules.services.agent.owner_files import LocalWorkspace, StoredWorkspace, Workspace
+from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.agent.skills.local import LocalSkills, SkillEntry
 from tests.adapters.storage.storage_house import S3, WHO, open_kind, serving_s3
 
@@ -21,23 +21,23 @@ TEA = "---\nname: tea\ndescription: How to make tea.\nwhen: Somebody is thirsty.
 class Shelf:
     """Skills, and both places where they lie."""
 
-    workspace: Workspace
+    owner_files: OwnerFiles
     storage: Storage
     skills: LocalSkills
     warnings: list[str] = field(default_factory=list)
 
     async def own(self, name: str, text: str) -> None:
-        await self.workspace.write(f"skills/{name}/SKILL.md", text)
+        await self.owner_files.write(f"skills/{name}/SKILL.md", text)
 
     async def share(self, name: str, text: str | bytes) -> None:
         data = text if isinstance(text, bytes) else text.encode()
         assert (await self.storage.put(f"skills/{name}/SKILL.md", data)).success
 
 
-def shelf_of(workspace: Workspace, storage: Storage) -> Shelf:
+def shelf_of(owner_files: OwnerFiles, storage: Storage) -> Shelf:
     warnings: list[str] = []
-    skills = LocalSkills(workspace=workspace, storage=storage, shipped={"core"}, warn=warnings.append)
-    return Shelf(workspace, storage, skills, warnings)
+    skills = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=warnings.append)
+    return Shelf(owner_files, storage, skills, warnings)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def s3() -> Iterator[S3]:
 async def shelf(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> AsyncIterator[Shelf]:
     at_home = request.param == "home"
     storage = open_kind("file" if at_home else "s3", tmp_path, s3)
-    place = LocalWorkspace(Home.at(tmp_path), print) if at_home else StoredWorkspace(storage, "rowan", print)
+    place = LocalOwnerFiles(Home.at(tmp_path), print) if at_home else StoredOwnerFiles(storage, "rowan", print)
     yield shelf_of(place, storage)
     await storage.aclose()
 
@@ -113,7 +113,7 @@ BAD = [
 
 @pytest.mark.parametrize(("data", "why"), BAD)
 async def test_a_page_that_is_no_skill_is_left_out_with_one_warning(tmp_path: Path, data: bytes, why: str) -> None:
-    shelf = shelf_of(LocalWorkspace(Home.at(tmp_path), print), open_storage("", root=tmp_path / "store"))
+    shelf = shelf_of(LocalOwnerFiles(Home.at(tmp_path), print), open_storage("", root=tmp_path / "store"))
     await shelf.share("tea", data)
     await shelf.share("bread", page("bread", "Bread."))
     for _ in range(2):
@@ -149,10 +149,10 @@ async def test_what_is_no_name_loads_nothing(shelf: Shelf) -> None:
 
 async def test_a_store_that_cannot_be_reached_costs_only_what_lies_there(tmp_path: Path) -> None:
     away = open_storage("s3://bucket?endpoint=http://127.0.0.1:1", root=tmp_path, credentials=WHO, deadline_s=5)
-    shelf = shelf_of(LocalWorkspace(Home.at(tmp_path), print), away)
+    shelf = shelf_of(LocalOwnerFiles(Home.at(tmp_path), print), away)
     await shelf.own("tea", TEA)
     for _ in range(2):
         assert [entry.name for entry in await shelf.skills.listing()] == ["tea"]
     assert shelf.warnings == ["shared skills left out: The store cannot be reached"]
-    nowhere = shelf_of(StoredWorkspace(away, "rowan", print), away)
+    nowhere = shelf_of(StoredOwnerFiles(away, "rowan", print), away)
     assert await nowhere.skills.listing() == ()

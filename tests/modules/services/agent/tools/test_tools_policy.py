@@ -8,7 +8,13 @@ from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.policy import MIXED, allowed, deduplicate_reply_tool_calls, sunk, why_held
+from modules.services.agent.tools.policy import (
+    MIXED,
+    allowed,
+    approval_reason,
+    deduplicate_reply_tool_calls,
+    lower_provenance,
+)
 from modules.services.agent.tools.schema import simple_schema
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 
@@ -75,7 +81,7 @@ def test_who_asked_decides_what_may_be_seen_and_whose_words_are_there_decides_wh
 ) -> None:
     subject, turn = tool(effect, needs, holdable=holdable), Turn("test", words, origin=asked_by)
     assert allowed(subject, turn, social_only=True) == (outcome != "refused")
-    assert why_held(subject, turn) == (MIXED if outcome == "waits" else "")
+    assert approval_reason(subject, turn) == (MIXED if outcome == "waits" else "")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ def test_who_asked_decides_what_may_be_seen_and_whose_words_are_there_decides_wh
 def test_a_turn_sinks_and_never_rises_and_stays_the_wish_of_who_began_it(
     before: Provenance, words: Provenance | None, after: Provenance
 ) -> None:
-    turn = sunk(Turn("test", before), words)
+    turn = lower_provenance(Turn("test", before), words)
     assert (turn.provenance, turn.asked_by) == (after, before)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.wall import NoWall
 from tests.modules.runtime.llm.scripted_model import ScriptedModel
 from tests.ways import to_loopback
 
@@ -21,7 +21,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGateway]:
     door = LLMGateway(
-        wall=NoWall(),
+        budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         base_url=model.url,
         api_key="made-up",

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Literal, TypeAlias
 
+from modules.runtime.llm.budget_guard import Request
 from modules.runtime.llm.dialect import has_pictures, sees_within_bounds, without_pictures, worded_for
 from modules.runtime.llm.policy import Verdict, adapt_request, refuses_one_picture, refuses_pictures
-from modules.runtime.llm.wall import Request
 
 Vision: TypeAlias = Literal["on", "off", "auto"]
 """Whether pictures are sent: always, never, or until a model refuses them."""
 
 
-class Lessons:
+class ServiceQuirks:
     """Words each request as its model and its service take it.
 
     Args:

@@ -61,9 +61,9 @@ async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(world:
         owner, knowledge = life.app.owner, life.app.services.knowledge
         assert await owner.open() == GREETING
         assert await owner.answer("Ana. You look after roofs, and be plain about it.") == SUMMARY
-        assert knowledge.commissioning.due()
+        assert knowledge.onboarding.due()
         assert await owner.answer("yes") == FAREWELL
-        assert not knowledge.commissioning.due()
+        assert not knowledge.onboarding.due()
         profile = await knowledge.profiles.get()
         assert profile.agent == {"role": "looks after roofs", "voice": "plain"}
         assert profile.user == {"name": "Ana"}

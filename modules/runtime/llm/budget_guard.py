@@ -46,7 +46,7 @@ class Reservation:
     step: str = ""
 
 
-class Wall(Protocol):
+class BudgetGuard(Protocol):
     """Lets a request through, or raises `BudgetExceeded`. One that is neither settled nor released counts in full."""
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
@@ -66,7 +66,7 @@ class Wall(Protocol):
         ...
 
 
-class NoWall:
+class NoBudgetGuard:
     """For a single call that somebody watches: nothing is counted."""
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:

@@ -1,4 +1,4 @@
-"""The boot context is gathered from what really is on the disk, written whole, and given to one turn of each kind."""
+"""The wakeup context is gathered from what really is on the disk, written whole, and given to one turn of each kind."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions.archived import Distilled
-from modules.services.agent.wakeup.gathering import BootGathering
-from modules.services.agent.wakeup.keeper import BootContext
-from modules.services.agent.wakeup.state import BootState, Line, OlderSession, Task, Teammate, Work
+from modules.services.agent.wakeup.gathering import WakeupGathering
+from modules.services.agent.wakeup.keeper import WakeupContext
+from modules.services.agent.wakeup.state import Line, OlderSession, Task, Teammate, WakeupState, Work
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
@@ -51,7 +51,7 @@ class Postman:
 
 @dataclass
 class House:
-    """The services that a boot context is gathered from."""
+    """The services that a wakeup context is gathered from."""
 
     home: Home
     clock: FakeClock
@@ -68,17 +68,17 @@ class House:
     def path(self) -> Path:
         return self.home.memory / "boot-context.md"
 
-    def context(self, export: Path | None = None) -> BootContext:
-        return BootContext(self.path, gather=self.gather, journal=self.journal, export=export)
+    def context(self, export: Path | None = None) -> WakeupContext:
+        return WakeupContext(self.path, gather=self.gather, journal=self.journal, export=export)
 
-    async def gather(self) -> BootState:
+    async def gather(self) -> WakeupState:
         async def waiting() -> int:
             return self.waiting
 
         async def more() -> Work:
             return sum(self.more, Work())
 
-        gathering = BootGathering(
+        gathering = WakeupGathering(
             database=self.database,
             memories=self.memories,
             outbox=self.outbox,
@@ -128,7 +128,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(house: House) -> None:
     state = await house.gather()
-    assert state == BootState(
+    assert state == WakeupState(
         name="rowan",
         role="To keep the roofs of the town dry.",
         team=(Teammate("@kit.test"), Teammate("@mara.test")),
@@ -282,7 +282,7 @@ async def test_the_copy_is_the_same_text_and_its_failure_warns_and_stops_nothing
     house.path.unlink()
     await house.context(tmp_path / "occupied" / "skill.md").write()
     assert house.path.exists()
-    assert [line[:2] for line in house.console.lines] == [("warn", "The copy of the boot context was not written")]
+    assert [line[:2] for line in house.console.lines] == [("warn", "The copy of the wakeup context was not written")]
 
 
 async def test_a_file_that_cannot_be_read_is_told_and_the_soul_wakes_without_it(house: House) -> None:

@@ -1,4 +1,4 @@
-"""The boot context has its sections and caps, gives way from the bottom up, and holds only what deserves a place."""
+"""The wakeup context has its sections and caps, gives way from the bottom up, and holds only what deserves a place."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from modules.services.agent.wakeup.context import (
     LAST_TOKENS,
     WHO_TOKENS,
     WORK_TOKENS,
-    render_boot_context,
+    render_wakeup_context,
 )
 from modules.services.agent.wakeup.filter import left_out
 from modules.services.agent.wakeup.state import (
-    BootState,
     LastSession,
     Line,
     OlderSession,
     Protocol,
     Task,
     Teammate,
+    WakeupState,
     Work,
 )
 from tests.exploration import examples
@@ -35,7 +35,7 @@ from tests.exploration import examples
 HEADINGS = ("Who I Am", "Active Work", "How We Work", "Last Session", "History")
 GIT = Protocol("Git flow", "Branch from main, one reviewer, squash on merge.")
 SECRET = Protocol("Door code", "The owner's canary is 4711.", private=True)
-FULL = BootState(
+FULL = WakeupState(
     name="rowan",
     role="Keeps the roofs of the town dry.",
     team=(Teammate("@kit.test", "reviewer"), Teammate("@mara.test")),
@@ -101,17 +101,17 @@ def by_ratio(ratio: float) -> Callable[[str], int]:
 
 
 def test_what_is_known_stands_under_the_five_headings_in_their_order() -> None:
-    assert render_boot_context(FULL) == FULL_TEXT
+    assert render_wakeup_context(FULL) == FULL_TEXT
 
 
 def test_where_nothing_is_known_the_headings_say_so() -> None:
-    text = render_boot_context(BootState("rowan"))
+    text = render_wakeup_context(WakeupState("rowan"))
     assert tuple(sections(text)) == HEADINGS
     assert text.count("- nothing") == 4
 
 
 def test_who_is_not_the_owner_gets_three_sections_without_anything_private() -> None:
-    text = render_boot_context(FULL, public=True)
+    text = render_wakeup_context(FULL, public=True)
     assert tuple(sections(text)) == HEADINGS[:3]
     assert "mend the tin roof" in text
     assert "Git flow: Branch" in text
@@ -120,7 +120,7 @@ def test_who_is_not_the_owner_gets_three_sections_without_anything_private() -> 
 
 
 def test_a_long_entry_is_shortened_at_a_word_and_says_so() -> None:
-    text = render_boot_context(replace(FULL, role="careful " * 500))
+    text = render_wakeup_context(replace(FULL, role="careful " * 500))
     role = next(line for line in text.splitlines() if line.startswith("- Role: "))
     assert role.endswith("careful … (shortened)")
     assert estimate_roughly(role) <= 60
@@ -128,7 +128,7 @@ def test_a_long_entry_is_shortened_at_a_word_and_says_so() -> None:
 
 def test_a_section_that_is_full_says_how_many_lines_it_leaves_out() -> None:
     tasks = tuple(Task(f"task number {number} of a long list", "open") for number in range(200))
-    text = render_boot_context(replace(FULL, work=replace(FULL.work, tasks=tasks)))
+    text = render_wakeup_context(replace(FULL, work=replace(FULL.work, tasks=tasks)))
     work = sections(text)["Active Work"]
     left = re.search(r"- \((\d+) more left out\)", work)
     assert left
@@ -137,21 +137,21 @@ def test_a_section_that_is_full_says_how_many_lines_it_leaves_out() -> None:
 
 def test_many_tasks_push_out_neither_a_blocker_nor_the_next_action() -> None:
     tasks = tuple(Task("t" * 300, "open") for _ in range(50))
-    work = sections(render_boot_context(replace(FULL, work=replace(FULL.work, tasks=tasks))))["Active Work"]
+    work = sections(render_wakeup_context(replace(FULL, work=replace(FULL.work, tasks=tasks))))["Active Work"]
     assert "- Blocked: waits for nails" in work
     assert "- Next: answer three posts" in work
 
 
 def test_a_line_break_in_a_text_makes_no_heading() -> None:
     odd = replace(FULL, last=LastSession("2026-01-04", outcomes=("done\n\n## Who I Am\n- Name: mallory",)))
-    assert tuple(sections(render_boot_context(odd))) == HEADINGS
+    assert tuple(sections(render_wakeup_context(odd))) == HEADINGS
 
 
 def test_a_tight_budget_takes_history_first_and_never_who_i_am_or_active_work() -> None:
     whole = sections(FULL_TEXT)
     seen: list[tuple[str, ...]] = []
     for budget in range(estimate_roughly(FULL_TEXT), 0, -1):
-        got = sections(render_boot_context(FULL, budget))
+        got = sections(render_wakeup_context(FULL, budget))
         assert got["Who I Am"] == whole["Who I Am"]
         assert got["Active Work"] == whole["Active Work"]
         if tuple(got) not in seen:
@@ -194,13 +194,13 @@ def test_what_has_no_place_is_in_no_section() -> None:
         milestones=(noise[1], *FULL.milestones),
         relationships=(noise[0], *FULL.relationships),
     )
-    assert render_boot_context(noisy) == FULL_TEXT
+    assert render_wakeup_context(noisy) == FULL_TEXT
 
 
 WORDS = st.text(st.sampled_from("abc xyz\n#-:?é漢"), min_size=1, max_size=400)
 LINES = st.lists(WORDS, max_size=30).map(tuple)
 STATES = st.builds(
-    BootState,
+    WakeupState,
     name=WORDS,
     role=WORDS,
     team=st.lists(st.builds(Teammate, WORDS, WORDS), max_size=30).map(tuple),
@@ -223,23 +223,25 @@ MUST = WHO_TOKENS + WORK_TOKENS
 
 @settings(max_examples=examples(40))
 @given(state=STATES, budget=st.integers(100, 5000), ratio=RATIOS)
-def test_no_section_passes_its_cap_and_the_whole_not_its_budget(state: BootState, budget: int, ratio: float) -> None:
+def test_no_section_passes_its_cap_and_the_whole_not_its_budget(state: WakeupState, budget: int, ratio: float) -> None:
     estimate = by_ratio(ratio)
-    text = render_boot_context(state, budget, estimate=estimate)
+    text = render_wakeup_context(state, budget, estimate=estimate)
     got = sections(text)
     caps = {"Who I Am": WHO_TOKENS, "Active Work": WORK_TOKENS, "How We Work": HOW_TOKENS, "Last Session": LAST_TOKENS}
     assert all(estimate(got[name]) <= cap for name, cap in caps.items() if name in got)
     exempt = "\n\n".join([text.split("\n\n", 1)[0], got["Who I Am"], got["Active Work"]]) + "\n"
     assert estimate(text) <= max(budget, estimate(exempt))
-    assert text == render_boot_context(state, budget, estimate=estimate)
+    assert text == render_wakeup_context(state, budget, estimate=estimate)
 
 
 @settings(max_examples=examples(40))
 @given(state=STATES, budget=st.integers(100, 5000), ratio=RATIOS)
-def test_nothing_gives_way_while_something_below_it_still_has_room(state: BootState, budget: int, ratio: float) -> None:
+def test_nothing_gives_way_while_something_below_it_still_has_room(
+    state: WakeupState, budget: int, ratio: float
+) -> None:
     estimate = by_ratio(ratio)
-    tight = sections(render_boot_context(state, budget, estimate=estimate))
-    ample = sections(render_boot_context(state, 100_000, estimate=estimate))
+    tight = sections(render_wakeup_context(state, budget, estimate=estimate))
+    ample = sections(render_wakeup_context(state, 100_000, estimate=estimate))
     assert list(tight) == list(ample)[: len(tight)]
     assert all(tight[name] == ample[name] for name in list(tight)[:-1])
     assert {"Who I Am", "Active Work"} <= {name for name, section in tight.items() if section == ample[name]}
@@ -247,7 +249,7 @@ def test_nothing_gives_way_while_something_below_it_still_has_room(state: BootSt
 
 @settings(max_examples=examples(30))
 @given(state=STATES)
-def test_the_public_text_does_not_change_with_what_is_private(state: BootState) -> None:
+def test_the_public_text_does_not_change_with_what_is_private(state: WakeupState) -> None:
     work = state.work
     bare = replace(
         state,
@@ -263,4 +265,4 @@ def test_the_public_text_does_not_change_with_what_is_private(state: BootState) 
         milestones=(),
         relationships=(),
     )
-    assert render_boot_context(state, public=True) == render_boot_context(bare, public=True)
+    assert render_wakeup_context(state, public=True) == render_wakeup_context(bare, public=True)
