@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.room_effects import Abort, Effect, Log, Ping
-from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, remove_unresponsive
+from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, remove, remove_unresponsive
 from adapters.space.room_members import Link, Member
 from adapters.space.room_replay import Replay, dynamic_history_limit
 from adapters.space.room_state import RoomState
@@ -144,6 +144,11 @@ class Room:
                 self._state.out.append(Log("warn", f"The message was cut to {SPACE_MAX_CHAT_U16} characters"))
             addressed = tuple(parse_addressed(text, list(self._state.members)))
             self._state.share(Said(self._host_name, self.host_id, text, self._state.at, addressed=addressed))
+        return self._state.take_effects()
+
+    def remove(self, name: str) -> list[Effect]:
+        """The host removes a member; no effects if nobody has this name."""
+        remove(self._state, name)
         return self._state.take_effects()
 
     def drain(self) -> list[Effect]:

@@ -25,12 +25,14 @@ INVALID_JOIN = 4003
 NAME_TAKEN = 4004
 MAX_DETACHED = 5
 ANSWER_WITHIN_S = 15.0
+REMOVED_S = 600.0
 MAX_NEWCOMER_BYTES = 512 * 1024
+_REMOVED = "the host removed this name"
 
 
 def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: str) -> None:
     """Admits a connection, or refuses it with the reason. `resume` is the new token, for a member that knows tokens."""
-    if wrong := _wrong_with(request.name, host_name):
+    if wrong := _wrong_with(request.name, host_name) or _removal(state, link, request.name):
         state.refuse(link, f"Invalid join: {wrong}")
         state.close(link, INVALID_JOIN, "Invalid join message")
         return
@@ -45,6 +47,17 @@ def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: 
     if incumbent is not None:
         _supersede(state, incumbent, link)
     _welcome(state, link, request, resume)
+
+
+def remove(state: RoomState, name: str) -> None:
+    """Closes the connection of a member, and refuses its name to its address for `REMOVED_S`."""
+    member = state.members.get(name)
+    if member is None:
+        return
+    state.removed = {key: until for key, until in state.removed.items() if state.now < until}
+    state.removed[appearance(name), member.link.address] = state.now + REMOVED_S
+    state.refuse(member.link, f"Invalid join: {_REMOVED}")
+    state.close(member.link, INVALID_JOIN, "Removed by the host")
 
 
 def remove_unresponsive(state: RoomState) -> None:
@@ -64,6 +77,11 @@ def _wrong_with(name: str, host_name: str) -> str:
     if appearance(name) == appearance(host_name):
         return "this name is the host's, or looks like it"
     return "a word of this name mixes Latin letters with those of another script" if mixes_scripts(name) else ""
+
+
+def _removal(state: RoomState, link: Link, name: str) -> str:
+    """Returns `_REMOVED` while this name, or one that looks like it, is closed to the connection's address, else ""."""
+    return _REMOVED if state.now < state.removed.get((appearance(name), link.address), 0.0) else ""
 
 
 def _is_twin(member: Member, name: str) -> bool:

@@ -71,6 +71,7 @@ class RoomState:
     """Connections, members, claims and workspaces of one room; `out` holds the effects that were not taken yet.
 
     `last_chats` maps names that have left to the time of their last chat (monotonic s), while the chat limit needs it.
+    `removed` maps the appearance of a removed name, with its address, to when it is open again (monotonic s).
     `broadcast_frames` and `broadcast_chars` count all broadcasts, without the member lists.
     """
 
@@ -84,6 +85,7 @@ class RoomState:
         self.workspaces = Workspaces()
         self.addresses = Addresses()
         self.last_chats: dict[str, float] = {}
+        self.removed: dict[tuple[str, str], float] = {}
         self.broadcast_frames = self.broadcast_chars = 0
         self.presence_due = False
         self.presence_number = 0

@@ -161,6 +161,12 @@ class SpaceServer:
         """Sends a message of the host to all members."""
         self._apply(self._room.say(text))
 
+    def remove(self, name: str) -> bool:
+        """Removes a member, and closes its name to its address for ten minutes. Returns whether there was one."""
+        effects = self._room.remove(name)
+        self._apply(effects)
+        return bool(effects)
+
     def broadcast_shutdown(self) -> None:
         """Announces the shutdown to all members; new joins are refused. `stop` must follow."""
         self._apply(self._room.drain())

@@ -102,6 +102,7 @@ class _Hosting:
             self.roster,
             self.clock,
             say=server.broadcast_from_host,
+            remove=server.remove,
             recent=record.get_recent_history,
             show=console.show,
             ended=self.ended,

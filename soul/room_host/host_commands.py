@@ -25,13 +25,14 @@ _TEXT_CHARS = 200
 class HostCommands:
     """The commands and their dependencies.
 
-    `say` broadcasts as the host; `recent` returns the last lines of the record, oldest first; `show` shows a row;
-    `ended` closes the room.
+    `say` broadcasts as the host; `remove` removes a member and returns whether there was one of this name; `recent`
+    returns the last lines of the record, oldest first; `show` shows a row; `ended` closes the room.
     """
 
     roster: Roster
     clock: Clock
     say: Callable[[str], None]
+    remove: Callable[[str], bool]
     recent: Callable[[int], Sequence[LogEntry]]
     show: Callable[[Row], None]
     ended: asyncio.Event
@@ -42,6 +43,7 @@ class HostCommands:
             Command("claims", "what is being worked at, and by whom", self._claims),
             Command("history [n]", "the last n lines of the record (20)", self._history),
             Command("say @name words", "say it to one of them; also words that begin with a slash", self._say),
+            Command("remove name", "close its connection, and its name to its address for ten minutes", self._remove),
             Command("quit", "close the room", self._quit),
         ]
         return Commands(commands, otherwise="Anything else is said in the room.")
@@ -82,6 +84,14 @@ class HostCommands:
             rest = f"@{entry.name} {words.strip()}"
         self.say(rest)
         return []
+
+    async def _remove(self, rest: str) -> Sequence[str]:
+        if not rest:
+            raise SoulError("Nobody is named", remedy="For example: /remove name")
+        entry = self.roster.find(rest) or self.roster.find(rest.removeprefix("@"))
+        if entry is None or not self.remove(entry.name):
+            raise SoulError(f"{one_line(rest)} is not in the room", remedy="/who lists who is.")
+        return [f"  {one_line(entry.name)} was removed; its address cannot use that name for ten minutes."]
 
     async def _quit(self, _: str) -> Sequence[str]:
         self.ended.set()

@@ -225,3 +225,35 @@ async def test_detached_connections_are_pinged_and_closed_at_the_end() -> None:
     assert driver.pinged == [old, new]
     driver.do(driver.room.finish())
     assert driver.ended == {old: (1001, "Server shutting down"), new: (1001, "Server shutting down")}
+
+
+async def test_a_removed_member_leaves_and_its_name_stays_closed_to_its_address_for_ten_minutes() -> None:
+    driver = RoomDriver()
+    eve, ada = driver.join("Eve"), driver.join("ada")
+    driver.send(eve, CLAIM)
+    driver.forget()
+    driver.do(driver.room.remove("Eve"))
+    assert driver.heard(eve)[0]["message"] == "Invalid join: the host removed this name"
+    assert driver.ended == {eve: (4003, "Removed by the host")}
+    assert driver.types(ada)[0] == "leave"
+    assert [entry.type for entry in driver.recorded] == ["leave"]
+    assert driver.room.claims == ()
+    assert driver.send(eve, chat()) == []
+    for name in ("Eve", "eve", "E\u03bde"):
+        again = driver.join(name)
+        assert driver.ended[again] == (4003, "Invalid join message")
+        driver.do(driver.room.closed(again))
+    assert driver.join("Eve", address="192.0.2.66") not in driver.ended
+    assert driver.join("bob") not in driver.ended
+    await driver.after(599)
+    assert driver.join("eve") in driver.ended
+    driver.do(driver.room.remove("Eve"))
+    await driver.after(2)
+    assert driver.join("eve") not in driver.ended
+
+
+def test_removing_a_name_that_nobody_has_does_nothing() -> None:
+    driver = RoomDriver()
+    driver.join("ada")
+    assert driver.room.remove("eve") == []
+    assert driver.join("eve") not in driver.ended

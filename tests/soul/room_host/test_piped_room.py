@@ -52,6 +52,26 @@ async def test_each_line_of_a_pipe_is_said_and_its_end_closes_the_room_if_that_i
     assert len(said) == 2
 
 
+async def test_the_host_removes_a_member_who_cannot_come_back_under_that_name(tmp_path: Path) -> None:
+    async with started("space", "--port", "0", "--data", str(tmp_path), stdin=PIPE) as process:
+        url = await opened(process)
+        assert process.stdin
+        join = json.dumps({"type": "join", "name": "Marvin", "id": "m", "version": "1"})
+        async with connect(url) as member:
+            await member.send(join)
+            await until(process, "→ joined  Marvin")
+            process.stdin.write(b"/remove eve\n/remove\n/remove @marvin\n")
+            async with asyncio.timeout(HANG_S):
+                await member.wait_closed()
+            assert (member.close_code, member.close_reason) == (4003, "Removed by the host")
+        seen = await until(process, "Marvin was removed; its address cannot use that name for ten minutes.")
+        assert "eve is not in the room" in seen
+        assert "Nobody is named" in seen
+        async with connect(url) as member:
+            await member.send(join)
+            assert json.loads(await member.recv())["message"] == "Invalid join: the host removed this name"
+
+
 async def test_a_room_without_input_stays_open_until_it_is_asked_to_close(tmp_path: Path) -> None:
     async with started("space", "--port", "0", "--data", str(tmp_path / "room")) as process:
         async with connect(await opened(process)) as member:
