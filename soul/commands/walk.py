@@ -63,7 +63,7 @@ async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
 
 async def _ground(app: App) -> Outcome:
     services = app.services
-    thought = await app.lives.mind.thinker.think(
+    turn_result = await app.lives.mind.turn_runner.run_turn(
         turn=Turn(loop="walk", provenance=Provenance.SELF, cause_id="walk", importance="owner"),
         system=await app.lives.mind.prompter.prompt(
             skill="grounding",
@@ -77,7 +77,7 @@ async def _ground(app: App) -> Outcome:
         only=(),
         about=QuestionFacts("grounding"),
     )
-    return Outcome(ran=True, reason=thought.text)
+    return Outcome(ran=True, reason=turn_result.text)
 
 
 async def _look(app: App) -> Outcome:

@@ -130,7 +130,7 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
             judge=ModelEchoJudge(verdicts, services.journal, clock),
             first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
             prompter=mind.prompter,
-            thinker=mind.thinker,
+            turn_runner=mind.turn_runner,
             skills=services.skills,
             journal=services.journal,
             redactor=services.redactor,

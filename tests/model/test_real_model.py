@@ -19,7 +19,7 @@ from modules.runtime.llm.types import Message, NamedTool
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.agent.turn.loop import think
+from modules.services.agent.turn.loop import run_turn
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
 
@@ -87,7 +87,7 @@ def about(post: str) -> list[Message]:
 
 @pytest.mark.parametrize("post", POSTS)
 async def test_a_required_call_comes_whatever_the_post_says_and_can_be_executed(gateway: LLMGateway, post: str) -> None:
-    thought = await think(
+    turn_result = await run_turn(
         gateway=gateway,
         executor=Executor(REGISTRY),
         turn=TURN,
@@ -100,13 +100,13 @@ async def test_a_required_call_comes_whatever_the_post_says_and_can_be_executed(
         only={"bluesky_reply", "bluesky_like", "stay_silent"},
         max_rounds=4,
     )
-    print(thought)
-    assert thought.calls
-    assert thought.stopped == "ended"
-    call, result = thought.calls[-1]
+    print(turn_result)
+    assert turn_result.calls
+    assert turn_result.stopped == "ended"
+    call, result = turn_result.calls[-1]
     assert not call.malformed
     assert not result.is_error
-    assert thought.usage.output_tokens > 0
+    assert turn_result.usage.output_tokens > 0
 
 
 @pytest.mark.parametrize("name", ["bluesky_reply", "bluesky_like", "stay_silent"])
@@ -171,7 +171,7 @@ async def test_a_conversation_with_tool_results_is_understood(gateway: LLMGatewa
         city: str
 
     tool = Tool("get_weather", "The weather of a city now.", Where, "self", Provenance.OWNER, weather)
-    thought = await think(
+    turn_result = await run_turn(
         gateway=gateway,
         executor=Executor(Registry([tool], social_only=True)),
         turn=Turn("owner", Provenance.OWNER),
@@ -181,7 +181,7 @@ async def test_a_conversation_with_tool_results_is_understood(gateway: LLMGatewa
         clock=SystemClock(),
         max_rounds=3,
     )
-    print(thought)
-    assert thought.calls
-    assert thought.calls[0][0].name == "get_weather"
-    assert "fog" in thought.text.lower()
+    print(turn_result)
+    assert turn_result.calls
+    assert turn_result.calls[0][0].name == "get_weather"
+    assert "fog" in turn_result.text.lower()

@@ -305,7 +305,7 @@ async def test_a_talk_with_the_owner_in_public_is_shown_nothing_private_by_any_t
     async with awake(world.make_home("rowan")) as life:
         await remember(life, NewMemory("preference", "tea", f"Likes tea from {PRIVATE}", trust="owner"))
         in_public = Turn("awareness", Provenance.OWNER, cause_id="at://did:plc:owner/app.bsky.feed.post/3k")
-        execute = life.app.lives.mind.thinker.executor.execute
+        execute = life.app.lives.mind.turn_runner.executor.execute
         found = await execute(ToolCall("1", "memory_search", {"query": "tea"}), in_public)
         assert PRIVATE not in found.content
         changed = {"subject": "user", "field": "name", "value": "Eve", "evidence": "call me Eve"}

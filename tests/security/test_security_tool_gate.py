@@ -50,7 +50,7 @@ def subjects() -> list[object]:
 
 async def all_tools(world: World) -> list[Tool]:
     async with awake(world.make_home("rowan")) as life:
-        return list(life.app.lives.mind.thinker.executor.registry)
+        return list(life.app.lives.mind.turn_runner.executor.registry)
 
 
 def spied(tools: list[Tool], ran: list[tuple[str, Turn]]) -> Executor:

@@ -39,7 +39,7 @@ from modules.services.agent.identity.self_document import assess_self_richness, 
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.runner import TurnRunner
 from modules.services.outbox.outbox import Outbox
 
 _SKILL = "expression"
@@ -67,7 +67,7 @@ class Expression:
         identity: Identity,
         prompter: Prompter,
         skills: Skills,
-        thinker: Thinker,
+        turn_runner: TurnRunner,
         journal: Journal,
         clock: Clock,
         rng: random.Random,
@@ -83,7 +83,7 @@ class Expression:
         self._prompter = prompter
         self._skills = skills
         self._prompts = Prompts(skills)
-        self._thinker = thinker
+        self._turn_runner = turn_runner
         self._journal = journal
         self._clock = clock
         self._rng = rng
@@ -155,7 +155,7 @@ class Expression:
         )
         await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
-            thought = await self._thinker.think(
+            turn_result = await self._turn_runner.run_turn(
                 turn=turn,
                 system=await self._prompter.prompt(
                     skill=_SKILL,
@@ -178,7 +178,7 @@ class Expression:
         except BaseException:
             self._postpone()
             raise
-        result = disposition_of(thought)
+        result = disposition_of(turn_result)
         if result.act != "posted":
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
@@ -199,7 +199,7 @@ class Expression:
                 line="done",
                 reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
                 intent_id=result.intent_id,
-                data={"act": "posted", "source": source, "rounds": thought.rounds},
+                data={"act": "posted", "source": source, "rounds": turn_result.rounds},
             )
         )
         return Outcome(ran=True, reason=f"posted ({source})")

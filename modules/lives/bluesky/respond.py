@@ -20,8 +20,8 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.skills.skills import Skills, interpolate
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.loop import Thought
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnRunner
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _SKILL = "bluesky-response"
@@ -40,7 +40,7 @@ class Responder:
         me: Me,
         prompter: Prompter,
         skills: Skills,
-        thinker: Thinker,
+        turn_runner: TurnRunner,
         clock: Clock,
         rng: random.Random,
         sessions: Sessions,
@@ -49,7 +49,7 @@ class Responder:
         self._me = me
         self._prompter = prompter
         self._skills = skills
-        self._thinker = thinker
+        self._turn_runner = turn_runner
         self._clock = clock
         self._rng = rng
         self._sessions = sessions
@@ -85,7 +85,7 @@ class Responder:
             now=self._clock.now(),
             least=turn.provenance,
         )
-        thought = await self._thinker.think(
+        turn_result = await self._turn_runner.run_turn(
             turn=turn,
             system=system,
             messages=(told,),
@@ -95,7 +95,7 @@ class Responder:
             only=_RESPONSE_TOOLS,
             about=facts,
         )
-        return disposition_of(thought)
+        return disposition_of(turn_result)
 
     def _words(self, post_case: Case) -> _Words:
         """Put a case into words, all helpers first, then the skill."""
@@ -140,14 +140,14 @@ class _Words:
     scaffold: Scaffold
 
 
-def disposition_of(thought: Thought) -> Disposition:
+def disposition_of(turn_result: TurnResult) -> Disposition:
     """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
-    for _, result in reversed(thought.calls):
+    for _, result in reversed(turn_result.calls):
         if result.ends_turn:
             data = result.data
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
             return Disposition(data["act"], reason, data.get("intent_id"), held=held)
-    return Disposition("undecided", f"the model chose nothing that works ({thought.stopped})")
+    return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 
 def _facts(post_case: Case) -> PostFacts:

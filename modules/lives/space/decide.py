@@ -35,8 +35,8 @@ from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.loop import Thought
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnRunner
 
 ACTION_SKILL = "space-action"
 LOOP = "space"
@@ -104,7 +104,7 @@ class Decider:
         prompter: says who the SOUL is, and what it knows.
         prompting: says how things stand in the room.
         skills: have the words.
-        thinker: the mind.
+        turn_runner: the mind.
         clock: tells when.
         social_only: whether this life has no GitHub.
         is_trusted_room: whether the owner named the room; else those in it are strangers of no precedence.
@@ -114,7 +114,7 @@ class Decider:
     prompter: Prompter
     prompting: PromptWriter
     skills: Skills
-    thinker: Thinker
+    turn_runner: TurnRunner
     clock: Clock
     social_only: bool
     is_trusted_room: Callable[[], bool] = lambda: True
@@ -122,16 +122,16 @@ class Decider:
     async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> Decided:
         """What to do now; with `problem`, a second try for an open request that is ours: a commitment, nothing else.
 
-        Raises what `Thinker.think` raises.
+        Raises what `TurnRunner.run_turn` raises.
         """
         if problem is not None:
             return await self._insist(snapshot, problem)
         turn = self._turn(SKILL, snapshot, _importance(snapshot))
         system = await self._system(SKILL, snapshot, turn)
-        room = self.thinker.room(system, lower_provenance(turn, system.provenance), (SPACE_DECISION_TOOL,))
+        room = self.turn_runner.room(system, lower_provenance(turn, system.provenance), (SPACE_DECISION_TOOL,))
         text = self.prompting.user_message(snapshot, config, room_tokens=room)
         session_id = await self._kept(snapshot, turn)
-        return self._read(await self._think(turn, system, text, SKILL, room_facts(snapshot), session_id=session_id))
+        return self._read(await self._run_turn(turn, system, text, SKILL, room_facts(snapshot), session_id=session_id))
 
     async def keep(self, snapshot: RoomSnapshot) -> None:
         """Keep what was said for memory, where nothing is decided about it."""
@@ -147,7 +147,7 @@ class Decider:
             repo=snapshot.repo or "-",
             problem=one_line(problem, _QUERY_CHARS),
         )
-        return self._read(await self._think(turn, system, text, ACTION_SKILL, action_facts(snapshot)))
+        return self._read(await self._run_turn(turn, system, text, ACTION_SKILL, action_facts(snapshot)))
 
     def _turn(self, skill: str, snapshot: RoomSnapshot, importance: Importance) -> Turn:
         is_trusted_room = self.is_trusted_room()
@@ -177,12 +177,12 @@ class Decider:
         said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in snapshot.batch)
         if not said:
             return ""
-        return await self.thinker.sessions.add_once(SESSION, Message("user", said), turn.provenance)
+        return await self.turn_runner.sessions.add_once(SESSION, Message("user", said), turn.provenance)
 
-    async def _think(
+    async def _run_turn(
         self, turn: Turn, system: TurnPrompt, text: str, purpose: str, about: RoomFacts, *, session_id: str = ""
-    ) -> Thought:
-        return await self.thinker.think(
+    ) -> TurnResult:
+        return await self.turn_runner.run_turn(
             turn=turn,
             system=system,
             messages=(Message("user", text),),
@@ -194,8 +194,8 @@ class Decider:
             about=about,
         )
 
-    def _read(self, thought: Thought) -> Decided:
-        raw, error = _raw(thought)
+    def _read(self, turn_result: TurnResult) -> Decided:
+        raw, error = _raw(turn_result)
         if error:
             return Decided(error=error)
         parsed = parse_space_decision(raw)
@@ -212,18 +212,18 @@ def _importance(snapshot: RoomSnapshot) -> Importance:
     return "mention" if snapshot.from_host or snapshot.is_open else "own"
 
 
-def _raw(thought: Thought) -> tuple[Any, str]:
+def _raw(turn_result: TurnResult) -> tuple[Any, str]:
     """The decision as it came, or why there is none; a call that was refused says more than the words around it."""
-    for call, result in reversed(thought.calls):
+    for call, result in reversed(turn_result.calls):
         if result.ends_turn:
             return result.data["decision"], ""
         if not call.malformed and result.content.startswith("BLOCKED"):
             return None, result.content
-    found = read_json(thought.text)
+    found = read_json(turn_result.text)
     if found is not None:
         return found, ""
-    refused = next((result.content for _, result in reversed(thought.calls)), "")
-    return None, refused or f"the model decided nothing that can be read ({thought.stopped})"
+    refused = next((result.content for _, result in reversed(turn_result.calls)), "")
+    return None, refused or f"the model decided nothing that can be read ({turn_result.stopped})"
 
 
 def read_json(text: str) -> Mapping[str, Any] | None:

@@ -31,7 +31,7 @@ from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.runner import TurnRunner
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.peers.room_members import PeerRelationships
@@ -61,7 +61,7 @@ class SpaceServices:
     intents: IntentClassifier
     judge: EchoJudge
     prompter: Prompter
-    thinker: Thinker
+    turn_runner: TurnRunner
     skills: Skills
     journal: Journal
     redactor: Redactor
@@ -112,7 +112,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     snapshots = SnapshotBuilder(given.client, talk, given.intents, given.queue, given.clock, social_only)
     prompting = PromptWriter(given.skills, relationships, given.rng, given.estimate, given.timezone)
     decider = Decider(
-        given.prompter, prompting, given.skills, given.thinker, given.clock, social_only, given.is_trusted_room
+        given.prompter, prompting, given.skills, given.turn_runner, given.clock, social_only, given.is_trusted_room
     )
     validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
     responder = Responder(decider, validator, talk, given.writer, given.timezone)

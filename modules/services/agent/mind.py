@@ -42,7 +42,7 @@ from modules.services.agent.tools.call_log import log_call
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.facts import agent_facts
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.outbox.outbox import Outbox
@@ -97,7 +97,7 @@ class Mind:
         self._services = services
         self.wakeup_context = self._build_wakeup_context(waiting, bonds)
         self.prompter = self._build_prompter(registry, attention_list)
-        self.thinker = self._build_thinker(registry)
+        self.turn_runner = self._build_turn_runner(registry)
         self.archivist = self._build_archivist()
 
     def _build_wakeup_context(
@@ -151,9 +151,9 @@ class Mind:
             changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
         )
 
-    def _build_thinker(self, registry: Registry) -> Thinker:
+    def _build_turn_runner(self, registry: Registry) -> TurnRunner:
         services = self._services
-        return Thinker(
+        return TurnRunner(
             gateway=services.gateway,
             executor=Executor(registry, on_call=log_call, redactor=services.redactor, console=services.console),
             clock=services.clock,
@@ -200,7 +200,7 @@ class Mind:
             me=services.me,
             prompter=self.prompter,
             skills=services.skills,
-            thinker=self.thinker,
+            turn_runner=self.turn_runner,
             sessions=sessions,
             inbox=OwnerInbox(services.database, sessions, services.clock, services.redactor),
             archivist=self.archivist,

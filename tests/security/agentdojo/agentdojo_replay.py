@@ -31,7 +31,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
-from modules.services.agent.turn.loop import think
+from modules.services.agent.turn.loop import run_turn
 from soul.resources import SKILLS
 from tests.security.agentdojo.agentdojo_plans import steps
 from tests.security.agentdojo.agentdojo_tools import ACTS, words_in
@@ -108,7 +108,7 @@ class Stage:
         attack = steps(self.suite.name, attacker, run.before) if attacker else ()
         lie = attacker.GROUND_TRUTH_OUTPUT if attacker else ""
         self._puppet.begin(run, task.ground_truth(run.env), task.GROUND_TRUTH_OUTPUT, attack, lie)
-        thought = await think(
+        turn_result = await run_turn(
             gateway=self._puppet,
             executor=self._executor,
             turn=Turn("owner", Provenance.OWNER),
@@ -118,9 +118,9 @@ class Stage:
             clock=SystemClock(),
             max_rounds=_ROUNDS,
         )
-        assert thought.stopped == "ended", thought.stopped
+        assert turn_result.stopped == "ended", turn_result.stopped
         assert not self._puppet.plan
-        return thought.text
+        return turn_result.text
 
     def _tool(self, function: Any) -> Tool:
         name, acts = function.name, function.name in ACTS

@@ -30,8 +30,8 @@ from modules.services.agent.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.loop import Thought
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnRunner
 
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
@@ -59,7 +59,7 @@ class OwnerTalk:
         me: Me,
         prompter: Prompter,
         skills: Skills,
-        thinker: Thinker,
+        turn_runner: TurnRunner,
         sessions: Sessions,
         inbox: OwnerInbox,
         archivist: Archivist,
@@ -72,7 +72,7 @@ class OwnerTalk:
         self._me = me
         self._prompter = prompter
         self._skills = skills
-        self._thinker = thinker
+        self._turn_runner = turn_runner
         self._sessions = sessions
         self._inbox = inbox
         self._archivist = archivist
@@ -124,10 +124,10 @@ class OwnerTalk:
             return OwnerAnswer(message, kept)
         first = self._onboarding.due()
         try:
-            thought = await (
-                self._think(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
+            turn_result = await (
+                self._run_turn(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
                 if first
-                else self._think(message.text, message.session_id, purpose=_SKILL)
+                else self._run_turn(message.text, message.session_id, purpose=_SKILL)
             )
         except (BudgetExceeded, Fatal, Transient):
             raise
@@ -136,9 +136,9 @@ class OwnerTalk:
             failure = f"{type(error).__name__}: {error}"
             await self._journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
             return OwnerAnswer(message, failed=error)
-        if thought.stopped in UNFINISHED and not thought.text.strip():
-            raise Transient(f"There is no answer yet: {UNFINISHED[thought.stopped]}")
-        acts = [call.name for call, result in thought.calls if not result.is_error]
+        if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
+            raise Transient(f"There is no answer yet: {UNFINISHED[turn_result.stopped]}")
+        acts = [call.name for call, result in turn_result.calls if not result.is_error]
         await self._journal.record(
             Entry(
                 "decision",
@@ -146,10 +146,10 @@ class OwnerTalk:
                 "Answered the owner",
                 line=None,
                 reason="the owner spoke",
-                data={"act": "answered", "tools": acts, "rounds": thought.rounds},
+                data={"act": "answered", "tools": acts, "rounds": turn_result.rounds},
             )
         )
-        return OwnerAnswer(message, thought.text.strip())
+        return OwnerAnswer(message, turn_result.text.strip())
 
     async def open(self) -> str:
         """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
@@ -157,8 +157,8 @@ class OwnerTalk:
             return ""
         async with self._attention.take("owner"):
             session_id = await self._sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
-            thought = await self._think(self.opening, session_id, purpose=_FIRST_SKILL, only=())
-        return thought.text.strip()
+            turn_result = await self._run_turn(self.opening, session_id, purpose=_FIRST_SKILL, only=())
+        return turn_result.text.strip()
 
     @property
     def opening(self) -> str:
@@ -170,7 +170,9 @@ class OwnerTalk:
         async with self._attention.take("owner"):
             return await self._archivist.reset(OWNER_SESSION)
 
-    async def _think(self, line: str, session_id: str, *, purpose: str, only: Collection[str] | None = None) -> Thought:
+    async def _run_turn(
+        self, line: str, session_id: str, *, purpose: str, only: Collection[str] | None = None
+    ) -> TurnResult:
         turn = Turn(
             loop="owner",
             provenance=await self._sessions.provenance(session_id),
@@ -193,9 +195,9 @@ class OwnerTalk:
             now=now,
             least=turn.provenance,
         )
-        room = self._thinker.room(system, turn, only)
+        room = self._turn_runner.room(system, turn, only)
         await self._archivist.compact(session_id, room)
-        return await self._thinker.think(
+        return await self._turn_runner.run_turn(
             turn=turn,
             system=system,
             messages=conversation(fitting(await self._sessions.rows(session_id), room)) or [Message("user", line)],

@@ -30,7 +30,7 @@ Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class TurnResult:
     """What a stretch of thinking came to.
 
     `text` is the model's last words, without secrets; `usage` the sum over all rounds; `provenance` the least trusted
@@ -45,7 +45,7 @@ class Thought:
     provenance: Provenance
 
 
-async def think(
+async def run_turn(
     *,
     gateway: LLMGateway,
     executor: Executor,
@@ -61,7 +61,7 @@ async def think(
     wall_clock_s: float = TURN_WALL_CLOCK_S,
     only: Collection[str] | None = None,
     facts: TurnFacts | None = None,
-) -> Thought:
+) -> TurnResult:
     """Think with the tools that exist in `turn`.
 
     Args:
@@ -90,11 +90,11 @@ async def think(
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
         if clock.monotonic() >= deadline:
-            return session.thought("time")
+            return session.result("time")
         stopped = await session.round()
         if stopped:
-            return session.thought(stopped)
-    return session.thought("rounds")
+            return session.result(stopped)
+    return session.result("rounds")
 
 
 @dataclass(slots=True)
@@ -134,8 +134,8 @@ class _Session:
             return await self._without_calls(result.text)
         return await self._run(result)
 
-    def thought(self, stopped: Stopped) -> Thought:
-        return Thought(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
+    def result(self, stopped: Stopped) -> TurnResult:
+        return TurnResult(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
 
     async def _ask(self) -> ChatResult:
         return await self.gateway.chat_with_tools(

@@ -27,11 +27,11 @@ from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.agent.turn.loop import Thought, think
+from modules.services.agent.turn.loop import TurnResult, run_turn
 
 
 @dataclass(frozen=True, slots=True)
-class Thinker:
+class TurnRunner:
     """One mind for all lives.
 
     Attributes:
@@ -69,7 +69,7 @@ class Thinker:
         tools = tool_tokens(self.executor.registry.specs(turn, only), self.estimate)
         return room_beside(system.parts, context_tokens=self.context_tokens, tool_tokens=tools)
 
-    async def think(
+    async def run_turn(
         self,
         *,
         turn: Turn,
@@ -81,8 +81,8 @@ class Thinker:
         only: Collection[str] | None = None,
         session_id: str = "",
         about: About | None = None,
-    ) -> Thought:
-        """Think, and journal what it took. Other arguments and errors are those of `turn.loop.think`.
+    ) -> TurnResult:
+        """Run one turn, and journal what it took. Other arguments and errors are those of `turn.loop.run_turn`.
 
         With a `session_id`, all that is said and done is kept in that conversation as it comes; what the turn answers
         is its caller's to keep, before. `about` tells as data what the turn is about.
@@ -103,7 +103,7 @@ class Thinker:
             "memories": list(system.memories),
         }
         try:
-            thought = await think(
+            turn_result = await run_turn(
                 gateway=self.gateway,
                 executor=self.executor,
                 clock=self.clock,
@@ -127,36 +127,36 @@ class Thinker:
             raise
         self.on_told(system)
         if session_id:
-            await self.sessions.count(session_id, thought.usage)
-        await self._tell(thought, turn, given)
-        return thought
+            await self.sessions.count(session_id, turn_result.usage)
+        await self._tell(turn_result, turn, given)
+        return turn_result
 
     def _facts(self, about: About | None) -> TurnFacts | None:
         if not self.gateway.reads_facts:
             return None
         return TurnFacts(about, self.agent(), iso(self.clock.now()))
 
-    async def _tell(self, thought: Thought, turn: Turn, given: dict[str, Any]) -> None:
-        cut_off = CUT_OFF.get(thought.stopped)
+    async def _tell(self, turn_result: TurnResult, turn: Turn, given: dict[str, Any]) -> None:
+        cut_off = CUT_OFF.get(turn_result.stopped)
         await self.journal.record(
             Entry(
                 "model",
                 turn.loop,
                 f"Thinking about {given['purpose']} ended early" if cut_off else f"Thought about {given['purpose']}",
                 line="warn" if cut_off else None,
-                reason=cut_off or thought.stopped,
+                reason=cut_off or turn_result.stopped,
                 trigger_uri=turn.cause_id,
                 data={
                     **given,
-                    "sank_to": thought.provenance.name.lower(),
-                    "model": thought.usage.model or self.gateway.model,
-                    "rounds": thought.rounds,
-                    "input_tokens": thought.usage.input_tokens,
-                    "cached_tokens": thought.usage.cached_tokens,
-                    "output_tokens": thought.usage.output_tokens,
-                    "usd": thought.usage.cost_usd,
-                    "step": thought.usage.step,
-                    "calls": [_call(call, result) for call, result in thought.calls],
+                    "sank_to": turn_result.provenance.name.lower(),
+                    "model": turn_result.usage.model or self.gateway.model,
+                    "rounds": turn_result.rounds,
+                    "input_tokens": turn_result.usage.input_tokens,
+                    "cached_tokens": turn_result.usage.cached_tokens,
+                    "output_tokens": turn_result.usage.output_tokens,
+                    "usd": turn_result.usage.cost_usd,
+                    "step": turn_result.usage.step,
+                    "calls": [_call(call, result) for call, result in turn_result.calls],
                 },
             )
         )

@@ -32,7 +32,7 @@ from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
-from modules.services.agent.turn.runner import Thinker
+from modules.services.agent.turn.runner import TurnRunner
 from modules.services.commitments.events import CommitmentAbandoned
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
@@ -300,7 +300,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     experiences: list[tuple[str, str]] = []
     registry = Registry(space_tools(), social_only=social_only)
     keeping = services.knowledge.stores
-    thinker = Thinker(
+    turn_runner = TurnRunner(
         gateway=services.gateway,
         executor=Executor(registry, redactor=services.redactor, console=services.console),
         clock=services.clock,
@@ -340,7 +340,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
             intents=ByForm(),
             judge=NoJudge(),
             prompter=life.app.lives.mind.prompter,
-            thinker=thinker,
+            turn_runner=turn_runner,
             skills=services.skills,
             journal=services.journal,
             redactor=services.redactor,

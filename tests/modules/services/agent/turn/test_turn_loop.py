@@ -18,7 +18,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.agent.turn.loop import Thought, think
+from modules.services.agent.turn.loop import TurnResult, run_turn
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 
 Think = Callable[..., Any]
@@ -82,8 +82,8 @@ def house(clock: FakeClock) -> House:
 
 @pytest.fixture
 def thinks(gateway: LLMGateway, house: House, clock: FakeClock) -> Think:
-    async def run(**options: Any) -> Thought:
-        return await think(
+    async def run(**options: Any) -> TurnResult:
+        return await run_turn(
             gateway=gateway,
             executor=Executor(Registry(house.tools(), social_only=True)),
             turn=Turn("test", Provenance.STRANGER),
@@ -112,11 +112,11 @@ async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
     thinks: Think, model: ScriptedModel, house: House
 ) -> None:
     model.plays(calls(read("note"), read("missing"), text="Let me see."), calls(read("other")), says("I see."))
-    thought = await thinks()
-    assert (thought.text, thought.rounds, thought.stopped) == ("I see.", 3, "ended")
-    assert thought.usage == Usage(50, 21)
+    turn_result = await thinks()
+    assert (turn_result.text, turn_result.rounds, turn_result.stopped) == ("I see.", 3, "ended")
+    assert turn_result.usage == Usage(50, 21)
     assert house.did == ["read note", "read missing", "read other"]
-    assert [result.is_error for _, result in thought.calls] == [False, True, False]
+    assert [result.is_error for _, result in turn_result.calls] == [False, True, False]
     seen = model.requests[1]["messages"]
     assert [message["role"] for message in seen] == ["system", "user", "assistant", "tool", "tool"]
     assert [message["content"] for message in seen[3:]] == ["note says hello", "Error: no such note"]
@@ -135,8 +135,8 @@ async def test_only_the_tools_of_the_turn_are_offered_and_can_be_narrowed(thinks
 
 async def test_a_result_that_ends_the_turn_ends_it_at_once(thinks: Think, model: ScriptedModel, house: House) -> None:
     model.plays(calls(read("note"), SILENT, read("never")))
-    thought = await thinks()
-    assert thought.stopped == "ended"
+    turn_result = await thinks()
+    assert turn_result.stopped == "ended"
     assert house.did == ["read note", "finish"]
     assert len(model.requests) == 1
 
@@ -145,16 +145,16 @@ async def test_a_post_gets_one_reply_in_a_batch_and_in_a_session(
     thinks: Think, model: ScriptedModel, house: House
 ) -> None:
     model.plays(calls(reply("at://1"), reply("at://1"), reply("at://2")), calls(reply("at://2")), says("Done."))
-    thought = await thinks()
+    turn_result = await thinks()
     assert house.did == ["reply at://1", "reply at://2"]
-    assert [result.is_error for _, result in thought.calls] == [False, True, False, True]
-    assert thought.calls[1][1].content.startswith("SKIPPED:")
+    assert [result.is_error for _, result in turn_result.calls] == [False, True, False, True]
+    assert turn_result.calls[1][1].content.startswith("SKIPPED:")
 
 
 async def test_a_required_call_that_does_not_come_is_asked_for_once_more(thinks: Think, model: ScriptedModel) -> None:
     model.plays(says("I would rather talk."), calls(SILENT))
-    thought = await thinks(tool_choice="required", nudge="Decide now.")
-    assert (thought.stopped, thought.rounds) == ("ended", 2)
+    turn_result = await thinks(tool_choice="required", nudge="Decide now.")
+    assert (turn_result.stopped, turn_result.rounds) == ("ended", 2)
     last = model.requests[1]["messages"][-2:]
     assert [message["content"] for message in last] == ["I would rather talk.", "Decide now."]
     assert [request["tool_choice"] for request in model.requests] == ["required", "required"]
@@ -165,33 +165,33 @@ async def test_a_model_that_never_calls_is_left_alone_after_the_nudge(
     thinks: Think, model: ScriptedModel, nudge: str, rounds: int
 ) -> None:
     model.plays(*[says("Words.")] * rounds)
-    thought = await thinks(tool_choice="required", nudge=nudge)
-    assert (thought.stopped, thought.rounds, thought.text) == ("no_calls", rounds, "Words.")
+    turn_result = await thinks(tool_choice="required", nudge=nudge)
+    assert (turn_result.stopped, turn_result.rounds, turn_result.text) == ("no_calls", rounds, "Words.")
 
 
 async def test_rounds_are_limited(thinks: Think, model: ScriptedModel) -> None:
     model.plays(*[calls(read(f"note {number}")) for number in range(3)])
-    thought = await thinks(max_rounds=3)
-    assert (thought.stopped, thought.rounds, len(thought.calls)) == ("rounds", 3, 3)
+    turn_result = await thinks(max_rounds=3)
+    assert (turn_result.stopped, turn_result.rounds, len(turn_result.calls)) == ("rounds", 3, 3)
 
 
 async def test_the_wall_clock_is_kept_between_rounds(thinks: Think, model: ScriptedModel) -> None:
     model.plays(calls(read("slow")))
-    thought = await thinks()
-    assert (thought.stopped, len(thought.calls)) == ("time", 1)
+    turn_result = await thinks()
+    assert (turn_result.stopped, len(turn_result.calls)) == ("time", 1)
 
 
 async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(thinks: Think, model: ScriptedModel) -> None:
     model.plays(dataclasses.replace(says("late"), hang_s=0.3))
-    thought = await thinks(wall_clock_s=0.001)
-    assert (thought.stopped, thought.text) == ("ended", "late")
+    turn_result = await thinks(wall_clock_s=0.001)
+    assert (turn_result.stopped, turn_result.text) == ("ended", "late")
 
 
 @pytest.mark.parametrize("mistake", [read("missing"), ("read", "{}"), ("nothing", "{}"), ("read", "{broken")], ids=str)
 async def test_the_same_mistake_twice_is_enough(thinks: Think, model: ScriptedModel, mistake: tuple[str, str]) -> None:
     model.plays(calls(mistake), calls(read("note")), calls(mistake))
-    thought = await thinks()
-    assert (thought.stopped, thought.rounds) == ("repeated_error", 3)
+    turn_result = await thinks()
+    assert (turn_result.stopped, turn_result.rounds) == ("repeated_error", 3)
 
 
 async def test_different_mistakes_are_forgiven(thinks: Think, model: ScriptedModel) -> None:
@@ -203,8 +203,8 @@ async def test_a_model_that_becomes_unavailable_does_not_undo_what_was_done(
     thinks: Think, model: ScriptedModel
 ) -> None:
     model.plays(calls(reply("at://1")), refuses(503, "overloaded"))
-    thought = await thinks()
-    assert (thought.stopped, len(thought.calls)) == ("interrupted", 1)
+    turn_result = await thinks()
+    assert (turn_result.stopped, len(turn_result.calls)) == ("interrupted", 1)
 
 
 async def test_a_model_that_is_unavailable_from_the_start_is_told_to_the_loop(
@@ -234,7 +234,7 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
         Tool("hear", "Listens.", Nothing, "self", Provenance.OWNER, hear, effect="look"),
     ]
     model.plays(calls(("act", "{}"), ("send", "{}"), ("hear", "{}"), ("act", "{}"), ("send", "{}")), says("Done."))
-    thought = await think(
+    turn_result = await run_turn(
         gateway=gateway,
         executor=Executor(Registry(tools, social_only=True)),
         turn=Turn("owner", Provenance.OWNER),
@@ -249,8 +249,8 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
         ("hear", Provenance.OWNER, ""),
         ("act", Provenance.STRANGER, MIXED),
     ]
-    assert thought.calls[3][1].content.startswith("Blocked:")
-    assert thought.provenance is Provenance.STRANGER
+    assert turn_result.calls[3][1].content.startswith("Blocked:")
+    assert turn_result.provenance is Provenance.STRANGER
     offered = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
     assert offered == [["act", "send", "hear"], ["send", "hear"]]
 
@@ -259,7 +259,7 @@ async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_it
     gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, house: House
 ) -> None:
     model.plays(calls(read("tell-nobody-77"), text="tell-nobody-77?"), says("Of course, it is tell-nobody-77."))
-    thought = await think(
+    turn_result = await run_turn(
         gateway=gateway,
         executor=Executor(Registry(house.tools(), social_only=True), redactor=Redactor(["tell-nobody-77"])),
         turn=Turn("owner", Provenance.OWNER),
@@ -268,7 +268,7 @@ async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_it
         purpose="test",
         clock=clock,
     )
-    assert thought.text == f"Of course, it is {MASK}."
+    assert turn_result.text == f"Of course, it is {MASK}."
     assert house.did == []
     assert "tell-nobody-77" not in json.dumps(model.requests)
 
