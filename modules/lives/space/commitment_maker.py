@@ -163,13 +163,16 @@ class CommitmentMaker:
         return asked if self.is_trusted_room() else replace(asked, params={**asked.params, FOUND_ROOM: True})
 
     def _note_shared_work(self, commitment: Commitment, snapshot: RoomSnapshot) -> None:
-        """A comment on a peer's issue is work together."""
+        """A comment on a peer's issue or pull request is work together."""
         if commitment.type != "comment_issue":
             return
-        end = f"/{commitment.repo or snapshot.repo or ''}/issues/{commitment.number}".casefold()
+        place = f"/{commitment.repo or snapshot.repo or ''}".casefold()
         for link, name in self.talk.state.issues.items():
-            if link.casefold().endswith(end):
+            end = link.casefold().rstrip("/")
+            if end.endswith(f"{place}/issues/{commitment.number}"):
                 self.relationships.issue_co_created(name)
+            elif end.endswith(f"{place}/pull/{commitment.number}"):
+                self.relationships.pull_request_reviewed(name)
 
 
 def conversation_of(snapshot: RoomSnapshot) -> str:

@@ -7,6 +7,7 @@ member is no host, whatever name or id a careless server let it take.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -28,6 +29,7 @@ from modules.services.peers.room_members import PeerRelationships
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
 _SKEW = timedelta(milliseconds=MINUTE_MS)
+_PULL_REQUEST = re.compile(r"/pull/\d+/?$")
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
 
@@ -72,12 +74,20 @@ class Perceiver:
         self.talk.handle(Heard(new, now, peer_events, dict(_issues(events, me))))
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.talked_with(names)
+            self._note_strengths(names)
         for action, target in self.client.lost_claims():
             self.queue.withdraw_claimed(action, target, _LOST)
         for peer_event in peer_events:
             if peer_event.kind == "success":
                 self._leave_to(peer_event)
         return self._still_new(new, now)
+
+    def _note_strengths(self, names: Iterable[str]) -> None:
+        """Remember what those who spoke say of themselves that they are good at."""
+        identities = self.client.identities()
+        for name in dict.fromkeys(names):
+            if (identity := identities.get(name)) is not None and identity.expertise:
+                self.relationships.remember_strengths(name, identity.expertise)
 
     def _leave_to(self, peer_event: PeerEvent) -> None:
         """What a peer has made we do not make again, though we had promised it: nobody knew, or our try failed."""
@@ -173,9 +183,11 @@ def _recorded(entry: LogEntry, now: datetime) -> Iterator[PeerEvent]:
 
 
 def _issues(events: Iterable[Event], me: str) -> Iterator[tuple[str, str]]:
-    """Links to issues that peers made, and who made each."""
+    """Links to issues and pull requests that peers made, and who made each."""
     for event in events:
-        if isinstance(event, ActionDone) and event.success and event.action == "create_issue" and event.name != me:
+        if not isinstance(event, ActionDone) or not event.success or event.name == me:
+            continue
+        if event.action == "create_issue" or _PULL_REQUEST.search(event.link):
             yield event.link, event.name
 
 

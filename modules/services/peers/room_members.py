@@ -95,12 +95,14 @@ class PeerRelationships:
         self._put(known, memorable_exchanges=exchanges)
         self._save()
 
-    def remember_strength(self, name: str, text: str) -> None:
-        """What they are good at and we are not; the newest three are kept, each once."""
-        known, strength = self._known(name), one_line(text, _MAX_CHARS)
-        others = tuple(one for one in known.complementary_strengths if one != strength)
-        self._put(known, complementary_strengths=(*others, strength)[-_KEPT_STRENGTHS:])
-        self._save()
+    def remember_strengths(self, name: str, texts: Iterable[str]) -> None:
+        """Remember what they are good at: the first three of these, and of the earlier ones as many as still fit."""
+        known = self._known(name)
+        told = [one_line(text, _MAX_CHARS) for text in texts]
+        kept = tuple(dict.fromkeys([*filter(None, told), *known.complementary_strengths]))[:_KEPT_STRENGTHS]
+        if kept != known.complementary_strengths:
+            self._put(known, complementary_strengths=kept)
+            self._save()
 
     def context(self, name: str, skills: Skills) -> str | None:
         """What a prompt is told about us two; None if we never talked."""

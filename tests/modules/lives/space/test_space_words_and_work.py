@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from adapters.space.types import IdentitySummary
 from common.schemas import SPACE_DECISION_TOOL
 from tests.modules.lives.space.soul_in_room import Room, an_issue, speaks, summaries, until
 from town.mind.types import ChatRequest, Thought
@@ -59,12 +62,15 @@ async def test_words_without_any_promise_cost_no_second_question(room: Room) -> 
         assert len(room.world.mind.asked) == 1
 
 
-async def test_a_comment_on_a_peers_issue_is_work_together(room: Room) -> None:
+@pytest.mark.parametrize(("kind", "made", "counted"), [("issues", "create_issue", (1, 0)), ("pull", "open_pr", (0, 1))])
+async def test_a_comment_on_a_peers_issue_or_pull_request_is_work_together(
+    room: Room, kind: str, made: str, counted: tuple[int, int]
+) -> None:
     comment = an_issue(type="comment_issue", issue_number=7)
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("Two logs fit.", comment)) as me:
         await rebecca.send_chat("The clock is in github.com/acme/site now.")
         await rebecca.send_action_result(
-            "create_issue", "acme/site#Clock", success=True, link="https://github.com/acme/site/issues/7"
+            made, "acme/site#Clock", success=True, link=f"https://github.com/acme/site/{kind}/7"
         )
         await until(lambda: any(getattr(event, "link", "") for event in me.client._member.inbox._events))
         await me.hears("The clock is in github.com/acme/site now.")
@@ -72,4 +78,16 @@ async def test_a_comment_on_a_peers_issue_is_work_together(room: Room) -> None:
         assert [one.type for one in me.promised()] == ["comment_issue"]
         known = me.space.relationships.get("rebecca")
         assert known is not None
-        assert (known.space_conversations, known.issues_co_created) == (1, 1)
+        assert known.space_conversations == 1
+        assert (known.issues_co_created, known.prs_reviewed) == counted
+
+
+async def test_what_a_peer_says_that_it_is_good_at_is_remembered_once_it_talks(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("So do I.")) as me:
+        await rebecca.send_identity(IdentitySummary(expertise=("clocks", "moss", "tin", "rain")))
+        await rebecca.send_chat("I like the sound of rain on tin.")
+        await me.hears("I like the sound of rain on tin.")
+        await me.check()
+        known = me.space.relationships.get("rebecca")
+        assert known is not None
+        assert known.complementary_strengths == ("clocks", "moss", "tin")

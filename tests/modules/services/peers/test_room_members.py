@@ -52,11 +52,11 @@ def test_the_newest_exchanges_and_strengths_are_kept_in_one_line(path: Path, clo
     store = PeerRelationships(path, clock)
     for number in range(7):
         store.remember_exchange("rebecca", f"exchange\n{number}")
-        store.remember_strength("rebecca", f"strength {number % 4}")
+        store.remember_strengths("rebecca", [f"strength\n{number % 4}"])
     known = store.get("rebecca")
     assert known is not None
     assert known.memorable_exchanges == tuple(f"exchange {number}" for number in range(2, 7))
-    assert known.complementary_strengths == ("strength 0", "strength 1", "strength 2")
+    assert known.complementary_strengths == ("strength 2", "strength 1", "strength 0")
 
 
 def test_a_prompt_is_told_what_there_is_and_nothing_of_strangers(path: Path, clock: FakeClock, skills: Skills) -> None:
