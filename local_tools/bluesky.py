@@ -32,8 +32,8 @@ from local_tools.bluesky_inputs import (
     UriInput,
 )
 from local_tools.words import ToolWords, failed
+from modules.lives.bluesky.expression import Prompts
 from modules.lives.bluesky.expression_policy import check_invitation
-from modules.lives.bluesky.expression_prompts import Prompts
 from modules.lives.bluesky.publish import Publisher, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn

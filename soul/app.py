@@ -12,7 +12,7 @@ from common.clock import Clock
 from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.login import log_in
+from modules.lives.bluesky.account import log_in
 from modules.lives.bluesky.loop import OutboxLoop, warm_up
 from modules.runtime.console import Console
 from modules.runtime.control import Control

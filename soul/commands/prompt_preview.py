@@ -22,8 +22,8 @@ from common.files import read_bounded
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.settings import Settings
+from modules.lives.bluesky.life import waiting_drafts, waiting_mentions
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.waiting import waiting_drafts, waiting_mentions
 from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import copy

@@ -9,9 +9,8 @@ from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
-from modules.lives.bluesky.life import BlueskyLife, BlueskyState
+from modules.lives.bluesky.life import BlueskyLife, BlueskyState, waiting_drafts, waiting_mentions
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.waiting import waiting_drafts, waiting_mentions
 from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
 from modules.lives.space.experience import Experiences
 from modules.lives.space.identity import RoomJoined

@@ -15,7 +15,7 @@ from adapters.web.transport import http_transport_factory
 from common.clock import Clock, local
 from common.constants import ATPROTO_MAX_ANSWER_BYTES
 from common.settings import Settings
-from modules.lives.bluesky.account_context import AccountContext
+from modules.lives.bluesky.account import AccountContext
 from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.budget.lost_ledger import count_again
 from modules.runtime.console import Console

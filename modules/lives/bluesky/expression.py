@@ -7,6 +7,7 @@ read from the outbox, so that a crash between the two can never lead to a second
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,9 +26,8 @@ from modules.lives.bluesky.expression_policy import (
     generate_expression_prompt,
     next_expression_time,
 )
-from modules.lives.bluesky.expression_prompts import Prompts
+from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
 from modules.lives.bluesky.respond import disposition_of
-from modules.lives.bluesky.scaffold import Scaffold, scaffold_of
 from modules.lives.bluesky.types import ExpressionTurn
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
@@ -41,6 +41,41 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.outbox.outbox import Outbox
+
+_STARTING_POINTS = "expression-prompts"
+_BULLET = re.compile(r"^- (?P<text>.+?)(?:\s+\[(?P<source>[\w+-]+)\])?$", re.MULTILINE)
+
+
+class Prompts:
+    """What `expression-prompts` offers. Reads the skill at each call, so that a reload counts at once."""
+
+    def __init__(self, skills: Skills) -> None:
+        self._skills = skills
+
+    def templates(self) -> dict[str, str]:
+        """Template text by source, with `{{value}}` or `{{value1}}` and `{{value2}}` in it."""
+        return self._skills.subsections(_STARTING_POINTS, "Prompt Templates")
+
+    def fallbacks(self) -> list[tuple[str, str]]:
+        """(text, source) pairs for a thin SELF.md."""
+        section = self._skills.section(_STARTING_POINTS, "Fallback Prompts")
+        return [(match["text"], match["source"] or "observation") for match in _BULLET.finditer(section)]
+
+    def all(self) -> list[str]:
+        """Everything of which a prompt is made, variables unfilled; the examples of invitations are not."""
+        return [self._skills.section(_STARTING_POINTS, name) for name in ("Prompt Templates", "Fallback Prompts")] + [
+            self.suffix()
+        ]
+
+    def suffix(self) -> str:
+        """The ending of each prompt."""
+        return self._skills.section(_STARTING_POINTS, "Invitation Suffix").strip()
+
+    def invitation(self, kind: str, rng: random.Random) -> str:
+        """One example invitation: Choice, Bounded or Direct."""
+        section = self._skills.subsections(_STARTING_POINTS, "Invitation Prompts")[kind]
+        return rng.choice([match["text"] for match in _BULLET.finditer(section)])
+
 
 _SKILL = "expression"
 _CAUSE = "expression"

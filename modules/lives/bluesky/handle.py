@@ -21,8 +21,8 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.turns import PersonTurns
 from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.lives.bluesky.waits import PersonTurns
 from modules.services.agent.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.web.client import WebClient
 from common.clock import Clock
-from common.constants import AWARENESS_INTERVAL_MS
+from common.constants import AWARENESS_INTERVAL_MS, CONVERSATION_STALE_RETENTION_MS
 from common.pace import Pace
 from common.settings import Settings
 from modules.lives.bluesky.case import CaseReader
@@ -25,27 +27,81 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.tidying import Tidying
-from modules.lives.bluesky.turns import PersonTurns
 from modules.lives.bluesky.types import Pending
-from modules.lives.bluesky.waits import Waits
+from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.types import Loop
+from modules.services.agent.attention_list import Attention as Waiting
+from modules.services.agent.attention_list import Blocked, Source
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.mind import Mind
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments
+from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
+from modules.services.outbox.types import Intent
 from modules.services.peers.accounts import Relationships
+
+
+def waiting_mentions(count: Callable[[], Awaitable[int]]) -> Source:
+    """Return a source that says how many posts wait."""
+
+    async def mentions() -> Waiting:
+        return Waiting(mentions=await count())
+
+    return mentions
+
+
+def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
+    """Return a source that names each draft by its id.
+
+    A draft may repeat what strangers said, so a turn of the owner's is told of it without its words.
+    """
+
+    async def drafts() -> Waiting:
+        return Waiting(
+            blocked=tuple(
+                Blocked(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
+                for draft in await held()
+            )
+        )
+
+    return drafts
+
+
+@dataclass(frozen=True, slots=True)
+class Tidying:
+    """Ends the conversations that are over, and forgets what has outlived its use."""
+
+    conversations: Conversations
+    relationships: Relationships
+    pending: PendingPosts
+    identity: Identity
+    journal: Journal
+    clock: Clock
+    own_did: Callable[[], str]
+
+    async def run(self) -> None:
+        """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
+        for over in self.conversations.sweep(self.own_did(), self.identity.extract().social_mechanics):
+            summary = f"The talk with @{over.root_author_handle or 'somebody'} is over"
+            reason = over.conclusion_reason or ""
+            await self.journal.record(
+                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
+            )
+        self.conversations.cleanup_old_conversations()
+        self.relationships.prune_stale()
+        await self.pending.forget_before(self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
 
 class BlueskyServices(Protocol):

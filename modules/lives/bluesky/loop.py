@@ -26,9 +26,8 @@ from modules.lives.bluesky.perceive import Perceived, Perceiver
 from modules.lives.bluesky.policy import triage
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.turns import PersonTurns
 from modules.lives.bluesky.types import Pending
-from modules.lives.bluesky.waits import Waits
+from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry

@@ -11,9 +11,8 @@ from typing import Literal, Protocol
 from adapters.atproto.types import Notification
 from common.result import Decision
 from common.text.closings import is_emoji_only, is_low_value_closing, without_handles
-from modules.lives.bluesky.circular import CircularAnalysis
 from modules.lives.bluesky.conversations_policy import ConversationDecision
-from modules.lives.bluesky.thread import ThreadAnalysis
+from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship

@@ -11,7 +11,7 @@ from common.facts import PostFacts, SaidLine
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
-from modules.lives.bluesky.scaffold import Scaffold, scaffold_of
+from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
 from modules.lives.bluesky.types import Disposition
 from modules.runtime.llm.types import Image, Message, Text
 from modules.services.agent.framing import Framer

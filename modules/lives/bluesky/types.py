@@ -8,7 +8,7 @@ from typing import Literal
 
 from adapters.atproto.types import Notification, StrongRef
 from common.clock import parse_iso
-from modules.lives.bluesky.scaffold import Scaffold
+from modules.lives.bluesky.reply_check import Scaffold
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
 Act = Literal[

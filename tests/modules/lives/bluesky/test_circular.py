@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.lives.bluesky.circular import CircularAnalysis, detect_circular_conversation
+from modules.lives.bluesky.thread import CircularAnalysis, detect_circular_conversation
 from tests.modules.lives.bluesky.bluesky_values import chain, post
 
 PLAIN = "Herons nest early this year."

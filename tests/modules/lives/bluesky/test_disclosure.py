@@ -18,7 +18,7 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.account_context import AccountContext
+from modules.lives.bluesky.account import AccountContext
 from modules.lives.bluesky.disclosure import CONTACT, Disclosure, honest
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database

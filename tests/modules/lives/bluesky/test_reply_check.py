@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.bluesky.reply_check import reply_problem
-from modules.lives.bluesky.scaffold import scaffold_of, word_runs
+from modules.lives.bluesky.reply_check import reply_problem, scaffold_of, word_runs
 
 QUESTION = "@rowan.test which sound do you prefer on a wet night, rain on tin or rain on slate?"
 OURS = "Slate, for it lets the rain speak and does not answer back."
