@@ -73,6 +73,7 @@ def _row_up(buffer: Buffer, columns: int) -> None:
     before = buffer.document.current_line_before_cursor
     if width(before) < columns:
         buffer.auto_up()
+        _leave_cluster(buffer)
         return
     start, surplus = 0, width(before) - columns
     for place, cluster in clusters(before):
@@ -89,6 +90,7 @@ def _row_down(buffer: Buffer, columns: int) -> None:
     after = buffer.document.current_line_after_cursor
     if (column + width(after)) // columns == column // columns:
         buffer.auto_down()
+        _leave_cluster(buffer)
         return
     end, room = 0, columns
     for place, cluster in clusters(after):
@@ -97,3 +99,10 @@ def _row_down(buffer: Buffer, columns: int) -> None:
             break
         end = place + len(cluster)
     buffer.cursor_position += end
+
+
+def _leave_cluster(buffer: Buffer) -> None:
+    """Move to the start of the cluster around the cursor: the library counts the columns of a line in code points."""
+    at = buffer.cursor_position
+    if at < len(buffer.text):
+        buffer.cursor_position = max(place for place, _ in clusters(buffer.text) if place <= at)
