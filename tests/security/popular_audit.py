@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import Intent
-from tests.security.popular_soul import Heard
+from tests.security.popular_soul import Heard, root_of
 
 T = TypeVar("T")
 Departure = tuple[datetime, Intent]
@@ -56,12 +55,6 @@ def most_of_the_same_words(departures: Sequence[Departure]) -> float:
     for moment, intent in replies(departures):
         by_words[bare(intent.body.public_text)].append((moment, intent.id))
     return max((worst(events, DAY, len) for events in by_words.values()), default=0.0)
-
-
-def root_of(reply: Intent) -> str:
-    """The uri of the thread in which a reply of ours stands."""
-    assert isinstance(reply.body, ReplyBody)
-    return reply.body.root.uri
 
 
 def bare(text: str) -> str:

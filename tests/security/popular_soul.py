@@ -15,11 +15,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from adapters.atproto.types import Notification
-from modules.services.outbox.bodies import FollowBody, PostBody, RepostBody
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.bodies import FollowBody, PostBody, ReplyBody, RepostBody
+from modules.services.outbox.types import Intent, ProposedAction
 from tests.modules.services.outbox.body_values import reply_body
 from tests.modules.services.outbox.rules.etiquette_house import House, did, like, reply_to, uri
-from tests.security.popular_audit import root_of
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
@@ -27,6 +26,12 @@ _SOUNDS = ("ba", "be", "do", "du", "fi", "ga", "ho", "ka", "le", "lu", "ma", "ni
 _CANNED = ("Thank you so much, that made my day! {}", "thank you so much that made my day {}", "Great point!! {}")
 _TICK = 120.0
 _SIGNS = ("🌧️", "!!", "123", "@fan{}.example", "https://x.example/{}")
+
+
+def root_of(reply: Intent) -> str:
+    """The uri of the thread in which a reply of ours stands."""
+    assert isinstance(reply.body, ReplyBody)
+    return reply.body.root.uri
 
 
 @dataclass(frozen=True)
