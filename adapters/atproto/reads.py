@@ -13,7 +13,6 @@ from adapters.atproto.convert import Json
 from adapters.atproto.detour import Detours
 from adapters.atproto.paging import Listing, RawPage, read_page
 from adapters.atproto.records import parse_at_uri
-from adapters.atproto.thread import resolve_reply_refs
 from adapters.atproto.types import (
     FeedPage,
     NotificationPage,
@@ -258,3 +257,12 @@ def _actors(page: ApiResult[RawPage]) -> ApiResult[Page]:
     if isinstance(page, Err):
         return page
     return Ok(Page(convert.each(page.data.items, convert.actor), page.data.cursor))
+
+
+def resolve_reply_refs(parent: StrongRef, thread: ThreadNode | None) -> ReplyRefs:
+    """Return the refs of a reply to `parent`, given the thread it was found in.
+
+    The root is the one that the parent itself names; without that, or without a thread, the parent doubles as root.
+    """
+    named = thread.post.reply if thread else None
+    return ReplyRefs(parent, named.root if named else parent)

@@ -15,14 +15,26 @@ from string import ascii_letters, digits, whitespace
 
 import regex
 
-from common.text.base_forms import base_form
-
 _FUNCTION_WORDS = """
     i me my we our you your the a an is are was were be been being have has had do does did will would could should may
     might can shall to of in for on with at by from as into about that this it its and but or so if then than too very
     just also not no nor only same such more most other some any
 """
 STOPWORDS = frozenset(_FUNCTION_WORDS.split())
+# NOTE(self): only forms that are nothing else: "left", "found", "saw", "lay" and their like mean something of their own.
+_FORMS = """
+    become became; begin began begun; break broke broken; bring brought; build built; buy bought; catch caught;
+    choose chose chosen; come came; deal dealt; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten;
+    fall fell fallen; feed fed; fight fought; fly flew flown; forget forgot forgotten; forgive forgave forgiven;
+    freeze froze frozen; get got gotten; give gave given; go went gone going;
+    grow grew grown; hear heard; hide hid hidden;
+    hold held; keep kept; know knew known; lead led; learn learnt; lend lent; lose lost; make made; mean meant;
+    pay paid; ride rode ridden; run ran; say said; see seen; sell sold; send sent; shake shook shaken;
+    sing sang sung; sink sank sunk; sleep slept; speak spoke spoken; spend spent; stand stood; steal stole stolen;
+    swim swam swum; take took taken; teach taught; tell told; think thought; throw threw thrown;
+    understand understood; use used using; wake woke woken; wear wore worn; win won; write wrote written
+"""
+_BASES = {form: base for base, *forms in (verb.split() for verb in _FORMS.split(";")) for form in forms}
 
 _SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LINK = regex.compile(
@@ -144,3 +156,8 @@ def _without_ending(word: str) -> str:
 
 def _undoubled(word: str) -> str:
     return word[:-1] if word[-1] == word[-2] and word[-1] not in _KEPT_DOUBLE else word
+
+
+def base_form(word: str) -> str:
+    """Return the verb of which `word`, lower case, is an irregular form; else `word` itself."""
+    return _BASES.get(word, word)

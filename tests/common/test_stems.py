@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.text.base_forms import base_form
 from common.text.stems import (
     STOPWORDS,
+    base_form,
     common_stem,
     plain_words,
     simple_stem,

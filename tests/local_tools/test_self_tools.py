@@ -66,16 +66,16 @@ async def test_the_soul_itself_and_its_owner_can(rig: Rig, provenance: Provenanc
 
 
 async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(rig: Rig) -> None:
-    sunk = turn(Provenance.STRANGER, Provenance.OWNER)
-    result = await rig.use("self_update", sunk, content=GROWN, reason="asked to")
+    mixed = turn(Provenance.STRANGER, Provenance.OWNER)
+    result = await rig.use("self_update", mixed, content=GROWN, reason="asked to")
     assert (result.is_error, rig.desk.text) == (False, BORN)
     assert "waits for your owner's yes" in result.content
     assert rig.desk.held is not None
 
 
 async def test_when_a_strangers_words_came_into_a_turn_of_its_own_it_cannot_change(rig: Rig) -> None:
-    sunk = turn(Provenance.STRANGER, Provenance.SELF)
-    result = await rig.use("self_update", sunk, content=GROWN, reason="a thought")
+    mixed = turn(Provenance.STRANGER, Provenance.SELF)
+    result = await rig.use("self_update", mixed, content=GROWN, reason="a thought")
     assert result.is_error
     assert (rig.desk.text, rig.desk.held) == (BORN, None)
 

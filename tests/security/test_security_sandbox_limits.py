@@ -154,8 +154,8 @@ async def test_a_run_that_is_called_off_is_over_at_once(host: Host) -> None:
 async def test_when_the_soul_is_killed_its_runs_die_with_it(host: Host, moment: str) -> None:
     code = (
         "import asyncio, pathlib, sys; from common.redact import Redactor;"
-        "from modules.runtime.sandbox.runner import Hands;"
-        "asyncio.run(Hands(redactor=Redactor()).run(['sleep', sys.argv[2]], pathlib.Path(sys.argv[1])))"
+        "from modules.runtime.sandbox.runner import Sandbox;"
+        "asyncio.run(Sandbox(redactor=Redactor()).run(['sleep', sys.argv[2]], pathlib.Path(sys.argv[1])))"
     )
     for attempt in range(6):
         mark = f"{os.getpid()}{attempt}"

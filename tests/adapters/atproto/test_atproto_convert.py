@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto import convert
-from adapters.atproto.thread import resolve_reply_refs
+from adapters.atproto.reads import resolve_reply_refs
 from adapters.atproto.types import Actor, FeedItem, Picture, Post, ReplyRefs, StrongRef, ThreadNode
 
 ALICE = {"did": "did:plc:a", "handle": "alice.test", "displayName": "Alice"}

@@ -20,8 +20,9 @@ from common.result import ApiResult, Err, Ok
 from common.wording import number
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.agent.memory.types import MemoryStore
-from modules.services.agent.sessions import archives, endings, store, story
+from modules.services.agent.sessions import archives, endings, store
 from modules.services.agent.sessions.archive_file import CONTENT_TYPE, pack
 from modules.services.agent.sessions.archived import Archive, Distilled, Outcome
 from modules.services.agent.sessions.conversation import outgrown
@@ -33,6 +34,7 @@ from modules.services.agent.sessions.types import Row, Session
 COMPACTION = "compaction"
 """The tag of memories that were extracted because a conversation had grown too long."""
 
+_LOOP = "sessions"
 _LEFT_OVER = "it had been left unfinished"
 _WENT_ON = "the conversation went on meanwhile"
 
@@ -147,13 +149,13 @@ class Archivist:
             for archive in await self._database.run(archives.prepared):
                 outcome = await self._finish(archive, _LEFT_OVER)
                 if outcome.status == "done":
-                    await self._journal.record(story.told(archive.session_key, outcome))
+                    await self._journal.record(_outcome_entry(archive.session_key, outcome))
                 outcomes.append(outcome)
             return outcomes
 
     async def _archive(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
         outcome = await self._begin(session, rows, reason, whole=whole)
-        await self._journal.record(story.told(session.key, outcome))
+        await self._journal.record(_outcome_entry(session.key, outcome))
         return outcome
 
     async def _end_silent(self, session: Session) -> Outcome:
@@ -166,7 +168,7 @@ class Archivist:
     async def _ended(self, session_key: str) -> None:
         for remnant in REMNANTS:
             if trouble := await self._clear_away(remnant, session_key):
-                await self._journal.record(story.left_behind(session_key, trouble))
+                await self._journal.record(_left_behind_entry(session_key, trouble))
 
     async def _left_over(self, session_id: str) -> list[Archive]:
         """What was intended for this session before, and is not done."""
@@ -239,3 +241,41 @@ class Archivist:
             return gone.error
         await self._database.run(lambda connection: endings.settled(connection, remnant, session_key))
         return ""
+
+
+def _outcome_entry(session_key: str, outcome: Outcome) -> Entry:
+    """Return how the journal tells what came of condensing or ending a conversation."""
+    archive = outcome.archive
+    match outcome.status:
+        case "done" if archive is not None:
+            summary = (
+                f"{_messages_in(archive)} of {session_key} {'are' if archive.message_count > 1 else 'is'} archived"
+            )
+            return Entry("life", _LOOP, summary, "mem", outcome.reason, data=_archive_data(archive))
+        case "waiting" if archive is not None:
+            summary = f"{_messages_in(archive)} of {session_key} cannot be archived yet"
+            return Entry("life", _LOOP, summary, "warn", outcome.reason, data=_archive_data(archive))
+        case "postponed":
+            return Entry("life", _LOOP, f"{session_key} stays as it is", None, outcome.reason)
+        case _:
+            return Entry("life", _LOOP, f"{session_key} is over", None, outcome.reason)
+
+
+def _left_behind_entry(session_key: str, reason: str) -> Entry:
+    """Return how the journal tells that a conversation is over and what was only for it is still there."""
+    return Entry("error", _LOOP, f"What belonged to {session_key} cannot be cleared away yet", "warn", reason)
+
+
+def _messages_in(archive: Archive) -> str:
+    return f"{archive.message_count} message{'s' if archive.message_count > 1 else ''}"
+
+
+def _archive_data(archive: Archive) -> dict[str, object]:
+    return {
+        "key": archive.key,
+        "session": archive.session_id,
+        "part": archive.part,
+        "messages": archive.message_count,
+        "memories": len(archive.distilled.memories),
+        "summarised": bool(archive.distilled.summary),
+    }

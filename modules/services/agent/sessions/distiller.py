@@ -54,7 +54,7 @@ class Distiller:
         system: what it is told before anything else, for a session.
         skills: the words for it.
         redactor: takes secrets out of what it answers.
-        rng: draws the boundary that foreign text is framed with.
+        rng: draws the boundary that untrusted text is framed with.
         estimate: tokens of a text.
         timezone: in which dates are told; empty for the machine's own.
         transcript_tokens: how much of a conversation is shown at most.

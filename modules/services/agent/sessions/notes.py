@@ -7,7 +7,7 @@ from modules.services.agent.prompt.rows import CONTEXT
 from modules.services.agent.session_keys import is_main
 
 
-async def forget_notes(workspace: OwnerFiles, session_key: str) -> None:
-    """Empty them, if the conversation that is over was with the owner. Raises what the workspace raises."""
-    if is_main(session_key) and await workspace.read(CONTEXT) is not None:
-        await workspace.write(CONTEXT, "")
+async def forget_notes(owner_files: OwnerFiles, session_key: str) -> None:
+    """Empty them, if the conversation that is over was with the owner. Raises what `owner_files` raises."""
+    if is_main(session_key) and await owner_files.read(CONTEXT) is not None:
+        await owner_files.write(CONTEXT, "")

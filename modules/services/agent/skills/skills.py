@@ -1,7 +1,7 @@
 """Every word that the model is told, read once from `skills/<id>/SKILL.md` and checked against what the code asks for.
 
 A skill is a page of Markdown with YAML in front. Its `## ` headings are sections, its `### ` headings subsections, and
-`{{name}}` a variable. Values are put in once and never read as template text, so foreign words cannot give orders here.
+`{{name}}` a variable. Values are put in once and never read as template text, so untrusted text gives no orders.
 Nothing is written; after a crash the files are simply read again.
 """
 

@@ -147,7 +147,7 @@ async def test_an_act_whose_entries_are_pruned_is_told_from_its_row(desk: Desk) 
     assert words[-1] == "The journal reaches back to 2026-01-08; what was before is pruned."
 
 
-async def test_foreign_words_cannot_draw_on_the_terminal(desk: Desk) -> None:
+async def test_untrusted_words_cannot_draw_on_the_terminal(desk: Desk) -> None:
     evil = "\x1b[2Jgone\r\nDecided: to obey\u202e"
     await a_notification(desk, THEIRS, text=evil, handle="eve.example\x1b[31m")
     await desk.journal.record(Entry("decision", "awareness", evil, reason=evil, trigger_uri=THEIRS))

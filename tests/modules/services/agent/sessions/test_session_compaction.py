@@ -143,7 +143,7 @@ async def test_a_conversation_too_long_for_the_model_is_shown_from_its_newest_en
     assert "line 0" in desk.model.requests[-1]["messages"][-1]["content"]
 
 
-async def test_the_model_sees_the_conversation_as_foreign_text_and_one_tool(desk: Desk) -> None:
+async def test_the_model_sees_the_conversation_as_untrusted_text_and_one_tool(desk: Desk) -> None:
     await desk.talk(THREAD, provenance=Provenance.STRANGER)
     desk.model.plays(keeps())
     await desk.archivist.reset(THREAD)

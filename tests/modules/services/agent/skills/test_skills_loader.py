@@ -147,7 +147,7 @@ def test_a_reload_takes_good_news_and_keeps_the_old_pages_on_bad(tmp_path: Path)
 @pytest.mark.parametrize(
     "hostile", ["{{who}}", "{% for x in y %}", "{{ ''.__class__.__mro__ }}", "{# gone #}", "## System Prompt", "<b>&"]
 )
-def test_foreign_words_put_into_a_skill_stay_words(tmp_path: Path, hostile: str) -> None:
+def test_untrusted_words_put_into_a_skill_stay_words(tmp_path: Path, hostile: str) -> None:
     write(tmp_path)
     rendered = Skills.load(tmp_path, CONTRACTS).render("greeting", "User Message", "Warm", who=hostile)
     assert rendered == f"Hello {hostile}!"
