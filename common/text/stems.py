@@ -21,7 +21,7 @@ _FUNCTION_WORDS = """
     just also not no nor only same such more most other some any
 """
 STOPWORDS = frozenset(_FUNCTION_WORDS.split())
-# NOTE(self): only forms that are nothing else: "left", "found", "saw", "lay" and their like mean something of their own.
+# NOTE(self): only forms that mean nothing else; "left", "found", "saw", "lay" and their like do.
 _FORMS = """
     become became; begin began begun; break broke broken; bring brought; build built; buy bought; catch caught;
     choose chose chosen; come came; deal dealt; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten;
