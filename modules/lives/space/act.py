@@ -28,11 +28,10 @@ from modules.lives.space.perceive import Perceiver
 from modules.lives.space.policy import should_open
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import Case, Resolved, Responder
-from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import ProposedMessage, Speaker, Spoken, WaitingMessage
 from modules.lives.space.state import Conversation, EndingNoted, Engaged, Opened
-from modules.lives.space.types import CheckResult, HistoryEntry
+from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
 from modules.lives.space.verdicts import FirstLook
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
@@ -167,10 +166,10 @@ class Participation:
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
-    def _hears_out(self, snapshot: RoomSnapshot, config: SpaceConfig) -> None:
+    def _hears_out(self, case: Case) -> None:
         """We had nothing to say: we hear peers out before we think again, each time longer, until the host speaks."""
-        self._silences = 1 if snapshot.from_host else self._silences + 1
-        pause_ms = min(config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
+        self._silences = 1 if case.snapshot.from_host else self._silences + 1
+        pause_ms = min(case.config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
         self._listens_until = self.clock.now() + timedelta(milliseconds=pause_ms)
 
     def _opens(self) -> bool:
@@ -211,20 +210,33 @@ class Participation:
         if snapshot.follow_up == "hurry":
             self.snapshots.queue.retry_now(snapshot.thread_uri)
             self.wake_commitments()
-        if not (batch or opens or snapshot.is_open):
+        if not (snapshot.batch or opens or snapshot.is_open):
             return CheckResult("quiet", "nothing is open")
+        case = Case(snapshot, config)
+        try:
+            return await self._think(case)
+        finally:
+            await self.reporter.decided(case.snapshot, *case.notes)
+
+    async def _think(self, case: Case) -> CheckResult:
+        """Ask the model where it is needed, and prepare what follows."""
+        snapshot = case.snapshot
         if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):
             await self.decider.keep(snapshot)
-            self._answered(batch)
-            self._hears_out(snapshot, config)
-            return await self._silent(Resolved("silent", nothing), snapshot, asked=True)
-        if opens:
+            self._answered(snapshot.batch)
+            self._hears_out(case)
+            return _silent(Resolved("silent", nothing), case)
+        if snapshot.opens:
             self.talk.handle(Opened(snapshot.now))
-        decided = await self._decided(snapshot, config) if batch or opens else None
-        if decided is not None and decided.decision is None:
-            self._answered(batch)
+        decided = await self._decided(case) if snapshot.batch or snapshot.opens else None
+        self._answered(snapshot.batch)
+        if decided is None:
+            return await self._carry_out(None, case)
+        if decided.decision is None:
             return CheckResult("undecided", "no decision")
-        return await self._carry_out(decided, snapshot, config)
+        await self._hear_meanwhile()
+        case.snapshot = self.snapshots.build_snapshot(snapshot.batch, opens=snapshot.opens)
+        return await self._carry_out(decided, case)
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
         """A wish that was open when we came in, or that our mind never came to, is thought about all the same."""
@@ -236,41 +248,33 @@ class Participation:
             return batch
         return [*(entry for entry in self.talk.state.history if entry.id == request.entry_id), *batch]
 
-    async def _decided(self, snapshot: RoomSnapshot, config: SpaceConfig) -> Decided:
+    async def _decided(self, case: Case) -> Decided:
         """Ask the model; what it wishes for its own pace counts at once, whatever becomes of its words."""
-        decided = await self.decider.decide(snapshot, config)
-        if snapshot.is_owner:
+        decided = await self.decider.decide(case.snapshot, case.config)
+        if case.snapshot.is_owner:
             self.talk.handle("attempted")
             self.talk.handle(Engaged(self.clock.now()))
         if decided.decision is None:
-            await self.reporter.decided(snapshot, Note("Decision", decided.error, "warn", {"act": "undecided"}))
+            case.note(Note("Decision", decided.error, "warn", {"act": "undecided"}))
         elif decided.decision.adjust_behavior:
             after = self.config.update_space_config(decided.decision.adjust_behavior, decided.decision.reason)
-            if after != config:
-                await self.reporter.decided(snapshot, Note("Adjusted behavior", decided.decision.reason, "refl"))
+            if after != case.config:
+                case.note(Note("Adjusted behavior", decided.decision.reason, "refl"))
         return decided
 
-    async def _carry_out(self, decided: Decided | None, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
-        self._answered(snapshot.batch)
-        if decided is not None:
-            await self._hear_meanwhile()
-            snapshot = self.snapshots.build_snapshot(
-                snapshot.batch, opens=snapshot.opens, needs_repo=snapshot.needs_repo
-            )
-        case = Case(snapshot, config)
-        try:
-            resolved = await self.responder.resolve(decided, case)
-        finally:
-            await self.reporter.decided(snapshot, *case.notes)
-        if resolved.code == "needs_repo" and not snapshot.needs_repo:
-            return await self._ask_for_repo(snapshot, config)
+    async def _carry_out(self, decided: Decided | None, case: Case) -> CheckResult:
+        resolved = await self.responder.resolve(decided, case)
+        if resolved.code == "needs_repo" and not case.snapshot.needs_repo:
+            return await self._ask_for_repo(case)
         if resolved.proposed is None:
-            if decided is not None and not snapshot.is_open:
-                self._hears_out(snapshot, config)
-            return await self._silent(resolved, snapshot, asked=decided is not None)
-        prepared = await self.speaker.prepare(resolved.proposed, snapshot, config)
+            if decided is None:
+                return CheckResult("overtaken" if resolved.code == "overtaken" else "declined", resolved.reason)
+            if not case.snapshot.is_open:
+                self._hears_out(case)
+            return _silent(resolved, case)
+        prepared = await self.speaker.prepare(resolved.proposed, case.snapshot, case.config)
         if isinstance(prepared, Spoken):
-            return await self._unsaid(resolved.proposed, prepared, snapshot)
+            return _unsaid(resolved.proposed, prepared, case)
         self._pending = prepared
         return self._waits_until(prepared)
 
@@ -283,13 +287,19 @@ class Participation:
         if barred is None and self.clock.monotonic() < waiting.not_before:
             return self._waits_until(waiting)
         self._pending = None
+        if barred is None and not waiting.is_written:
+            self._pending = await self.speaker.write(waiting)
+            return self._waits_until(self._pending)
+        case = Case(waiting.snapshot, config)
         spoken = barred or await self.speaker.say(waiting, config)
         self._hear(spoken.heard)
-        if spoken.code != "spoke":
-            return await self._unsaid(waiting.proposed, spoken, waiting.snapshot)
-        if waiting.snapshot.needs_repo and waiting.snapshot.request.entry_id == self.talk.state.request.entry_id:
-            self.talk.handle("repo_asked")
-        return CheckResult("spoke", "spoke")
+        if spoken.code == "spoke":
+            if waiting.snapshot.needs_repo and waiting.snapshot.request.entry_id == self.talk.state.request.entry_id:
+                self.talk.handle("repo_asked")
+            return CheckResult("spoke", "spoke")
+        result = _unsaid(waiting.proposed, spoken, case)
+        await self.reporter.decided(case.snapshot, *case.notes)
+        return result
 
     async def _hear_meanwhile(self) -> None:
         """What was said while the model thought is weighed too, and stays to be answered."""
@@ -299,29 +309,15 @@ class Participation:
             await self.snapshots.understand()
         self.snapshots.advance()
 
-    async def _ask_for_repo(self, snapshot: RoomSnapshot, config: SpaceConfig) -> CheckResult:
+    async def _ask_for_repo(self, case: Case) -> CheckResult:
         """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
-        asked = snapshot.request.entry_id
-        asking = self.snapshots.build_snapshot(snapshot.batch, needs_repo=True)
-        result = await self._carry_out(await self.decider.decide(asking, config), asking, config)
+        asked = case.snapshot.request.entry_id
+        case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
+        result = await self._carry_out(await self.decider.decide(case.snapshot, case.config), case)
         self._questions[asked] += 1
         if self._questions[asked] >= _MOST_TRIES:
             self.talk.handle("repo_asked")
         return result
-
-    async def _silent(self, resolved: Resolved, snapshot: RoomSnapshot, *, asked: bool) -> CheckResult:
-        overtaken = resolved.code == "overtaken"
-        if asked:
-            summary = "Overtaken" if overtaken else "Declined"
-            await self.reporter.decided(snapshot, Note(summary, resolved.reason, "info", {"act": summary.lower()}))
-        return CheckResult("overtaken" if overtaken else "declined", resolved.reason)
-
-    async def _unsaid(self, proposed: ProposedMessage, spoken: Spoken, snapshot: RoomSnapshot) -> CheckResult:
-        overtaken = spoken.code == "overtaken"
-        summary = "Overtaken" if overtaken else "Not said"
-        data = {"act": summary.lower(), "message": proposed.message}
-        await self.reporter.decided(snapshot, Note(summary, spoken.reason, "info", data))
-        return CheckResult("overtaken" if overtaken else "unsaid", spoken.reason)
 
     def _answered(self, batch: Sequence[HistoryEntry]) -> None:
         done = {entry.id for entry in batch}
@@ -346,3 +342,16 @@ class Participation:
         if notice and notice != self._told:
             self._told = notice
             await self.reporter.trouble("Config", notice)
+
+
+def _silent(resolved: Resolved, case: Case) -> CheckResult:
+    code: CheckCode = "overtaken" if resolved.code == "overtaken" else "declined"
+    case.note(Note(code.capitalize(), resolved.reason, "info", {"act": code}))
+    return CheckResult(code, resolved.reason)
+
+
+def _unsaid(proposed: ProposedMessage, spoken: Spoken, case: Case) -> CheckResult:
+    overtaken = spoken.code == "overtaken"
+    summary = "Overtaken" if overtaken else "Not said"
+    case.note(Note(summary, spoken.reason, "info", {"act": summary.lower(), "message": proposed.message}))
+    return CheckResult("overtaken" if overtaken else "unsaid", spoken.reason)

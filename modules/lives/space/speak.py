@@ -1,8 +1,9 @@
 """Says something in the room, with the commitments that belong to it.
 
-Two steps, since nobody waits inside a turn. `prepare` claims what is promised, shows that we type, and tells from when
-the message may be said. `say` comes back then: it looks at the room anew, and what others said, claimed or made
-meanwhile can still stop us. A commitment lies on the disk before anybody can have read the words.
+Three steps, since nobody waits inside a turn. `prepare` claims what is promised, shows that we type, and tells from
+when the message may be said. Then `write` has what is promised written out in full, and `say` looks at the room anew:
+what others said, claimed or made meanwhile can still stop us. A commitment lies on the disk before anybody can have
+read the words.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class WaitingMessage:
         snapshot: the room as it was when the message was proposed.
         not_before: when it may be said, in seconds of the monotonic clock.
         settles: the words alone answer the host's request.
+        is_written: what is promised has its whole bodies.
 
     """
 
@@ -70,6 +72,7 @@ class WaitingMessage:
     snapshot: RoomSnapshot
     not_before: float
     settles: bool = False
+    is_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +138,29 @@ class Speaker:
             snapshot,
             self.clock.monotonic() + max(pause_s, CLAIM_ANSWER_S if claimed else 0.0),
             settles=bool(made) and snapshot.is_open,
+            is_written=not claimed,
         )
+
+    async def write(self, waiting: WaitingMessage) -> WaitingMessage:
+        """The same message, where what is promised and still claimed is written out in full."""
+        proposed, snapshot = waiting.proposed, waiting.snapshot
+        held = self.commitment_maker.still_claimed(proposed.commitments, snapshot.repo)
+        if not held:
+            return replace(waiting, is_written=True)
+        written = await self.commitment_maker.write_out(held, snapshot)
+        return replace(waiting, proposed=replace(proposed, commitments=written), is_written=True)
 
     async def say(self, waiting: WaitingMessage, config: SpaceConfig) -> Spoken:
         """Say what has waited, unless something speaks against it until the last moment."""
         proposed, before = waiting.proposed, waiting.snapshot
-        held = self.commitment_maker.still_claimed(proposed.commitments, before.repo)
-        if proposed.commitments and not held:
-            return _TAKEN
-        written = await self.commitment_maker.write_out(held, before)
         heard = tuple(self.perceiver.look())
         self.snapshots.advance()
         now = self.snapshots.build_snapshot(before.batch, opens=before.opens)
-        kept = self.commitment_maker.still_ours(written, before.repo, now)
+        kept = self.commitment_maker.still_ours(proposed.commitments, before.repo, now)
         stopped = self.barred(proposed) or self._overtaken(proposed, kept, heard, now)
         if stopped:
             return replace(stopped, heard=heard)
-        spoken = await self._send(replace(proposed, commitments=kept), before, config, settles=waiting.settles)
+        spoken = await self._send(replace(waiting, proposed=replace(proposed, commitments=kept)), now, config)
         return replace(spoken, heard=heard)
 
     def barred(self, proposed: ProposedMessage) -> Spoken | None:
@@ -177,16 +186,15 @@ class Speaker:
         outcome = validate_space_message(proposed.message, (), now)
         return None if outcome.ok else Spoken("overtaken", f"others have spoken meanwhile: {outcome.tag}")
 
-    async def _send(
-        self, proposed: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig, *, settles: bool
-    ) -> Spoken:
-        """Said and promised; `settles`: the words alone answer the host's request."""
+    async def _send(self, waiting: WaitingMessage, now: RoomSnapshot, config: SpaceConfig) -> Spoken:
+        """Say and promise it."""
+        proposed, snapshot = waiting.proposed, waiting.snapshot
         sent = await self.client.send_chat(proposed.message)
         if isinstance(sent, Err):
             return Spoken("failed", sent.error)
         entry = self.talk.handle(Spoke(proposed.message, self.clock.now())).history[-1]
         made = await self.commitment_maker.promise(proposed.commitments, proposed.message, snapshot, heard=False)
-        promises = settles or (bool(made) and snapshot.is_open)
+        promises = waiting.settles or (bool(made) and snapshot.is_open)
         if promises:
             self.talk.handle("promised")
         await self.reporter.decided(snapshot, *_said(proposed, made))
@@ -200,7 +208,13 @@ class Speaker:
             return Spoken("failed", f"not heard: {delivery.error}")
         if delivery:
             self.commitment_maker.settle(made, heard=True)
-        await self._afterwards(proposed, snapshot, config)
+        if alone_without_github(snapshot):
+            self.talk.handle("declared_impossible")
+        if not (proposed.commitments or proposed.acts or snapshot.is_settled):
+            found = await self.commitment_maker.find(proposed.message, now)
+            if found and snapshot.is_open:
+                self.talk.handle("promised")
+        await self._afterwards(config)
         return Spoken("spoke")
 
     async def _delivered(self, chat_id: str) -> bool | Err:
@@ -215,13 +229,8 @@ class Speaker:
             return Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         return delivery if isinstance(delivery, Err) else delivery.data
 
-    async def _afterwards(self, proposed: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig) -> None:
-        if alone_without_github(snapshot):
-            self.talk.handle("declared_impossible")
-        if not (proposed.commitments or proposed.acts or snapshot.is_settled):
-            found = await self.commitment_maker.find(proposed.message, snapshot)
-            if found and snapshot.is_open:
-                self.talk.handle("promised")
+    async def _afterwards(self, config: SpaceConfig) -> None:
+        """Rest for a moment, and remember every N-th message with its talk."""
         pause_ms = self.rng.uniform(config.cooldown_min_ms, config.cooldown_max_ms)
         talk = self.talk.handle(Delivered(self.clock.now() + timedelta(milliseconds=pause_ms)))
         if talk.spoken % config.reflection_every_n:

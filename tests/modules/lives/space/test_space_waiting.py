@@ -98,7 +98,7 @@ async def test_what_is_promised_is_claimed_while_its_words_wait(room: Room) -> N
         assert marvin.promised() == []
         assert room.host.said("marvin") == []
         marvin.later(PAUSE_MS / 1000)
-        assert (await marvin.space.loop.run()).reason == "spoke"
+        assert (await marvin.check()).reason == "spoke"
         assert [one.type for one in marvin.promised()] == ["create_issue"]
 
 
