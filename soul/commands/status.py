@@ -15,8 +15,7 @@ from common.wording import part_note
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
-from modules.services.outbox.approval import held
-from soul.commands.draft_lines import as_json, with_answered
+from modules.services.outbox.waiting import waits_for_owner
 from soul.status_file import fitting
 from soul.terminal.output import write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line
@@ -152,6 +151,11 @@ def _drafts(home: Home) -> list[dict[str, Any]]:
     """None of them where the database cannot say: it is not there yet, or of another version."""
     try:
         with reading(home.database) as connection:
+            if not waits_for_owner(connection):
+                return []
+            from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
+            from soul.commands.draft_lines import as_json, with_answered  # noqa: PLC0415 - the same
+
             return [as_json(draft, SystemClock().now()) for draft in with_answered(connection, held(connection))]
     except SoulError:
         return []
