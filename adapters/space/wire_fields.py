@@ -102,8 +102,8 @@ def _cut(text: str, most: int) -> str:
     return text if 2 * len(text) <= most else u16_slice(text, most)
 
 
-def _required(most: int, *, by_member: bool = True, cut: bool = False) -> Read:
-    """Validates required text; for a member it is only required with `by_member`.
+def _required(most: int, *, by_member: bool = True, blank: bool = False, cut: bool = False) -> Read:
+    """Validates required text, which may be blank with `blank`; for a member it is only required with `by_member`.
 
     A room refuses text longer than `most` code units, or cuts it with `cut`; a member always cuts it.
     """
@@ -112,7 +112,7 @@ def _required(most: int, *, by_member: bool = True, cut: bool = False) -> Read:
         if info.context is None:
             return well_formed(value)
         text = value if isinstance(value, str) else ""
-        if info.context is Side.ROOM and (not text.strip() or (not cut and u16_len(text) > most)):
+        if info.context is Side.ROOM and (not (text if blank else text.strip()) or (not cut and u16_len(text) > most)):
             raise PydanticCustomError("text", "must be text of 1 to {most} characters", {"most": most})
         if by_member and not text:
             raise PydanticCustomError("text", "must be text")
@@ -206,7 +206,7 @@ OMIT_NONE: Final = Field(exclude_if=_is_none)
 
 Name: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_NAME_U16))]
 Id: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_NAME_U16, by_member=False))]
-Version: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_VERSION_U16, by_member=False))]
+Version: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_VERSION_U16, by_member=False, blank=True))]
 Stamp: TypeAlias = Annotated[str, BeforeValidator(_optional(MAX_STAMP_U16))]
 """A time, ISO-8601 UTC."""
 EntryStamp: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_STAMP_U16))]

@@ -254,6 +254,8 @@ def test_odd_side_fields_are_left_out_and_the_message_stays() -> None:
     join = {"type": "join", "name": "a", "id": "b", "version": "1"}
     assert request({**join, "capabilities": ["social", 5, "github"]}) == Joined("a", "b", "1", ("social", "github"))
     assert request({**join, "capabilities": "all"}) == Joined("a", "b", "1")
+    assert request({**join, "version": " "}) == Joined("a", "b", " ")
+    assert isinstance(request({**join, "version": ""}), Rejected)
     assert request({**join, "resume": "r" * 101}) == Joined("a", "b", "1")
     assert request({**join, "capabilities": ["c" * 51, *["x"] * 20]}) == Joined("a", "b", "1", ("x",) * 16)
 
