@@ -102,8 +102,8 @@ class BlueskyTools:
     def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> ReplyProblem | None:
         """Why these words must not stand in the thread; None if they may.
 
-        To the owner thanks are enough, and at the end of a talk; where we spoke before and nothing was asked, the
-        publisher likes instead.
+        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was
+        asked, the publisher likes instead.
         """
         if repeats(text, thread.notification.text):
             return "repeats them"

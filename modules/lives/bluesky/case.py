@@ -23,7 +23,7 @@ from modules.services.peers.accounts import Relationship, Relationships
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A post with its thread, what is known of its author, and what the rules at the door say of an answer.
+    """A post with its thread, what is known of its author, and what the rules of the outbox say of an answer.
 
     Attributes:
         item: the waiting post.
@@ -33,7 +33,7 @@ class Case:
         provenance: the owner's only where nobody else's words are in the thread.
         relationship: what is remembered of the author; None for somebody new.
         incoming: the post, as a conversation takes it in.
-        advice: how an answer would fare at the door.
+        advice: how an answer would fare of the outbox.
 
     """
 
@@ -79,7 +79,7 @@ class Case:
 
 
 class CaseReader:
-    """Reads what a decision about one post rests on: its thread, its author, and the rules at the door."""
+    """Reads what a decision about one post rests on: its thread, its author, and the rules of the outbox."""
 
     def __init__(self, *, me: Me, atproto: Atproto, relationships: Relationships, etiquette: Etiquette) -> None:
         self._me = me

@@ -12,9 +12,7 @@ from modules.lives.bluesky.conversation import Conversation, Incoming, Participa
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 
 Cause = Literal["none", "concluded", "replies", "depth", "disengaged", "no response"]
-ConversationCode = Literal[
-    "owner", "active", "reengaged", "concluded", "replies", "depth", "disengaged", "rapid", "manners"
-]
+ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies", "depth", "disengaged", "rapid"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class Tidying:
     async def run(self) -> None:
         """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
         for over in self.conversations.sweep(self.own_did(), self.identity.extract().social_mechanics):
-            summary = f"The talk with @{over.root_author_handle or 'somebody'} is over"
+            summary = f"The conversation with @{over.root_author_handle or 'somebody'} is over"
             reason = over.conclusion_reason or ""
             await self.journal.record(
                 Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)

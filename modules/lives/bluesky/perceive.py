@@ -1,4 +1,4 @@
-"""What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the mind.
+"""What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the model.
 
 Order matters for crashes: first the posts are stored, then they count as seen.
 """
@@ -34,7 +34,7 @@ _REACTIONS = ("like", "repost", "follow")
 
 @dataclass(frozen=True, slots=True)
 class Perceived:
-    """How many notifications were new, how many posts now wait for the mind, how many were let go with a reason."""
+    """How many notifications were new, how many posts now wait for the model, how many were let go with a reason."""
 
     new: int
     waiting: int
@@ -103,7 +103,7 @@ class Perceiver:
         return Ok(Perceived(len(fresh), *perceived))
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
-        """Store what the mind should see, let go of the rest; returns how many of each."""
+        """Store what the model should see, let go of the rest; returns how many of each."""
         skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
         decided = [
             (item, should_respond_to(item, self._owner_did, skip_acknowledgments=skip)) for item in notifications
@@ -111,7 +111,7 @@ class Perceiver:
         wanted = [item for item, decision in decided if decision]
         let_go = [(item, decision) for item, decision in decided if not decision]
         # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
-        # the mind meets them.
+        # the model meets them.
         await self._pending.take_in([item for item, _ in let_go])
         for item, decision in let_go:
             await self._let_go(item, decision)
@@ -167,7 +167,7 @@ class Perceiver:
         return Ok([item for item in page.data.notifications if item.kind in _REACTIONS and _indexed(item) > floor])
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
-        """Small words get a like, and end the talk; the rest is simply noted."""
+        """Small words get a like, and end the conversation; the rest is simply noted."""
         act, intent_id, reason = "skipped", None, decision.reason
         if decision.deserves_like:
             published = await self._publisher.conclude(

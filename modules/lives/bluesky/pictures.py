@@ -1,7 +1,7 @@
-"""The pictures of a post, as a mind meets them: fetched within bounds, drawn anew, kept, and each with its words.
+"""The pictures of a post, as a model sees them: fetched within bounds, drawn anew, kept, and each with its words.
 
-What was kept outlives a crash and goes with its session; a post that is met again keeps its pictures anew. A picture
-that cannot be had is told in words, and the journal says why.
+What was kept outlives a crash and goes with its session; a post that is handled again keeps its pictures anew. What
+cannot be had is told in words, and the journal says why.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Pictures:
         repos: says where a file lies of which only the record is known.
         media: draws pictures anew, and keeps them.
         skills: has the words.
-        rng: draws the boundary of other people's words.
+        rng: draws the boundary of untrusted text.
         journal: hears of what could not be had.
         sees: whether there is anybody to see it; if not, nothing is fetched.
         home_url: the service, where it is on this machine: the only place from which a picture may come without TLS.

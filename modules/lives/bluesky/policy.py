@@ -68,7 +68,7 @@ _SENTENCES: Mapping[ScreeningCode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Screening(Decision):
-    """Whether a notification deserves a look by the mind, by which rule (`code`)."""
+    """Whether a notification deserves a look by the model, by which rule (`code`)."""
 
     code: ScreeningCode
 
@@ -79,7 +79,7 @@ class Screening(Decision):
 
 
 class Acquaintances(Protocol):
-    """Whatever knows whom we have met: the store, or a dict by handle."""
+    """Whatever knows whom we know: the store, or a dict by handle."""
 
     def get(self, handle: str, /) -> Relationship | None:
         """What is remembered of `handle`."""
@@ -111,7 +111,7 @@ class Prioritized:
 
 
 def should_respond_to(notification: Notification, owner_did: str, *, skip_acknowledgments: bool = True) -> Screening:
-    """Whether a notification deserves a look by the mind; the first rule that applies decides.
+    """Whether a notification deserves a look by the model; the first rule that applies decides.
 
     Without `skip_acknowledgments`, thanks and the like are looked at too (a bare emoji never is).
     """
@@ -138,8 +138,8 @@ def plan_for(
         judged: what the state of the conversation says.
         screening: what the words of the post deserve; the reason for an answer.
         thread: the thread as it was read.
-        advice: what the rules at the door would say of an answer.
-        is_owner: whether the owner wrote the post; no circle of thanks ends a talk with them.
+        advice: what the rules of the outbox would say of an answer.
+        is_owner: whether the owner wrote the post; no circle of thanks ends a conversation with them.
 
     """
     circling = thread.circular.suggestion_to_exit and not is_owner
@@ -159,7 +159,7 @@ def plan_for(
 
 
 def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circling: bool) -> Plan:
-    reason = f"the talk goes in circles ({circular.pattern})" if judged.should else judged.reason
+    reason = f"the conversation goes in circles ({circular.pattern})" if judged.should else judged.reason
     if circling or judged.conclude:
         return Plan("conclude", reason, like=circling or judged.like)
     return Plan("like" if judged.like else "skip", reason)
@@ -168,7 +168,7 @@ def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circl
 def prioritize_notifications(
     notifications: Iterable[Notification], owner_did: str, agent_did: str, relationships: Acquaintances
 ) -> list[Prioritized]:
-    """Notifications not yet met, those that matter most first."""
+    """Notifications not yet handled, those that matter most first."""
     ranked = []
     for notification in notifications:
         known = relationships.get(notification.author.handle)
@@ -186,7 +186,7 @@ def triage(
 ) -> list[Pending]:
     """One item per person and thread: their newest post there; their older ones become `earlier`.
 
-    Everybody who waits in a thread is met, each after reading what was answered before. Threads of the owner come
+    Everybody who waits in a thread is answered, each after reading what was answered before. Threads of the owner come
     first. The others take turns: nobody's second item comes before somebody else's first, counting from the `turns`
     that each did had of late. Among equals come those who come often, then by priority, then the oldest.
     """

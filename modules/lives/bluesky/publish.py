@@ -1,4 +1,4 @@
-"""From a wish to an intent: the checks that every public act of this life passes before the outbox sees it.
+"""Proposes every public act of this life to the outbox, once the checks of this life let it pass.
 
 Each accepted reply is recorded with its conversation at once: its address is known before it is sent.
 """
@@ -29,7 +29,7 @@ LIKE_INSTEAD = "A like instead of a reply"
 
 
 class Publisher:
-    """Turns wishes into intents. Blocked and held acts come back with a reason, never as an exception.
+    """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception.
 
     Of each act, `by_owner` says that the owner asked for it in a turn that held nobody else's words, and `hold` why it
     must wait for the owner's yes ("" if it need not).

@@ -17,7 +17,7 @@ _WHO_WAITS: dict[Importance, str] = {
 _LINES: dict[Act, str] = {
     "replied": "Replying to @{}",
     "liked": "Liking instead of replying to @{}",
-    "left": "Leaving the talk with @{}",
+    "left": "Leaving the conversation with @{}",
     "silent": "Staying silent with @{}",
     "concluded": "No reply to @{}",
     "skipped": "No reply to @{}",
@@ -56,7 +56,7 @@ class Reporter:
             Entry(
                 "decision",
                 self._loop,
-                lines.get(disposition.act, "Met @{}").format(notification.author.handle),
+                lines.get(disposition.act, "Handled @{}").format(notification.author.handle),
                 line="social",
                 reason=disposition.reason,
                 trigger_uri=notification.uri,

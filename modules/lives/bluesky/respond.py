@@ -1,4 +1,4 @@
-"""Letting the mind choose one act about one post: the prompt, the pictures, the model and its tools."""
+"""Lets the model choose one act about one post: the prompt, the pictures, the model and its tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The posts that wait to be met, in `soul.db`: a post is here before it is marked as seen, and leaves only when met.
+"""The posts that wait to be handled, in `soul.db`: stored before they are marked as seen, and kept until handled.
 
 Survives kill -9: taking in is idempotent by uri, and a post stays pending until its outcome is written.
 """
@@ -18,7 +18,7 @@ from modules.services.inbox import received
 
 
 class PendingPosts:
-    """The durable queue of notifications that deserve a look by the mind."""
+    """The durable queue of notifications that deserve a look by the model."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class PendingPosts:
         return await self._database.run(received.count_waiting)
 
     async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
-        """These are met, or given up; `outcome` says how."""
+        """These are handled, or given up; `outcome` says how."""
         await self._database.run(lambda connection: received.settle(connection, uris, state, outcome))
 
     async def failed_once(self, uri: str) -> int:
@@ -57,14 +57,15 @@ class PendingPosts:
         return await self._database.run(lambda connection: received.count_failure(connection, uri))
 
     async def forget_before(self, moment: datetime) -> int:
-        """Delete what was met before `moment`; returns how many rows went."""
+        """Delete what was handled before `moment`; returns how many rows went."""
         return await self._database.run(lambda connection: received.forget_before(connection, moment))
 
 
 def _payload(notification: Notification) -> dict[str, Any]:
     """The stored form. The key `reason` is older than the field `kind`, and rows of earlier versions have it."""
     data = dataclasses.asdict(notification)
-    return {**data, "reason": data.pop("kind")}
+    data["reason"] = data.pop("kind")
+    return data
 
 
 def _notification(data: dict[str, Any]) -> Notification:

@@ -30,7 +30,7 @@ Act = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A post that waits to be met, as stored; `earlier` are other waiting posts of the same thread."""
+    """A post that waits to be handled, as stored; `earlier` are other waiting posts of the same thread."""
 
     notification: Notification
     received_at: str
@@ -55,7 +55,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of an act at the door.
+    """What the outbox made of a proposed action.
 
     `held` waits for the owner's yes. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead.

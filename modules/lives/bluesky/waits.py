@@ -70,11 +70,11 @@ _ACT = "turn"
 
 
 class PersonTurns:
-    """Counts turns by did, for `loop`. At `speed` 10 the window of `manner` is a tenth as long."""
+    """Counts turns by did, for `loop`. At `speed` 10 the window of `rule` is a tenth as long."""
 
-    def __init__(self, manner: EtiquetteRule, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
-        self._limit = int(manner.limit)
-        self._window_s = (manner.window_s or 0.0) / speed
+    def __init__(self, rule: EtiquetteRule, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
+        self._limit = int(rule.limit)
+        self._window_s = (rule.window_s or 0.0) / speed
         self._clock = clock
         self._journal = journal
         self._loop = loop
