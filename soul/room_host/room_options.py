@@ -63,9 +63,9 @@ def resolve_room_options(
 
 def _address(bind: str) -> str:
     known = {"": LOOPBACK, "loopback": LOOPBACK, "localhost": LOOPBACK, "lan": EVERYWHERE}
-    wanted = known.get(bind.strip().lower(), bind.strip())
+    address = known.get(bind.strip().lower(), bind.strip())
     try:
-        return str(ipaddress.ip_address(wanted))
+        return str(ipaddress.ip_address(address))
     except ValueError:
         raise UsageError(
             f"--bind {bind} is no address",

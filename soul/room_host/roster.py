@@ -74,8 +74,8 @@ class Roster:
 
     def find(self, name: str) -> RosterEntry | None:
         """Returns the member of this name, or else one whose name differs only in case, or None."""
-        wanted = name.casefold()
-        return self._entries.get(name) or next((one for one in self.entries if one.name.casefold() == wanted), None)
+        folded = name.casefold()
+        return self._entries.get(name) or next((one for one in self.entries if one.name.casefold() == folded), None)
 
     def follow(self, event: Event, now: float) -> None:
         """Apply an event; `now` in monotonic seconds."""
