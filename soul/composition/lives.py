@@ -12,9 +12,9 @@ from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState, waiting_drafts, waiting_mentions
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
-from modules.lives.space.experience import Experiences
 from modules.lives.space.identity import RoomJoined
 from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life, is_on_this_machine
+from modules.lives.space.speak import Experiences
 from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.keeper import SelfChanged

@@ -12,10 +12,15 @@ from typing import Literal
 
 import regex
 
+from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
-from modules.lives.space.request_parser import claim_target, requested_type, rival_claim, same_target
+from common.text.stems import tokenize_with_stemming
+from modules.lives.space.request_parser import requested_type
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
+from modules.services.commitments import policy
+from modules.services.commitments.replies import commitment_request
+from modules.services.commitments.types import CommitmentRequest
 
 Bar = Literal["social_only", "non_owner", "unnamed_repo", "settled", "made", "claimed"]
 """Why a commitment may not be made."""
@@ -30,6 +35,9 @@ _SIGNATURES: Mapping[Bar, str] = {
 }
 _MADE_BY_OWNER: frozenset[CommitmentType] = frozenset({"create_issue", "create_plan"})
 
+SIMILAR_CLAIM = 0.6
+
+_TARGET = regex.compile(r"([\w.-]+/[\w.-]+|unknown)#(.*)", regex.DOTALL)
 _REFUSED = regex.compile(
     r"\b(?:not|never|no|nor|neither|cannot|\w+n['\u2019]t|dont|except|without|avoid|instead of|rather than|unless|stop"
     r"|nicht|kein\w{0,2}|nie|niemals|pas|jamais|nunca|não|non|не|нет|никогда)\b|[不别別勿]",
@@ -197,3 +205,57 @@ def _names(text: str, repo: str) -> bool:
     """Whether `owner/name` stands in a text, and not only as the beginning or the end of another."""
     whole = rf"(?<![\w.-]){regex.escape(repo)}(?:\.git)?(?![\w-]|\.\w)"
     return regex.search(whole, text, regex.IGNORECASE) is not None
+
+
+def claim_target(commitment: Commitment, default_repo: str | None) -> str:
+    """What a claim on this promise names: `<repository>#<the first 50 units of what it is>`."""
+    owner, _, name = (commitment.repo or default_repo or "").partition("/")
+    return policy.claim_target(
+        CommitmentRequest(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
+    )
+
+
+def rival_claim(commitment: Commitment, default_repo: str | None, claims: Iterable[Claimed]) -> Claimed | None:
+    """A live claim of a peer on the same thing: the same action there, and a title at least 0.6 alike."""
+    target = claim_target(commitment, default_repo)
+    return next((one for one in claims if one.action == commitment.type and same_target(one.target, target)), None)
+
+
+def same_target(one: str, other: str) -> bool:
+    """Whether two targets of one action mean the same. A target without a repository may lie in any."""
+    if one == other:
+        return True
+    (repo, title), (other_repo, other_title) = _parted(one), _parted(other)
+    if repo and other_repo and repo.casefold() != other_repo.casefold():
+        return False
+    return title_similarity(title, other_title) >= SIMILAR_CLAIM
+
+
+def title_similarity(one: str, other: str) -> float:
+    """How alike two titles are: the share of stems that both have, 0 to 1 (Dice)."""
+    stems, others = set(tokenize_with_stemming(one)), set(tokenize_with_stemming(other))
+    if not stems or not others:
+        return float(one.strip().casefold() == other.strip().casefold())
+    return 2 * len(stems & others) / (len(stems) + len(others))
+
+
+def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
+    """The promise as the queue takes it; `spoken` are the words in which it was made."""
+    return commitment_request(
+        commitment,
+        source="space",
+        thread=thread_uri,
+        said=spoken,
+        default_repo=default_repo,
+        target=claim_target(commitment, default_repo),
+    )
+
+
+def named(commitment: Commitment) -> str:
+    """What a promise is called: its title, else its words."""
+    return commitment.title or commitment.description or commitment.content
+
+
+def _parted(target: str) -> tuple[str, str]:
+    found = _TARGET.fullmatch(target)
+    return (found[1], found[2]) if found else ("", target)

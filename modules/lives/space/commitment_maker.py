@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import named_by_host, permitted
+from modules.lives.space.commitment_filter import named, named_by_host, permitted, rival_claim, wanted
 from modules.lives.space.journal_reporter import JournalReporter, Note
-from modules.lives.space.request_parser import answers, claim_target, named, rival_claim, wanted
+from modules.lives.space.request_parser import answers
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, NEVER_HEARD, ROOM_ID, UNHEARD
+from modules.services.commitments.policy import claim_target as claimed_as
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import LIVE, CommitmentRequest, QueuedCommitment
@@ -32,6 +33,19 @@ CLAIM_ANSWER_S = 0.3
 BODY_WAIT_S = 30.0
 
 _TOLD_FOR_A_BODY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCommitment:
+    """A commitment, and how the queue will be asked to take it; made once, and passed on."""
+
+    commitment: Commitment
+    request: CommitmentRequest
+
+    @property
+    def target(self) -> str:
+        """What a claim on it names."""
+        return claimed_as(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,67 +73,74 @@ class CommitmentMaker:
     clock: Clock
     is_trusted_room: Callable[[], bool]
 
-    def already_made(
-        self, commitments: Sequence[Commitment], snapshot: RoomSnapshot
-    ) -> tuple[tuple[Commitment, ...], str]:
+    def plan(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
+        """The commitments as the queue will take them, marked where the host asked for them."""
+        return tuple(PlannedCommitment(one, self._request(one, snapshot)) for one in commitments)
+
+    def already_made(self, planned: Sequence[PlannedCommitment]) -> tuple[tuple[PlannedCommitment, ...], str]:
         """What is left to promise; where all of it was made within a day, the line that tells where it is."""
-        kept = {one: self.queue.kept_already(self._wanted(one, "", snapshot)) for one in commitments}
-        left = tuple(one for one, done in kept.items() if done is None)
-        made = next((done for done in kept.values() if done), None)
+        done = [self.queue.kept_already(one.request) for one in planned]
+        left = tuple(one for one, kept in zip(planned, done, strict=True) if kept is None)
+        made = next((kept for kept in done if kept), None)
         if left or made is None:
             return left, ""
         return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
 
-    async def claim(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
+    async def claim(
+        self, planned: Sequence[PlannedCommitment], snapshot: RoomSnapshot
+    ) -> tuple[PlannedCommitment, ...]:
         """Claim those that no peer has claimed, and return them; `still_claimed` tells later which claims hold."""
         live = self.client.claims()
-        free = tuple(one for one in commitments if rival_claim(one, snapshot.repo, live) is None)
+        free = tuple(one for one in planned if rival_claim(one.commitment, snapshot.repo, live) is None)
         for one in free:
-            await self.client.send_claim(one.type, claim_target(one, snapshot.repo))
+            await self.client.send_claim(one.commitment.type, one.target)
         return free
 
-    def still_claimed(self, commitments: Sequence[Commitment], repo: str | None) -> tuple[Commitment, ...]:
+    def still_claimed(self, planned: Sequence[PlannedCommitment]) -> tuple[PlannedCommitment, ...]:
         """Those whose claims hold: the room answers within `CLAIM_ANSWER_S` when somebody was first."""
         lost = self.client.lost_claims()
-        return tuple(one for one in commitments if (one.type, claim_target(one, repo)) not in lost)
+        return tuple(one for one in planned if (one.commitment.type, one.target) not in lost)
 
-    async def write_out(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[Commitment, ...]:
+    async def write_out(
+        self, planned: Sequence[PlannedCommitment], snapshot: RoomSnapshot
+    ) -> tuple[PlannedCommitment, ...]:
         """With whole bodies, and a name that stays; a model writes those that say too little, if it is quick enough."""
-        talk, bodies = conversation_of(snapshot), {one: one.description for one in commitments}
+        talk, bodies = conversation_of(snapshot), {one.commitment: one.commitment.description for one in planned}
         try:
             async with asyncio.timeout(BODY_WAIT_S):
-                for one in commitments:
+                for one in bodies:
                     bodies[one] = await self.writer.enrich(one, talk)
         except TimeoutError:
             await self.reporter.trouble("Body not written", f"the model took longer than {BODY_WAIT_S:g} s")
-        return tuple(
+        written = [
             one if body == one.description else one.model_copy(update={"title": named(one), "description": body})
             for one, body in bodies.items()
-        )
+        ]
+        return self.plan(written, snapshot)
 
-    def still_ours(
-        self, commitments: Sequence[Commitment], repo: str | None, now: RoomSnapshot
-    ) -> tuple[Commitment, ...]:
-        """Those that nobody has claimed before us or made meanwhile; `repo` is where they were claimed."""
-        return permitted(self.still_claimed(commitments, repo), now, claimed=True).kept
+    def still_ours(self, planned: Sequence[PlannedCommitment], now: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
+        """Those that nobody has claimed before us or made meanwhile."""
+        held = self.still_claimed(planned)
+        left_out = {out.commitment for out in permitted([one.commitment for one in held], now, claimed=True).left_out}
+        return tuple(one for one in held if one.commitment not in left_out)
 
     async def promise(
-        self, commitments: Sequence[Commitment], spoken: str, snapshot: RoomSnapshot, *, heard: bool
+        self, planned: Sequence[PlannedCommitment], spoken: str, *, heard: bool
     ) -> tuple[QueuedCommitment, ...]:
         """What the queue took, or holds already, of what is promised in the words `spoken`.
 
         `heard`: the room has heard them; else nothing is done before `settle` or the room's record tells that it has.
         """
         taken: list[QueuedCommitment] = []
-        for one in commitments:
-            asked = self._wanted(one, spoken, snapshot)
-            asked = asked if heard else replace(asked, params={**asked.params, UNHEARD: True})
-            answer = self.queue.enqueue_commitment(asked)
+        for one in planned:
+            params = one.request.params if heard else {**one.request.params, UNHEARD: True}
+            request = replace(one.request, source_reply_text=spoken, params=params)
+            answer = self.queue.enqueue_commitment(request)
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
-                self._note_shared_work(one, snapshot)
+                self._note_shared_work(request)
             else:
-                await self.reporter.trouble("Commitment refused", f"{one.type}: {answer.reason}")
+                await self.reporter.trouble("Commitment refused", f"{request.type}: {answer.reason}")
         return tuple(taken)
 
     def settle(self, promises: Sequence[QueuedCommitment], *, heard: bool) -> None:
@@ -144,14 +165,14 @@ class CommitmentMaker:
         found = permitted(read.valid, snapshot).kept
         if not found:
             return ()
-        promises = await self.promise(found, spoken, snapshot, heard=True)
+        promises = await self.promise(self.plan(found, snapshot), spoken, heard=True)
         kinds = ", ".join(one.type for one in promises)
         await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
         return promises
 
-    def _wanted(self, one: Commitment, spoken: str, snapshot: RoomSnapshot) -> CommitmentRequest:
+    def _request(self, one: Commitment, snapshot: RoomSnapshot) -> CommitmentRequest:
         """The promise as the queue takes it, marked where the host named its repository or wished for it."""
-        asked = wanted(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken=spoken)
+        asked = wanted(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken="")
         if room_id := self.client.room_id:
             asked = replace(asked, params={**asked.params, ROOM_ID: room_id})
         named = one.is_github and named_by_host(snapshot, one.repo or "")
@@ -162,16 +183,17 @@ class CommitmentMaker:
             asked = replace(asked, params={**asked.params, HOST_REQUEST: True})
         return asked if self.is_trusted_room() else replace(asked, params={**asked.params, FOUND_ROOM: True})
 
-    def _note_shared_work(self, commitment: Commitment, snapshot: RoomSnapshot) -> None:
+    def _note_shared_work(self, request: CommitmentRequest) -> None:
         """A comment on a peer's issue or pull request is work together."""
-        if commitment.type != "comment_issue":
+        if request.type != "comment_issue":
             return
-        place = f"/{commitment.repo or snapshot.repo or ''}".casefold()
+        params = request.params
+        place, number = f"/{params.get('owner', '')}/{params.get('repoName', '')}".casefold(), params.get("issueNumber")
         for link, name in self.talk.state.issues.items():
             end = link.casefold().rstrip("/")
-            if end.endswith(f"{place}/issues/{commitment.number}"):
+            if end.endswith(f"{place}/issues/{number}"):
                 self.relationships.issue_co_created(name)
-            elif end.endswith(f"{place}/pull/{commitment.number}"):
+            elif end.endswith(f"{place}/pull/{number}"):
                 self.relationships.pull_request_reviewed(name)
 
 

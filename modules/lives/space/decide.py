@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from common.clock import Clock
-from common.facts import RoomFacts
+from common.facts import RoomFacts, SaidLine
 from common.provenance import Provenance
 from common.schemas import (
     SPACE_DECISION_TOOL,
@@ -26,10 +26,10 @@ from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.facts import action_facts, room_facts
-from modules.lives.space.prompting import SKILL, PromptWriter
+from modules.lives.space.host_request import is_claimed
+from modules.lives.space.prompting import SKILL, PromptWriter, alone_without_github
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.transcript import told
+from modules.lives.space.transcript import shown, told
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
@@ -236,3 +236,37 @@ def read_json(text: str) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
+    """What `snapshot` tells, for a turn that decides whether to speak."""
+    waits = snapshot.is_open and not alone_without_github(snapshot) and not is_claimed(snapshot.request, snapshot.now)
+    said = (
+        SaidLine("" if one.is_me else shown(one.name, is_host=one.is_host), one.content) for one in snapshot.history
+    )
+    return RoomFacts(
+        me=snapshot.me,
+        present=tuple(map(shown, snapshot.room.peers)),
+        said=tuple(said),
+        new=len(snapshot.batch),
+        mode=snapshot.mode,
+        addressed=snapshot.addressed,
+        request=snapshot.request.content if waits else "",
+        critical=waits and snapshot.escalation == "critical",
+        owner=snapshot.owner or "",
+        is_owner=snapshot.is_owner,
+        role=snapshot.role,
+        signal=snapshot.signal,
+        follow_up=snapshot.follow_up,
+        links=tuple(snapshot.promised.work.links),
+        repo=snapshot.repo or "",
+        needs_repo=snapshot.needs_repo,
+        without_github=alone_without_github(snapshot),
+        opens=snapshot.opens,
+    )
+
+
+def action_facts(snapshot: RoomSnapshot) -> RoomFacts:
+    """What `snapshot` tells, for a turn that makes the commitment which the host asked for, and nothing else."""
+    asked = RoomFacts(me=snapshot.me, repo=snapshot.repo or "", request=snapshot.request.content)
+    return replace(asked, mode="action", owner=snapshot.me, is_owner=True)

@@ -16,8 +16,9 @@ from adapters.space.client import SpaceClient
 from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
 from common.clock import Clock, parse_iso_or_none
 from common.constants import MINUTE_MS
+from modules.lives.space.commitment_filter import same_target
 from modules.lives.space.host_request import is_done_chat, is_open
-from modules.lives.space.request_parser import conversation_thread_uri, same_target
+from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.state import Conversation, Entered, Heard, Left, Paused, moment, new_entries
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, PeerEvent

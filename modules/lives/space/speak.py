@@ -12,18 +12,21 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
-from common.clock import Clock
+from common.clock import Clock, local
 from common.constants import SECOND_MS
+from common.errors import PolicyBlocked, Transient
+from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import Err
 from common.schemas import Commitment
 from common.text.untrusted import clean, one_line
-from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker
+from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker, PlannedCommitment
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.journal_reporter import SPOKE, JournalReporter, Note
+from modules.lives.space.decide import SESSION
+from modules.lives.space.journal_reporter import LOOP, SPOKE, JournalReporter, Note
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import alone_without_github
 from modules.lives.space.snapshot import RoomSnapshot
@@ -32,6 +35,12 @@ from modules.lives.space.state import Conversation, Delivered, Spoke, Unheard
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
 from modules.lives.space.validator import validate_space_message
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted
+from modules.services.agent.memory.types import MemoryStore, NewMemory
+from modules.services.commitments.events import CommitmentKept
+from modules.services.commitments.policy import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
 
@@ -60,7 +69,8 @@ class WaitingMessage:
     """A message that waits for its moment.
 
     Attributes:
-        proposed: the message; what it promises is claimed.
+        proposed: the message.
+        planned: what it promises, which is claimed.
         snapshot: the room as it was when the message was proposed.
         not_before: when it may be said, in seconds of the monotonic clock.
         settles: the words alone answer the host's request.
@@ -71,6 +81,7 @@ class WaitingMessage:
     proposed: ProposedMessage
     snapshot: RoomSnapshot
     not_before: float
+    planned: tuple[PlannedCommitment, ...] = ()
     settles: bool = False
     is_written: bool = False
 
@@ -126,41 +137,40 @@ class Speaker:
         """Claim what is promised, and show that we type; a message that may be said waits as long as typing takes."""
         if barred := self.barred(proposed):
             return barred
-        left, made = self.commitment_maker.already_made(proposed.commitments, snapshot)
-        proposed = ProposedMessage(made, reason=_MADE, acts=True) if made else replace(proposed, commitments=left)
-        claimed = await self.commitment_maker.claim(proposed.commitments, snapshot)
-        if proposed.commitments and not claimed:
+        planned = self.commitment_maker.plan(proposed.commitments, snapshot)
+        left, made = self.commitment_maker.already_made(planned)
+        if made:
+            proposed = ProposedMessage(made, reason=_MADE, acts=True)
+        claimed = await self.commitment_maker.claim(left, snapshot)
+        if left and not claimed:
             return _TAKEN
         await self.client.send_typing()
         pause_s = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms) / SECOND_MS
         return WaitingMessage(
-            replace(proposed, commitments=claimed, message=clean(proposed.message)),
+            _with_commitments(replace(proposed, message=clean(proposed.message)), claimed),
             snapshot,
             self.clock.monotonic() + max(pause_s, CLAIM_ANSWER_S if claimed else 0.0),
+            claimed,
             settles=bool(made) and snapshot.is_open,
             is_written=not claimed,
         )
 
     async def write(self, waiting: WaitingMessage) -> WaitingMessage:
         """The same message, where what is promised and still claimed is written out in full."""
-        proposed, snapshot = waiting.proposed, waiting.snapshot
-        held = self.commitment_maker.still_claimed(proposed.commitments, snapshot.repo)
+        held = self.commitment_maker.still_claimed(waiting.planned)
         if not held:
             return replace(waiting, is_written=True)
-        written = await self.commitment_maker.write_out(held, snapshot)
-        return replace(waiting, proposed=replace(proposed, commitments=written), is_written=True)
+        written = await self.commitment_maker.write_out(held, waiting.snapshot)
+        return replace(waiting, proposed=_with_commitments(waiting.proposed, written), planned=written, is_written=True)
 
     async def say(self, waiting: WaitingMessage, config: SpaceConfig) -> Spoken:
-        """Say what has waited, unless something speaks against it until the last moment."""
-        proposed, before = waiting.proposed, waiting.snapshot
+        """Say what has waited and is written, unless something speaks against it until the last moment."""
         heard = tuple(self.perceiver.look())
         self.snapshots.advance()
-        now = self.snapshots.build_snapshot(before.batch, opens=before.opens)
-        kept = self.commitment_maker.still_ours(proposed.commitments, before.repo, now)
-        stopped = self.barred(proposed) or self._overtaken(proposed, kept, heard, now)
-        if stopped:
-            return replace(stopped, heard=heard)
-        spoken = await self._send(replace(waiting, proposed=replace(proposed, commitments=kept)), now, config)
+        now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
+        kept = self.commitment_maker.still_ours(waiting.planned, now)
+        stopped = self._overtaken(waiting.proposed, kept, heard, now)
+        spoken = stopped or await self._send(replace(waiting, planned=kept), now, config)
         return replace(spoken, heard=heard)
 
     def barred(self, proposed: ProposedMessage) -> Spoken | None:
@@ -174,7 +184,7 @@ class Speaker:
 
     @staticmethod
     def _overtaken(
-        proposed: ProposedMessage, kept: Sequence[Commitment], heard: Sequence[HistoryEntry], now: RoomSnapshot
+        proposed: ProposedMessage, kept: Sequence[PlannedCommitment], heard: Sequence[HistoryEntry], now: RoomSnapshot
     ) -> Spoken | None:
         """Why what we wanted to say is out of date; None if it is not."""
         if proposed.commitments:
@@ -193,7 +203,7 @@ class Speaker:
         if isinstance(sent, Err):
             return Spoken("failed", sent.error)
         entry = self.talk.handle(Spoke(proposed.message, self.clock.now())).history[-1]
-        made = await self.commitment_maker.promise(proposed.commitments, proposed.message, snapshot, heard=False)
+        made = await self.commitment_maker.promise(waiting.planned, proposed.message, heard=False)
         promises = waiting.settles or (bool(made) and snapshot.is_open)
         if promises:
             self.talk.handle("promised")
@@ -254,3 +264,55 @@ def _said(proposed: ProposedMessage, made: Sequence[QueuedCommitment]) -> list[N
         kinds = ", ".join(one.type for one in made)
         notes.append(Note("Structured commitments", kinds, "queue", {"commitments": ids}))
     return notes
+
+
+def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommitment]) -> ProposedMessage:
+    return replace(proposed, commitments=tuple(one.commitment for one in planned))
+
+
+_SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A promise kept"}
+_IMPORTANCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Experiences:
+    """Keeps them in `store`.
+
+    Attributes:
+        store: of memories.
+        journal: hears what could not be kept.
+        clock: tells when.
+        timezone: the SOUL's own; "" for the machine's.
+        is_trusted_room: whether the owner named the room; else its words are strangers'.
+
+    """
+
+    store: MemoryStore
+    journal: Journal
+    clock: Clock
+    timezone: str = ""
+    is_trusted_room: Callable[[], bool] = lambda: True
+
+    async def keep(self, kind: str, what: str) -> None:
+        """Remember it, or say why not."""
+        now = self.clock.now()
+        try:
+            whose = Provenance.PEER if self.is_trusted_room() else Provenance.STRANGER
+            await self.store.save(experience_of(kind, what, now, self.timezone, whose), now)
+        except (PolicyBlocked, Transient) as error:
+            summary = "[space] An experience could not be remembered"
+            await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=str(error)))
+
+    async def keep_commitment(self, event: CommitmentKept) -> None:
+        """Remember a commitment that was made in the room and kept."""
+        if event.commitment.source == "space":
+            await self.keep("helped_someone", title_of(event.commitment))
+
+
+def experience_of(
+    kind: str, what: str, now: datetime, timezone: str = "", whose: Provenance = Provenance.PEER
+) -> NewMemory:
+    """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
+    subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
+    wish = NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE)
+    return admitted(wish, Words(whose, whose, SESSION))

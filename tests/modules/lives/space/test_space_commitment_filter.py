@@ -9,8 +9,8 @@ import pytest
 
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import permitted
-from modules.lives.space.experience import experience_of
 from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.speak import experience_of
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

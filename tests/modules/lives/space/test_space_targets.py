@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from common.text.utf16 import u16_len
-from modules.lives.space.request_parser import (
-    claim_target,
-    conversation_thread_uri,
-    point_summary,
-    rival_claim,
-    same_target,
-    title_similarity,
-    wanted,
-)
+from modules.lives.space.commitment_filter import claim_target, rival_claim, same_target, title_similarity, wanted
+from modules.lives.space.request_parser import conversation_thread_uri, point_summary
 from modules.services.commitments.types import CommitmentRequest
 
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Release checklist", description="What must be done")
