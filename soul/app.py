@@ -16,7 +16,7 @@ from modules.lives.bluesky.account import log_in
 from modules.lives.bluesky.loop import OutboxLoop, warm_up
 from modules.runtime.console import Console
 from modules.runtime.control import Control
-from modules.runtime.control_watch import ControlLoop, StandingChecked
+from modules.runtime.control_watch import StandingChecked
 from modules.runtime.crash_loop import note_start
 from modules.runtime.heartbeat import Chore, HeartbeatLoop, IdentityWatchLoop
 from modules.runtime.home import Home, HomeLock
@@ -28,6 +28,7 @@ from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
 from modules.services.agent.sessions.loop import SessionLoop as TalksLoop
 from modules.services.outbox.account import settle_account
+from modules.services.peers.github_account import warn_of_account
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
 from soul.resources import SKILLS
@@ -68,17 +69,7 @@ class App:
             github=services.integrations.github,
             promised=lives.queue.live,
         )
-        self.control_watch = ControlLoop(
-            control=services.control,
-            repos=services.repos,
-            journal=services.journal,
-            clock=services.clock,
-            owner_did=services.me.owner_did,
-            own_did=lambda: services.atproto.did,
-            when_free=lives.bluesky.disclosure.ensure_once,
-            publish=services.events.publish,
-            speed=services.settings.soul_speed,
-        )
+        self.control_watch = lives.bluesky.control_watch
         self.scheduler = Scheduler(
             self._loops(),
             agent_name=services.me.agent_name,
@@ -207,6 +198,7 @@ class App:
         while not self.stages.has_reached(Stage.SETTLED):
             try:
                 await self._settle()
+                await warn_of_account(self.services.integrations.github, self.services.journal)
             except DiskFull:
                 await self.services.clock.sleep(_SETTLE_AGAIN_S)
         await asyncio.Event().wait()

@@ -8,8 +8,8 @@ from urllib.parse import urlparse
 from adapters.github.client import GitHub
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
-from common.result import Err
 from common.settings import Settings
+from modules.services.peers.github_account import AccountProblem, check_account
 from soul.commands.findings import Finding
 
 _DEADLINE_S = 10.0
@@ -52,16 +52,9 @@ async def _github(settings: Settings) -> Finding:
         transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
     )
     try:
-        async with asyncio.timeout(_DEADLINE_S):
-            who = await github.whoami()
-    except TimeoutError:
-        return Finding("GitHub", "fail", f"no answer within {_DEADLINE_S:g} s", "Check GITHUB_API_URL and the network.")
+        found = await check_account(github)
     finally:
         await github.aclose()
-    if isinstance(who, Err):
-        remedy = "Check AGENT_GITHUB_TOKEN." if who.kind == "auth" else "Check GITHUB_API_URL and the network."
-        return Finding("GitHub", "fail", who.error, remedy)
-    if who.data.lower() != login.lower():
-        message = f"the token is {who.data}'s, but .env says {login}"
-        return Finding("GitHub", "fail", message, "Correct AGENT_GITHUB_USERNAME: what it wrote is found by it.")
-    return Finding("GitHub", "ok", f"logged in as {who.data}")
+    if isinstance(found, AccountProblem):
+        return Finding("GitHub", "fail", found.message, found.remedy)
+    return Finding("GitHub", "ok", f"logged in as {found}")

@@ -24,6 +24,9 @@ from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.soul.room_host.pseudo_terminal import Terminal
 from town.atproto.faults import Fault
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
 
 LOGIN = "com.atproto.server.createSession"
 PROFILE_RECORD = "com.atproto.repo.getRecord"
@@ -99,11 +102,11 @@ async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_a
 
 
 @asynccontextmanager
-async def living(home: Home) -> AsyncIterator[App]:
+async def living(home: Home, console: SilentConsole | None = None) -> AsyncIterator[App]:
     """The SOUL of `home`, logged in and alive as the program lets it live; it has come to its end when this leaves."""
     ended = asyncio.Event()
     async with open_soul(
-        settings_of(home), home, console=SilentConsole(), clock=SystemClock(), rng=random.Random(1)
+        settings_of(home), home, console=console or SilentConsole(), clock=SystemClock(), rng=random.Random(1)
     ) as app:
         await app.log_in()
         life = asyncio.create_task(app.run(ended))
@@ -152,3 +155,32 @@ async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anythin
     assert [one for one in told if one in wanted] == wanted
     sending = next(place for place, one in enumerate(told) if one.startswith("Sending"))
     assert sending > told.index(wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("login", "token", "why"),
+    [
+        ("rowan", "", ""),
+        ("rowan", "not-a-token", "Check AGENT_GITHUB_TOKEN"),
+        ("somebody", "", "the token is rowan's, but .env says somebody"),
+    ],
+    ids=["works", "refused", "of another"],
+)
+async def test_a_token_for_github_that_does_not_work_is_told_at_start(
+    world: World, login: str, token: str, why: str
+) -> None:
+    github = GitHubNetwork(clock=SystemClock())
+    account = github.create_account("rowan")
+    async with serve(github_app(github)) as url:
+        given = {"GITHUB_API_URL": url, "AGENT_GITHUB_USERNAME": login, "AGENT_GITHUB_TOKEN": token or account.token}
+        console = SilentConsole()
+        async with living(world.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **given), console) as app:
+            await app.stages.wait_for(Stage.SETTLED)
+            github_client = app.services.integrations.github
+            await so(lambda: github_client.rate.remaining is not None or bool(warned(console)))
+            await so(lambda: bool(warned(console)) == bool(why))
+    assert [why in reason for reason in warned(console)] == ([True] if why else [])
+
+
+def warned(console: SilentConsole) -> list[str]:
+    return [reason for _, message, reason in console.lines if message == "The account on GitHub cannot be used"]

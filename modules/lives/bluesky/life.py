@@ -30,7 +30,9 @@ from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import Pending
 from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Control
+from modules.runtime.control_watch import ControlLoop
 from modules.runtime.database.database import Database
+from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -117,6 +119,7 @@ class BlueskyServices(Protocol):
     journal: Journal
     attention: Attention
     control: Control
+    events: EventBus
     atproto: Atproto
     web: WebClient
     repos: PublicRepos
@@ -233,13 +236,24 @@ class BlueskyLife:
             standing=services.control.standing,
             attention=services.attention,
         )
-        self.disclosure = Disclosure(
+        disclosure = Disclosure(
             atproto=services.atproto,
             database=services.database,
             journal=journal,
             clock=clock,
             label=services.settings.soul_bot_label,
             contact=services.settings.operator_contact,
+        )
+        self.control_watch = ControlLoop(
+            control=services.control,
+            repos=services.repos,
+            journal=journal,
+            clock=clock,
+            owner_did=me.owner_did,
+            own_did=lambda: services.atproto.did,
+            when_free=disclosure.ensure_once,
+            publish=services.events.publish,
+            speed=services.settings.soul_speed,
         )
         self.tidying = Tidying(
             conversations=state.conversations,
