@@ -22,8 +22,8 @@ from modules.lives.space.phrases import count_sentences, has_list, plain
 from modules.lives.space.request_parser import repo_in
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
 from modules.services.agent.identity.self_document import extract_from_self
-from modules.services.commitments.promising import contains_promise
 from modules.services.commitments.texts import comment_body, without_mentions
+from modules.services.commitments.writer import contains_promise
 from modules.services.explanation.naming import understand
 from modules.services.outbox.rules.policy import named_in
 from soul.terminal.text import one_line, strip_control, width

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import regex
 from pydantic import ValidationError
 
 from common.clock import Clock
@@ -27,6 +28,7 @@ from common.schemas import (
     validate_commitments,
 )
 from common.text.graphemes import fit_post_text
+from common.text.strings import normalize_quotes
 from common.text.untrusted import clean, one_line
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -36,7 +38,6 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.policy import title_of
-from modules.services.commitments.promising import contains_promise
 from modules.services.commitments.types import QueuedCommitment
 
 SKILL = "commitments"
@@ -51,6 +52,23 @@ _REASON_CHARS = 1_000
 _SHOWN_CHARS = 100
 _TELL = "tell_it_is_done"
 _TOLD = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
+_EXEMPT = r"""(?:
+    admit | say | be | note | ask | disagree | stop | wait | stay | leave\ (?:it|that) | take\ that | push\ back
+  | concede | know | see | add | think | never | not
+)\b"""
+_PROMISE = regex.compile(
+    rf"""
+      \bi(?:'ll|\ will|\ shall)\ (?:(?:also|gladly|happily|then|now|just)\ )*(?!{_EXEMPT})\p{{L}}
+    | \blet\ me\ (?!{_EXEMPT})\p{{L}}
+    | \bi(?:'m|\ am)\ (?:just\ |now\ )?(?:going\ to|about\ to|happy\ to|opening|creating|drafting|filing|submitting
+        |posting|commenting|writing|documenting|putting)\b
+    | \bi(?:'d|\ would)\ (?:be\ (?:happy|glad)\ to|like\ to|love\ to)\ (?!{_EXEMPT})\p{{L}}
+    | \bi\ (?:want\ to|plan\ to|intend\ to|promise|commit)\b
+    | ^\W*(?:will\ do|on\ it|opening|creating|filing|drafting|writing|posting)\b
+    | \b(?:consider\ it\ done|leave\ (?:it|that)\ (?:to|with)\ me)\b
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +220,11 @@ class CommitmentWriter:
 
     def _framed(self, kind: str, text: str) -> str:
         return Framer(self.skills, self.rng).frame(kind, author="several", uri="", text=text)
+
+
+def contains_promise(text: str) -> bool:
+    """Whether `text` speaks of what its author is about to do."""
+    return _PROMISE.search(" ".join(normalize_quotes(text).split())) is not None
 
 
 def read_extracted(answer: str) -> Extraction:

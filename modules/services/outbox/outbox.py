@@ -189,7 +189,7 @@ class Outbox:
         store.insert(connection, intent)
         if intent.kind == "delete" and state == "pending":
             store.cancel_unsent(connection, intent.target)
-        advice = policy.advise(verdicts, action.hold, now)
+        advice = policy.advise(state, reason, verdicts, now)
         return Submitted(intent, advice), audit.admission_entry(intent, verdicts)
 
 

@@ -206,9 +206,8 @@ def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
     return "pending", ""
 
 
-def advise(verdicts: Sequence[Verdict], hold: str, now: datetime) -> Advice:
-    """What to answer to an action of which all this is said; of several refusals the strictest decides."""
-    state, reason = decide(verdicts, hold)
+def advise(state: IntentState, reason: str, verdicts: Sequence[Verdict], now: datetime) -> Advice:
+    """What to answer to an action that was decided so, for all that is said of it; the strictest refusal counts."""
     if state != "blocked":
         return Advice("held" if state == "held" else "admitted", reason)
     for code, instead in _STRICTEST_FIRST:

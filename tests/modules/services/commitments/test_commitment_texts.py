@@ -9,7 +9,7 @@ import pytest
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.commitments import texts
 from modules.services.commitments.acts import work_of
-from modules.services.commitments.promising import contains_promise
+from modules.services.commitments.writer import contains_promise
 from modules.services.outbox.bodies import IssueBody
 from modules.services.outbox.senders.github import marked
 from tests.modules.services.commitments.commitment_values import queued

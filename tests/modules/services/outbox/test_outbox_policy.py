@@ -275,4 +275,4 @@ def _forbids(rule: str, instead: Instead | None, retry_in_s: float = 0.0) -> Ver
 def test_the_answer_is_a_code_and_the_strictest_refusal_decides(
     verdicts: list[Verdict], hold: str, advice: Advice
 ) -> None:
-    assert policy.advise(verdicts, hold, NOW) == advice
+    assert policy.advise(*policy.decide(verdicts, hold), verdicts, NOW) == advice
