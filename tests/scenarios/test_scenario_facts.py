@@ -14,6 +14,8 @@ async def test_a_turn_about_a_post_carries_the_post_and_its_thread(world: World)
     world.mind.answer = lambda _: call("stay_silent", reason="not for me")
     async with awake(home) as life:
         await life.look()
+        life.passes(60)
+        await life.look()
     facts = world.mind.asked[-1].facts
     assert facts.about == PostFacts(
         uri=uri,

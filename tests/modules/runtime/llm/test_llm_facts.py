@@ -97,7 +97,7 @@ def test_facts_of_another_form_are_refused_by_name(facts: object) -> None:
     assert refused.value.param == "facts"
 
 
-ASKS = {"chat": "facts", "chat_with_tools": "facts", "think": "about"}
+ASKS = {"chat": "facts", "chat_with_tools": "facts", "run_turn": "about"}
 """The methods that ask a model, and the argument that tells what the request is about."""
 
 
