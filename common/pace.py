@@ -8,6 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from common import constants as c
+from common.constants import MINUTE_MS, SECOND_MS
+
+EXPRESSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
+OUTBOX_DRAIN_INTERVAL_MS = 15 * SECOND_MS
+PACING_POST_COOLDOWN_S = 1800
+PACING_REPLY_COOLDOWN_S = 60
+PACING_LIKE_COOLDOWN_S = 45
+PACING_FOLLOW_COOLDOWN_S = 3600
+PACING_ACTION_COOLDOWN_S = 10
+ATPROTO_MIN_SPACING_MS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,18 +25,18 @@ class Pace:
     """Intervals in milliseconds (`_ms`) and cool-downs in seconds (`_s`)."""
 
     awareness_ms: float = c.AWARENESS_INTERVAL_MS
-    expression_check_ms: float = c.EXPRESSION_CHECK_INTERVAL_MS
+    expression_check_ms: float = EXPRESSION_CHECK_INTERVAL_MS
     expression_min_ms: float = c.EXPRESSION_MIN_INTERVAL_MS
     expression_max_ms: float = c.EXPRESSION_MAX_INTERVAL_MS
-    outbox_drain_ms: float = c.OUTBOX_DRAIN_INTERVAL_MS
+    outbox_drain_ms: float = OUTBOX_DRAIN_INTERVAL_MS
     peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
     peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS
-    atproto_spacing_ms: float = c.ATPROTO_MIN_SPACING_MS
-    post_cooldown_s: float = c.PACING_POST_COOLDOWN_S
-    reply_cooldown_s: float = c.PACING_REPLY_COOLDOWN_S
-    like_cooldown_s: float = c.PACING_LIKE_COOLDOWN_S
-    follow_cooldown_s: float = c.PACING_FOLLOW_COOLDOWN_S
-    action_cooldown_s: float = c.PACING_ACTION_COOLDOWN_S
+    atproto_spacing_ms: float = ATPROTO_MIN_SPACING_MS
+    post_cooldown_s: float = PACING_POST_COOLDOWN_S
+    reply_cooldown_s: float = PACING_REPLY_COOLDOWN_S
+    like_cooldown_s: float = PACING_LIKE_COOLDOWN_S
+    follow_cooldown_s: float = PACING_FOLLOW_COOLDOWN_S
+    action_cooldown_s: float = PACING_ACTION_COOLDOWN_S
 
     def at(self, speed: float) -> Pace:
         """The same life, `speed` times as fast (speed > 0)."""

@@ -28,11 +28,12 @@ from adapters.atproto.types import (
 )
 from adapters.web.rate_limit import RateLimitStatus
 from common.clock import Clock
-from common.constants import ATPROTO_HANDLE_CACHE_S
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
     from adapters.atproto.xrpc import Xrpc
+
+ATPROTO_HANDLE_CACHE_S = 24 * 3600
 
 T = TypeVar("T")
 

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 from adapters.atproto.richtext import build_facets
 from adapters.atproto.types import Image, ReplyRefs, StrongRef
 from common.clock import iso
-from common.constants import MAX_IMAGES_PER_POST, MAX_POST_LANGS, PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
+from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.text.graphemes import grapheme_len
+
+MAX_IMAGES_PER_POST = 4
+MAX_POST_LANGS = 3
 
 POST = "app.bsky.feed.post"
 LIKE = "app.bsky.feed.like"

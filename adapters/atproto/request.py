@@ -19,13 +19,12 @@ from adapters.web.failures import Failure
 from adapters.web.rate_limit import retry_after_s
 from adapters.web.spacing import RequestGate
 from common.clock import Clock
-from common.constants import (
-    ATPROTO_CONNECT_TIMEOUT_S,
-    ATPROTO_DEFAULT_RETRY_AFTER_S,
-    ATPROTO_MAX_RETRY_AFTER_S,
-)
 from common.lenient_json import MOST_NESTING, parse, top_level_text
 from common.result import Err
+
+ATPROTO_CONNECT_TIMEOUT_S = 10.0
+ATPROTO_DEFAULT_RETRY_AFTER_S = 60.0
+ATPROTO_MAX_RETRY_AFTER_S = 300.0
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,10 @@ from adapters.atproto.session import SessionFile
 from adapters.web.rate_limit import RateLimitRules
 from adapters.web.spacing import RequestGate
 from common.clock import Clock
-from common.constants import ATPROTO_INITIAL_BUDGET, ATPROTO_LOW_BUDGET_THRESHOLD
 from common.result import ApiResult, Err, ErrKind, Ok
+
+ATPROTO_LOW_BUDGET_THRESHOLD = 20
+ATPROTO_INITIAL_BUDGET = 300
 
 RATE_LIMIT = RateLimitRules(
     service=SERVICE,

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from adapters.web.rate_limit import RateLimitRules, retry_after_s
-from common.constants import GITHUB_DEFAULT_RETRY_AFTER_S, GITHUB_LOW_BUDGET_THRESHOLD
+
+GITHUB_LOW_BUDGET_THRESHOLD = 100
+GITHUB_DEFAULT_RETRY_AFTER_S = 60.0
 
 _TOO_MANY = 429
 MAY_BE_HASTE = frozenset({403, _TOO_MANY})

@@ -20,9 +20,10 @@ from adapters.web.failures import Failure
 from adapters.web.spacing import Permit, RequestGate
 from adapters.web.transport import origin_of
 from common.clock import Clock
-from common.constants import GITHUB_RETRY_CEILING_S
 from common.lenient_json import cut_nesting
 from common.result import Err
+
+GITHUB_RETRY_CEILING_S = 300.0
 
 CONNECT_TIMEOUT_S = 10.0
 _ACCEPT = "application/vnd.github+json"

@@ -11,20 +11,17 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from common.constants import (
-    CONCEPT_NOVELTY_LONG_STEMS,
-    CONCEPT_NOVELTY_THRESHOLD,
-    CONCEPT_NOVELTY_THRESHOLD_LONG,
-    ECHO_JUDGE_BORDERLINE_LOW,
-    ECHO_SHORT_STEMS,
-    ECHO_SHORT_THRESHOLD,
-    ENSEMBLE_ECHO_THRESHOLD,
-    SEMANTIC_ECHO_THRESHOLD,
-)
+from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS, ENSEMBLE_ECHO_THRESHOLD
 from common.text.corpus import Pool, Read, pool_of, read
 from common.text.measures import lcs_dice, lcs_length
 from common.text.polarity import contradicts
 from common.text.stems import plain_words, tokenize_for_comparison
+
+SEMANTIC_ECHO_THRESHOLD = 0.6
+CONCEPT_NOVELTY_THRESHOLD = 0.15
+CONCEPT_NOVELTY_THRESHOLD_LONG = 0.25
+CONCEPT_NOVELTY_LONG_STEMS = 25
+ECHO_SHORT_THRESHOLD = 0.70  # of a message with fewer stems, where one word more or less weighs much
 
 _FEWEST_STEMS = _FEWEST_WORDS = 3
 _LCS_SHARE, _COSINE_SHARE = 0.4, 0.6

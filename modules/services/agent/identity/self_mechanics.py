@@ -9,7 +9,17 @@ from decimal import Decimal
 from typing import Literal
 
 from common import constants as c
+from common.constants import HOUR_MS, MINUTE_MS
 from common.text.strings import straighten
+
+DEFAULT_MAX_REPLIES_BEFORE_EXIT = 4
+DEFAULT_MAX_THREAD_DEPTH = 12
+DEFAULT_SILENCE_THRESHOLD_MS = 30 * MINUTE_MS
+DEFAULT_NO_RESPONSE_TIMEOUT_MS = HOUR_MS
+PROJECT_MAX_REPLIES_BEFORE_EXIT = 10
+PROJECT_MAX_THREAD_DEPTH = 50
+PROJECT_SILENCE_THRESHOLD_MS = 4 * HOUR_MS
+PROJECT_NO_RESPONSE_TIMEOUT_MS = 8 * HOUR_MS
 
 _Field = Literal["max_replies_before_exit", "max_thread_depth", "silence_threshold_ms", "no_response_timeout_ms"]
 
@@ -58,19 +68,19 @@ _INITIATOR = re.compile(r"\W*(?:(?:both|main|the|an?)\s{1,9}){0,3}(?:co-)?initia
 class SocialMechanics:
     """When a conversation is enough. Times in ms. `warnings` name the rows that could not be read."""
 
-    max_replies_before_exit: int = c.DEFAULT_MAX_REPLIES_BEFORE_EXIT
-    max_thread_depth: int = c.DEFAULT_MAX_THREAD_DEPTH
-    silence_threshold_ms: int = c.DEFAULT_SILENCE_THRESHOLD_MS
-    no_response_timeout_ms: int = c.DEFAULT_NO_RESPONSE_TIMEOUT_MS
+    max_replies_before_exit: int = DEFAULT_MAX_REPLIES_BEFORE_EXIT
+    max_thread_depth: int = DEFAULT_MAX_THREAD_DEPTH
+    silence_threshold_ms: int = DEFAULT_SILENCE_THRESHOLD_MS
+    no_response_timeout_ms: int = DEFAULT_NO_RESPONSE_TIMEOUT_MS
     skip_low_value_acknowledgments: bool = True
     warnings: tuple[str, ...] = ()
 
 
 PROJECT_MECHANICS = SocialMechanics(
-    max_replies_before_exit=c.PROJECT_MAX_REPLIES_BEFORE_EXIT,
-    max_thread_depth=c.PROJECT_MAX_THREAD_DEPTH,
-    silence_threshold_ms=c.PROJECT_SILENCE_THRESHOLD_MS,
-    no_response_timeout_ms=c.PROJECT_NO_RESPONSE_TIMEOUT_MS,
+    max_replies_before_exit=PROJECT_MAX_REPLIES_BEFORE_EXIT,
+    max_thread_depth=PROJECT_MAX_THREAD_DEPTH,
+    silence_threshold_ms=PROJECT_SILENCE_THRESHOLD_MS,
+    no_response_timeout_ms=PROJECT_NO_RESPONSE_TIMEOUT_MS,
 )
 
 
@@ -124,10 +134,10 @@ def parse_social_mechanics(section: str) -> SocialMechanics:
             shown, label = cells[1][:_SHOWN_CHARS], cells[0][:_SHOWN_CHARS]
             warnings.append(f"SELF.md, Social Mechanics: “{shown}” for “{label}” is not understood")
     return SocialMechanics(
-        max_replies_before_exit=found.get("max_replies_before_exit", c.DEFAULT_MAX_REPLIES_BEFORE_EXIT),
-        max_thread_depth=found.get("max_thread_depth", c.DEFAULT_MAX_THREAD_DEPTH),
-        silence_threshold_ms=found.get("silence_threshold_ms", c.DEFAULT_SILENCE_THRESHOLD_MS),
-        no_response_timeout_ms=found.get("no_response_timeout_ms", c.DEFAULT_NO_RESPONSE_TIMEOUT_MS),
+        max_replies_before_exit=found.get("max_replies_before_exit", DEFAULT_MAX_REPLIES_BEFORE_EXIT),
+        max_thread_depth=found.get("max_thread_depth", DEFAULT_MAX_THREAD_DEPTH),
+        silence_threshold_ms=found.get("silence_threshold_ms", DEFAULT_SILENCE_THRESHOLD_MS),
+        no_response_timeout_ms=found.get("no_response_timeout_ms", DEFAULT_NO_RESPONSE_TIMEOUT_MS),
         skip_low_value_acknowledgments=skip,
         warnings=few(warnings),
     )

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import Clock, iso
-from common.constants import DAY_MS, MINUTE_MS, OWNER_IDLE_RESET_MS
+from common.constants import DAY_MS, MINUTE_MS
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.sessions import Sessions
+
+OWNER_IDLE_RESET_MS = 30 * MINUTE_MS
 
 _INTERVAL_MS = 5 * MINUTE_MS
 _OTHERS_IDLE_MS = DAY_MS
