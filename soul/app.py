@@ -41,12 +41,12 @@ _SETTLE_AGAIN_S = 30.0
 class App:
     """One SOUL, built and not yet awake. `log_in` comes first, then `run` lives until something ends it.
 
-    | stage     | reached                                             | from then on                                |
-    |-----------|-----------------------------------------------------|---------------------------------------------|
-    | BUILT     | by `open_soul`                                      | what the owner says is kept                 |
-    | LOGGED_IN | by `log_in`                                         | the owner is answered, notifications are read |
-    | CHECKED   | by the first look at whether the SOUL may act       | intents leave                               |
-    | SETTLED   | once all is done that a start asks of the network   | posts of its own are thought of             |
+    | stage     | reached                                           | from then on                                  |
+    |-----------|---------------------------------------------------|-----------------------------------------------|
+    | BUILT     | by `open_soul`                                    | what the owner says is kept                   |
+    | LOGGED_IN | by `log_in`                                       | the owner is answered, notifications are read |
+    | CHECKED   | by the first look at whether the SOUL may act     | intents leave                                 |
+    | SETTLED   | once all is done that a start asks of the network | posts of its own are thought of               |
     """
 
     def __init__(self, services: Services, lives: Lives) -> None:

@@ -15,24 +15,29 @@ from common.errors import SoulError, UsageError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
-from common.wording import number
+from common.text.untrusted import one_line
+from common.wording import number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
-from modules.services.agent.session_keys import is_main
+from modules.services.agent.session_keys import OWNER_SESSION, is_main
 from modules.services.agent.sessions import talks
 from modules.services.agent.sessions.archive_file import Line
 from modules.services.agent.sessions.archive_reading import Archives
 from modules.services.agent.sessions.rows import blocks, to_fields, words_of
 from modules.services.agent.sessions.talks import Stretch, Talk
 from modules.services.agent.sessions.types import Session
+from modules.services.commitments.naming import web_url
+from modules.services.inbox import received
 from soul.commands.options import TalkAction
-from soul.talk_names import talk_name
 from soul.terminal.output import printable, write_json, write_lines
 
 _DEADLINE_S = 20.0
 _SECOND_MS = 1000
 _STATES = {"goes on": "goes on", "archived": "archived", "waits": "waits for the store"}
+_THREAD = "bluesky:thread:"
+_ROOM = "space:"
+_WITH_MOST = 3
 
 
 def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json: bool) -> bool:
@@ -204,3 +209,19 @@ def _moment(line: Line) -> datetime:
 
 def _when(moment: datetime, settings: Settings) -> str:
     return f"{local(moment, settings.soul_timezone):%Y-%m-%d %H:%M}"
+
+
+def talk_name(connection: sqlite3.Connection, key: str) -> str:
+    """With whom, or about what, the conversation `key` is; the key where nothing better is known."""
+    if key == OWNER_SESSION:
+        return "you, in the terminal"
+    if key.startswith(_THREAD):
+        root = key.removeprefix(_THREAD)
+        handles = [one_line(handle) for handle in received.handles_in_thread(connection, root, _WITH_MOST + 1)]
+        if handles:
+            others = " and others" if len(handles) > _WITH_MOST else ""
+            return f"a thread on Bluesky with {', '.join(f'@{handle}' for handle in handles[:_WITH_MOST])}{others}"
+        return f"a thread on Bluesky, {web_url(root) or root}"
+    if key.startswith(_ROOM):
+        return "the room"
+    return purpose(key)

@@ -11,7 +11,7 @@ import pytest
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from soul.talk_names import talk_name
+from soul.commands.talks import talk_name
 
 ROOT = "at://did:plc:ada/app.bsky.feed.post/3kroot"
 
