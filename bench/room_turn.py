@@ -98,7 +98,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     prompting = PromptWriter(skills, relationships, random.Random(1), estimator.estimate, "UTC")
     message = prompting.user_message(snapshot, SpaceConfig(), room_tokens=100_000)
     turn = Turn("space", Provenance.PEER, cause_id="x", subject=SpaceTurn(snapshot))
-    tools = json.dumps(convert_tools(Registry(space_tools(), social_only=False).specs(turn, None)))
+    tools = json.dumps(convert_tools(Registry(space_tools(skills), social_only=False).specs(turn, None)))
     return sum(map(estimator.estimate, (*(block.text for block in prompt.blocks), message, tools)))
 
 

@@ -21,6 +21,7 @@ from local_tools.memory_inputs import (
     OnboardingInput,
     ProfileUpdateInput,
 )
+from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.framing import Framer
@@ -86,6 +87,7 @@ class MemoryTools:
         self._store = store
         self._profiles = profiles
         self._skills = skills
+        self._words = ToolWords(skills, OWN_TOOLS)
         self._journal = journal
         self._clock = clock
         self._rng = rng
@@ -98,16 +100,16 @@ class MemoryTools:
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
         words = Words(turn.asked_by, turn.provenance, self._session_of(turn))
         if reason := refusal(args.kind, words):
-            return _error(f"nothing was remembered: {reason}")
+            return self._words.error("Not Remembered", reason=reason)
         subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)
         if not subject or not body or len(body) > BODY_LENGTH:
-            return _error(f"a memory needs a subject, and a body of 1 to {BODY_LENGTH} characters")
+            return self._words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         wish = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
         number = await self._store.save(admitted(wish, words), self._clock.now())
         kept = await self._store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
-        return ToolResult(f"Remembered as [{number}]." if seen else "Remembered.")
+        return self._words.done("Remembered As", number=number) if seen else self._words.done("Remembered")
 
     async def search(self, args: MemorySearchInput, turn: Turn) -> ToolResult:
         since: datetime | None = None
@@ -115,20 +117,20 @@ class MemoryTools:
             try:
                 since = parse_iso(args.since)
             except ValueError:
-                return _error(f"since is a day such as 2026-01-31, not {one_line(args.since)!r}")
+                return self._words.error("Day Form", given=repr(one_line(args.since)))
         query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not self._is_owners(turn))
         found = await self._store.search(query, self._clock.now())
-        return self._told(found) if found else ToolResult("Nothing that is remembered has these words.")
+        return self._told(found) if found else self._words.done("Nothing Found")
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
         known = await self._store.get(args.id)
         if known is None or not self._may_see(known, turn):
-            return _error(f"there is no memory [{args.id}]")
+            return self._words.error("No Memory", number=args.id)
         return self._told([memory for memory in await self._store.history(args.id) if self._may_see(memory, turn)])
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
-            return _error("a profile changes only in your owner's own session")
+            return self._words.error("Own Session")
         change = await self._profiles.update(
             args.subject,
             args.field,
@@ -149,18 +151,22 @@ class MemoryTools:
             )
         )
         if not change.accepted:
-            return _error(f"the profile {done}: {change.reason}")
-        return ToolResult(f"The profile says so now: {args.field}.")
+            return self._words.error("Profile Not Changed", reason=change.reason)
+        return self._words.done("Profile Changed", field=args.field)
 
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
         if not self._onboarding_due():
-            return _error("this was done once and for all; profile_update changes a field")
+            return self._words.error("First Talk Over")
         if len(await self._owner_words()) < _LINES_BEFORE_THE_END:
-            return _error("tell your owner first, in words, what you understood, and ask whether it is right")
+            return self._words.error("Tell First")
         if not args.agent and not args.user:
-            return _error("nothing was said yet; ask your owner first")
+            return self._words.error("Ask First")
         await self._complete(args.agent, args.user)
-        return ToolResult("It is noted. The first talk is over; go on as usual.")
+        return self._words.done("Noted First Talk")
+
+    def description(self, tool: str) -> str:
+        """Return what the model reads about one of these tools."""
+        return self._words.description(tool)
 
     def _is_owners(self, turn: Turn) -> bool:
         """Whether nobody but the owner reads what comes of it; a talk with them on Bluesky is public."""
@@ -180,7 +186,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
     return (
         Tool(
             "memory_search",
-            "Look for what you remember: whole entries, best first.",
+            tools.description("memory_search"),
             MemorySearchInput,
             "self",
             anyone,
@@ -189,7 +195,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         ),
         Tool(
             "memory_history",
-            "All that was ever remembered under the subject of one entry, newest first.",
+            tools.description("memory_history"),
             MemoryHistoryInput,
             "self",
             anyone,
@@ -198,7 +204,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         ),
         Tool(
             "memory_save",
-            "Remember something for later turns.",
+            tools.description("memory_save"),
             MemorySaveInput,
             "self",
             anyone,
@@ -206,7 +212,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         ),
         Tool(
             "profile_update",
-            "Change one field of your profile or your owner's, because your owner just said so.",
+            tools.description("profile_update"),
             ProfileUpdateInput,
             "self",
             owner,
@@ -214,14 +220,10 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         ),
         Tool(
             "complete_commissioning",
-            "End the first talk with your owner, once they agreed to what you understood.",
+            tools.description("complete_commissioning"),
             OnboardingInput,
             "self",
             owner,
             tools.complete_onboarding,
         ),
     )
-
-
-def _error(said: str) -> ToolResult:
-    return ToolResult(f"Error: {said}.", is_error=True)

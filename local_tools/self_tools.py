@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
+from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.home import Home, read_self
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.identity.story import what_moved
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 
@@ -30,12 +33,17 @@ class SelfUpdateInput(BaseModel):
 class SelfTools:
     """The handlers, with what they need."""
 
-    def __init__(self, *, home: Home, keeper: SelfKeeper) -> None:
+    def __init__(self, *, home: Home, keeper: SelfKeeper, skills: Skills) -> None:
         self._home = home
         self._keeper = keeper
+        self._words = ToolWords(skills, OWN_TOOLS)
+
+    def description(self, tool: str) -> str:
+        """Return what the model reads about one of these tools."""
+        return self._words.description(tool)
 
     async def read(self, args: SelfReadInput, turn: Turn) -> ToolResult:
-        return ToolResult(read_self(self._home) or "SELF.md is empty.")
+        return ToolResult(read_self(self._home) or self._words.answer("Self Empty"))
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites = (turn.cause_id,) if turn.cause_id else ()
@@ -45,11 +53,12 @@ class SelfTools:
         data = {"act": f"self {change.status}", "reason": change.reason, "version": change.version}
         match change.status:
             case "changed":
-                return ToolResult(". ".join(["SELF.md is changed", *what_moved(change)]) + ".", data=data)
+                moved = "".join(f". {line}" for line in what_moved(change))
+                return ToolResult(self._words.answer("Self Changed", moved=moved), data=data)
             case "held":
-                return ToolResult(f"SELF.md waits for your owner's yes: {change.reason}.", data=data)
+                return ToolResult(self._words.answer("Self Held", reason=change.reason), data=data)
             case _:
-                return ToolResult(f"Error: SELF.md was not changed: {change.reason}.", is_error=True, data=data)
+                return replace(self._words.error("Self Not Changed", reason=change.reason), data=data)
 
 
 def self_tools(tools: SelfTools) -> Sequence[Tool]:
@@ -58,7 +67,7 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
     return (
         Tool(
             "self_read",
-            "Read SELF.md, your notes about yourself.",
+            tools.description("self_read"),
             SelfReadInput,
             "self",
             own,
@@ -67,7 +76,7 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
         ),
         Tool(
             "self_update",
-            "Change SELF.md, your notes about yourself: one section, or all.",
+            tools.description("self_update"),
             SelfUpdateInput,
             "self",
             own,

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
+from local_tools.words import OWN_TOOLS, ToolWords
 from modules.services.agent.skills.local import LocalSkills
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 
@@ -20,27 +22,29 @@ class SkillLoadInput(BaseModel):
 class SkillTools:
     """The handler, with what it needs."""
 
-    def __init__(self, skills: LocalSkills) -> None:
-        self._skills = skills
+    def __init__(self, local: LocalSkills, words: ToolWords) -> None:
+        self._local = local
+        self._words = words
 
     async def load(self, args: SkillLoadInput, turn: Turn) -> ToolResult:
-        text = await self._skills.load(args.name.strip())
+        text = await self._local.load(args.name.strip())
         if text is not None:
             return ToolResult(text)
-        names = ", ".join(entry.name for entry in await self._skills.listing()) or "none"
-        return ToolResult(f"Error: there is no skill of that name. There are: {names}.", is_error=True)
+        names = ", ".join(entry.name for entry in await self._local.listing()) or "none"
+        return self._words.error("No Skill", names=names)
 
 
-def skill_tools(skills: LocalSkills) -> Sequence[Tool]:
+def skill_tools(local: LocalSkills, skills: Skills) -> Sequence[Tool]:
     """The family, as the registry takes it."""
+    words = ToolWords(skills, OWN_TOOLS)
     return (
         Tool(
             "skill_load",
-            "Read one of the listed skills, to do what it is for.",
+            words.description("skill_load"),
             SkillLoadInput,
             "self",
             Provenance.SELF,
-            SkillTools(skills).load,
+            SkillTools(local, words).load,
             effect="look",
         ),
     )

@@ -8,7 +8,9 @@ from pydantic import ConfigDict, Field, StrictBool
 
 from common.provenance import Provenance
 from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
+from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.space.decide import SpaceTurn
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 _COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
@@ -37,29 +39,33 @@ class DecisionInput(SideFields):
 
 
 class SpaceTools:
-    """The handler; it needs nothing."""
+    """The handler, with its words."""
+
+    def __init__(self, words: ToolWords) -> None:
+        self._words = words
 
     async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
         if args.should_speak and not (args.message.strip() or args.commitments):
-            return ToolResult("Error: shouldSpeak is true, but message is empty. Write what you say.", is_error=True)
+            return self._words.error("No Message")
         if isinstance(turn.subject, SpaceTurn) and args.should_speak:
             if turn.subject.repeats_skill(args.message):
-                return ToolResult("Error: message is an example. Say something about this talk.", is_error=True)
+                return self._words.error("Example Repeated")
             if turn.subject.asks_back(args.message):
-                return ToolResult("Error: message is the host's own question. Answer it.", is_error=True)
-        return ToolResult("Noted.", ends_turn=True, data={"decision": args.model_dump(by_alias=True)})
+                return self._words.error("Question Repeated")
+        return self._words.end("Noted", {"decision": args.model_dump(by_alias=True)})
 
 
-def space_tools() -> tuple[Tool, ...]:
+def space_tools(skills: Skills) -> tuple[Tool, ...]:
     """The tools of the agent space."""
+    words = ToolWords(skills, OWN_TOOLS)
     return (
         Tool(
             name=SPACE_DECISION_TOOL,
-            description="Say whether you speak in the room, what, and what you promise with it.",
+            description=words.description("space_decide"),
             input_model=DecisionInput,
             capability="social",
             needs=Provenance.STRANGER,
-            handler=SpaceTools().decide,
+            handler=SpaceTools(words).decide,
             subject=SpaceTurn,
             effect="look",
         ),

@@ -7,6 +7,8 @@ from typing import Any
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import ToolResult
 
+OWN_TOOLS = "own-tools"
+
 
 class ToolWords:
     """Reads the skill `skill_id` at each call, so that a reload counts at once."""
@@ -22,6 +24,10 @@ class ToolWords:
     def answer(self, name: str, **values: object) -> str:
         """Return an answer with its variables filled in. Raises `SkillError` if it is missing."""
         return self._skills.render(self._skill_id, "Answers", name, **values).strip()
+
+    def done(self, name: str, **values: object) -> ToolResult:
+        """Return an answer."""
+        return ToolResult(self.answer(name, **values))
 
     def error(self, name: str, **values: object) -> ToolResult:
         """Return an answer that asks for something else."""

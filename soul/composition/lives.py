@@ -101,9 +101,9 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
         complete=knowledge.onboarding.complete,
         timezone=services.settings.soul_timezone,
     )
-    own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper))
-    known = (*memory_tools(memory), *skill_tools(knowledge.local_skills))
-    tools = (*bluesky_tools(on_bluesky), *own_notes, *known, *space_tools())
+    own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper, skills=services.skills))
+    known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
+    tools = (*bluesky_tools(on_bluesky), *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
 
 

@@ -11,10 +11,13 @@ import pytest
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
 from modules.runtime.llm.types import ToolCall
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from tests.modules.services.agent.identity.self_desk import BORN, Desk, open_desk
+from tests.project import ROOT
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
 GROWN = BORN + "- Slate.\n"
@@ -34,7 +37,9 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_desk(tmp_path) as desk:
-        tools = self_tools(SelfTools(home=desk.home, keeper=desk.keeper))
+        tools = self_tools(
+            SelfTools(home=desk.home, keeper=desk.keeper, skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS))
+        )
         yield Rig(desk, Executor(Registry(tools, social_only=True)))
 
 

@@ -12,10 +12,13 @@ from local_tools.skill_tools import skill_tools
 from modules.runtime.home import Home
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.owner_files import LocalOwnerFiles
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.local import LocalSkills
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
+from tests.project import ROOT
 
 
 @pytest.fixture
@@ -23,8 +26,8 @@ async def executor(tmp_path: Path) -> Executor:
     owner_files = LocalOwnerFiles(Home.at(tmp_path), print)
     await owner_files.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
     storage = open_storage("", root=tmp_path / "store")
-    skills = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
-    return Executor(Registry(skill_tools(skills), social_only=True))
+    local = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
+    return Executor(Registry(skill_tools(local, Skills.load(ROOT / "skills", SKILL_CONTRACTS)), social_only=True))
 
 
 async def load(executor: Executor, name: str, provenance: Provenance) -> ToolResult:

@@ -298,7 +298,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
     experiences: list[tuple[str, str]] = []
-    registry = Registry(space_tools(), social_only=social_only)
+    registry = Registry(space_tools(services.skills), social_only=social_only)
     keeping = services.knowledge.stores
     turn_runner = TurnRunner(
         gateway=services.gateway,
