@@ -16,7 +16,8 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Event, History, LogEntry, Said
 from common.clock import SystemClock, iso
 from common.result import ApiResult, Err, Ok
-from modules.services.outbox.bodies import SpaceChatBody
+from modules.services.outbox.bodies import IntentKind, OpaqueBody, SpaceChatBody
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_house import House, Place, listening, until
@@ -234,3 +235,13 @@ async def _room(place: Place, record: ChatLog | None) -> AsyncIterator[None]:
         yield
     finally:
         await place.server.stop()
+
+
+@pytest.mark.parametrize("kind", ["issue", "issue_comment", "space_chat"])
+async def test_an_act_that_cannot_be_read_is_never_sent(house: House, kind: IntentKind) -> None:
+    spoilt = replace(NEWS, kind=kind, body=OpaqueBody({"text": 7}))
+    to_room, to_github = SpaceSender(ToldRoom(), EchoLog("rowan"), house.journal), GitHubSender(house.github)
+    answer = await (to_room if kind == "space_chat" else to_github).send(spoilt)
+    assert isinstance(answer, Err)
+    assert answer.kind == "invalid"
+    assert house.place.issues() == []
