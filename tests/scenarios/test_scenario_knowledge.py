@@ -23,6 +23,7 @@ from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions.archive_reading import Archives
 from modules.services.agent.tools.types import Turn
 from tests.living import Life, World, awake, call, replying
+from tests.modules.services.commitments.commitment_values import taken
 from town.mind.types import ChatRequest, Thought
 from town.mind.wire import BadRequest
 
@@ -156,7 +157,9 @@ async def test_a_life_leaves_notes_and_the_next_one_reads_them_once(world: World
     home = world.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
+        taken(life.app.lives.queue, "I will write that down", title="The clock stops")
         await life.app.lives.mind.leave_notes()
+    assert "- Task: [pending] The clock stops" in (home.memory / "boot-context.public.md").read_text()
     assert "Work on a branch for each task" in (home.memory / "boot-context.md").read_text()
     async with awake(home) as life:
         world.mind.answer = lambda _: Thought(text="Awake.")

@@ -43,7 +43,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.wakeup.gathering import WakeupGathering
+from modules.services.agent.wakeup.gathering import WakeupGathering, WorkSource
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.outbox.outbox import Outbox
 
@@ -82,6 +82,7 @@ class Mind:
         attention_list: what asks for attention.
         waiting: counts the posts that wait for an answer.
         bonds: who matters, one line each, the closest first.
+        work: tell what is under way beside posts and drafts.
 
     """
 
@@ -93,15 +94,16 @@ class Mind:
         *,
         waiting: Callable[[], Awaitable[int]],
         bonds: Callable[[], Sequence[str]],
+        work: Sequence[WorkSource] = (),
     ) -> None:
         self._services = services
-        self.wakeup_context = self._build_wakeup_context(waiting, bonds)
+        self.wakeup_context = self._build_wakeup_context(waiting, bonds, work)
         self.prompter = self._build_prompter(registry, attention_list)
         self.turn_runner = self._build_turn_runner(registry)
         self.archivist = self._build_archivist()
 
     def _build_wakeup_context(
-        self, waiting: Callable[[], Awaitable[int]], bonds: Callable[[], Sequence[str]]
+        self, waiting: Callable[[], Awaitable[int]], bonds: Callable[[], Sequence[str]], work: Sequence[WorkSource]
     ) -> WakeupContext:
         services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
         gathering = WakeupGathering(
@@ -115,6 +117,7 @@ class Mind:
             waiting=waiting,
             standing=services.control.standing,
             bonds=bonds,
+            work=work,
             timezone=settings.soul_timezone,
         )
         return WakeupContext(

@@ -1,4 +1,4 @@
-"""What deserves attention of the commitments: what is due, and what keeps failing."""
+"""What deserves attention of the commitments: what is under way, what is due, and what keeps failing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from datetime import timedelta
 from common.clock import parse_iso_or_none
 from common.constants import COMMITMENT_STALE_THRESHOLD_MS
 from modules.services.agent.attention_list import Attention, Due, Failing
+from modules.services.agent.wakeup.gathering import WorkSource
+from modules.services.agent.wakeup.state import Task, Work
 from modules.services.commitments.outcomes import OutcomePatterns
 from modules.services.commitments.policy import title_of
 from modules.services.commitments.types import QueuedCommitment
 
 _WITHIN = timedelta(milliseconds=COMMITMENT_STALE_THRESHOLD_MS)
+
+
+def active_work(live: Callable[[], Sequence[QueuedCommitment]]) -> WorkSource:
+    """Return what tells a SOUL that wakes which commitments are still to be fulfilled, each with its state."""
+
+    async def work() -> Work:
+        return Work(tasks=tuple(Task(title_of(one), one.status.replace("_", " ")) for one in live()))
+
+    return work
 
 
 class DueCommitments:
