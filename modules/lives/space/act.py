@@ -64,7 +64,7 @@ class Participation:
         reporter: tells the owner.
         clock: tells when.
         mute_reason: why nothing may be said just now, "" if something may. Listening goes on.
-        wake_commitments: lets promises be kept at once.
+        wake_commitments: lets commitments be kept at once.
         identity_publisher: tells who we are, as soon as something may be said.
         first_look: decides cheaply where there is nothing to say; None: the whole prompt always decides.
 
@@ -132,7 +132,7 @@ class Participation:
         return self._pending is not None
 
     def given_up(self, commitment: QueuedCommitment) -> None:
-        """A promise was abandoned: the wish behind it is open again, a few times; the room hears nothing of it."""
+        """A commitment was abandoned: its request is open again, a few times; the room hears nothing of it."""
         request = self.talk.state.request
         asked = request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content)
         if asked and is_of_room(commitment, self.client.room_id):
@@ -151,11 +151,11 @@ class Participation:
 
     def _holds_back(self, now: datetime) -> CheckResult | None:
         """Why we only listen although there is something new; None if the model is asked."""
-        joined, wish = self.talk.state.joined_at, self.talk.state.request
-        if is_open(wish):
-            if joined is None or wish.requested_at is None or now - joined >= _ALL_ARE_IN:
+        joined, request = self.talk.state.joined_at, self.talk.state.request
+        if is_open(request):
+            if joined is None or request.requested_at is None or now - joined >= _ALL_ARE_IN:
                 return None
-            return _COMING_IN if joined - wish.requested_at >= _ALL_ARE_IN else None
+            return _COMING_IN if joined - request.requested_at >= _ALL_ARE_IN else None
         if any(entry.is_host for entry in self._waiting):
             return None
         if self.clock.monotonic() < self._spent_until:
@@ -239,7 +239,7 @@ class Participation:
         return await self._carry_out(decided, case)
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
-        """A wish that was open when we came in, or that our mind never came to, is thought about all the same."""
+        """A request that was open when we came in, or that our model was never asked about, is taken up too."""
         request = self.talk.state.request
         untried = not request.attempts and self.snapshots.owns(request)
         if not is_open(request) or not (untried or request.entry_id != before):
@@ -249,7 +249,7 @@ class Participation:
         return [*(entry for entry in self.talk.state.history if entry.id == request.entry_id), *batch]
 
     async def _decided(self, case: Case) -> Decided:
-        """Ask the model; what it wishes for its own pace counts at once, whatever becomes of its words."""
+        """Ask the model; what it asks for its own pace counts at once, whatever becomes of its words."""
         decided = await self.decider.decide(case.snapshot, case.config)
         if case.snapshot.is_owner:
             self.talk.handle("attempted")
@@ -324,7 +324,7 @@ class Participation:
         self._waiting = [entry for entry in self._waiting if entry.id not in done]
 
     async def _spent(self, error: BudgetExceeded, batch: Sequence[HistoryEntry]) -> None:
-        """No talk of our own until there is a budget again; what the host says and wishes is still tried."""
+        """No talk of our own until there is a budget again; what the host says and asks is still tried."""
         self._answered(batch)
         self._spent_until = self.clock.monotonic() + (error.retry_after or _LONGEST_PAUSE_S)
         await self._put_off(error, _ASK_FOR_LEAVE_S)

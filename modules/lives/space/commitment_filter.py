@@ -208,7 +208,7 @@ def _names(text: str, repo: str) -> bool:
 
 
 def claim_target(commitment: Commitment, default_repo: str | None) -> str:
-    """What a claim on this promise names: `<repository>#<the first 50 units of what it is>`."""
+    """What a claim on this commitment names: `<repository>#<the first 50 units of what it is>`."""
     owner, _, name = (commitment.repo or default_repo or "").partition("/")
     return policy.claim_target(
         CommitmentRequest(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
@@ -240,7 +240,7 @@ def title_similarity(one: str, other: str) -> float:
 
 
 def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
-    """The promise as the queue takes it; `spoken` are the words in which it was made."""
+    """The commitment as the queue takes it; `spoken` are the words in which it was made."""
     return commitment_request(
         commitment,
         source="space",
@@ -252,7 +252,7 @@ def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str,
 
 
 def named(commitment: Commitment) -> str:
-    """What a promise is called: its title, else its words."""
+    """What a commitment is called: its title, else its words."""
     return commitment.title or commitment.description or commitment.content
 
 

@@ -1,4 +1,4 @@
-"""Makes promises: names what is claimed, has thin ones written in full, and takes them in, each once.
+"""Makes commitments: names what is claimed, has thin ones written in full, and takes them in, each once.
 
 What is promised is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
 disk before anybody can have read the words. A crash in between leaves a claim that ends by itself within a minute.
@@ -55,8 +55,8 @@ class CommitmentMaker:
     Attributes:
         client: our place in the room.
         talk: what we keep in mind of it.
-        queue: takes promises in.
-        writer: writes the body of a thin promise, and finds promises in words that were said without any.
+        queue: takes commitments in.
+        writer: writes the body of a thin commitment, and finds commitments in words that were said without any.
         relationships: hears of work on a peer's issue.
         reporter: tells the owner.
         clock: tells when.
@@ -124,7 +124,7 @@ class CommitmentMaker:
         left_out = {out.commitment for out in permitted([one.commitment for one in held], now, claimed=True).left_out}
         return tuple(one for one in held if one.commitment not in left_out)
 
-    async def promise(
+    async def enqueue(
         self, planned: Sequence[PlannedCommitment], spoken: str, *, heard: bool
     ) -> tuple[QueuedCommitment, ...]:
         """What the queue took, or holds already, of what is promised in the words `spoken`.
@@ -143,9 +143,9 @@ class CommitmentMaker:
                 await self.reporter.trouble("Commitment refused", f"{request.type}: {answer.reason}")
         return tuple(taken)
 
-    def settle(self, promises: Sequence[QueuedCommitment], *, heard: bool) -> None:
+    def settle(self, made: Sequence[QueuedCommitment], *, heard: bool) -> None:
         """The room has heard the words in which they were made, or never will."""
-        for one in promises:
+        for one in made:
             now = self.queue.get(one.id)
             if now is None or UNHEARD not in now.params:
                 continue
@@ -165,13 +165,13 @@ class CommitmentMaker:
         found = permitted(read.valid, snapshot).kept
         if not found:
             return ()
-        promises = await self.promise(self.plan(found, snapshot), spoken, heard=True)
-        kinds = ", ".join(one.type for one in promises)
+        made = await self.enqueue(self.plan(found, snapshot), spoken, heard=True)
+        kinds = ", ".join(one.type for one in made)
         await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
-        return promises
+        return made
 
     def _request(self, one: Commitment, snapshot: RoomSnapshot) -> CommitmentRequest:
-        """The promise as the queue takes it, marked where the host named its repository or wished for it."""
+        """The commitment as the queue takes it, marked where the host named its repository or asked for it."""
         asked = wanted(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken="")
         if room_id := self.client.room_id:
             asked = replace(asked, params={**asked.params, ROOM_ID: room_id})

@@ -84,14 +84,14 @@ def config_from(data: Mapping[str, Any], base: SpaceConfig = SpaceConfig()) -> S
     return enforce_min_max_pairs(replace(base, **read))
 
 
-def adjusted(config: SpaceConfig, wishes: Mapping[str, Any], reason: str, at: str) -> SpaceConfig:
-    """`config` as the model wishes it, as far as it may; unchanged if nothing of the wish can be granted.
+def adjusted(config: SpaceConfig, asked: Mapping[str, Any], reason: str, at: str) -> SpaceConfig:
+    """`config` as the model asks for it, as far as it may; unchanged if nothing of that can be granted.
 
-    A change is deliberate: for ten minutes after one there is no other, whatever is wished.
+    A change is deliberate: for ten minutes after one there is no other, whatever is asked.
     """
     if _just_adjusted(config.last_adjusted_at, at):
         return config
-    granted = config_from({key: value for key, value in wishes.items() if key in MODEL_MAY_CHANGE}, config)
+    granted = config_from({key: value for key, value in asked.items() if key in MODEL_MAY_CHANGE}, config)
     if granted == config:
         return config
     return replace(granted, last_adjusted_at=at, last_adjusted_reason=reason[:_MAX_REASON_CHARS])

@@ -206,7 +206,7 @@ class Decider:
 
 
 def _importance(snapshot: RoomSnapshot) -> Importance:
-    """A wish that is ours to meet or to tell of comes before all talk, and words of the host before those of peers."""
+    """A request that is ours to meet comes before all talk, and words of the host before those of peers."""
     if (snapshot.is_open and snapshot.is_owner) or snapshot.is_settled:
         return "commitment"
     return "mention" if snapshot.from_host or snapshot.is_open else "own"
@@ -258,7 +258,7 @@ def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
         role=snapshot.role,
         signal=snapshot.signal,
         follow_up=snapshot.follow_up,
-        links=tuple(snapshot.promised.work.links),
+        links=tuple(snapshot.own_commitments.work.links),
         repo=snapshot.repo or "",
         needs_repo=snapshot.needs_repo,
         without_github=alone_without_github(snapshot),

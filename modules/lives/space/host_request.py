@@ -37,7 +37,7 @@ RequestEvent = Literal[
     "attempted",  # a try of our model for it was completed, whatever came of it
     "rejected",  # our own try for it came to nothing, by a check or by our own choice
     "forced",  # we acted on it without the model
-    "promised",  # something for it stands in a queue, ours or a peer's, or is done
+    "committed",  # something for it stands in a queue, ours or a peer's, or is done
     "unheard",  # the room never heard the words in which we promised it
     "abandoned",  # a commitment for it was given up
     "repo_asked",  # the host was asked for a repository
@@ -79,8 +79,8 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
             return count_rejection(state)
         case "forced":
             return replace(state, forced=state.forced + 1)
-        case "promised":
-            return promised(state)
+        case "committed":
+            return committed(state)
         case "unheard":
             return replace(state, fulfilled=not state.content)
         case "abandoned":
@@ -161,7 +161,7 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
     if state.fulfilled:
         return state
     if own_commitments.live or own_commitments.completed:
-        return promised(state)
+        return committed(state)
     state = _with_peer_events(state, peer_events, owner)
     if state.fulfilled or frozen or is_claimed(state, now):
         return state
@@ -170,13 +170,13 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
     return replace(state, cycles=state.cycles + 1, last_cycle_at=now)
 
 
-def promised(state: HostRequest) -> HostRequest:
+def committed(state: HostRequest) -> HostRequest:
     """Something for it stands in a queue, ours or a peer's, or is done."""
     return replace(state, fulfilled=True, claimed_until=None)
 
 
 def reopen(state: HostRequest) -> HostRequest:
-    """A promise for it was given up. Opened again, and thought about anew, twice at most; then nobody is urged."""
+    """A commitment for it was given up. Opened again, and thought about anew, twice at most; then nobody is urged."""
     if not state.content or state.given_up:
         return state
     if state.reopened >= SPACE_MAX_REOPENS:
@@ -248,11 +248,11 @@ def _with_peer_events(state: HostRequest, peer_events: Sequence[PeerEvent], owne
         if state.requested_at is None or event.at <= state.requested_at:
             continue
         if event.kind == "done_chat" and event.name in at_it:
-            return promised(state)
+            return committed(state)
         if event.kind == "done_chat" or not answers(event.action, state.content, by_owner=event.name == owner):
             continue
         if event.kind == "success" and event.name in at_it:
-            return promised(state)
+            return committed(state)
         at_it |= {event.name} if event.kind == "claim" else set()
         until = min(event.at + _CLAIM, state.requested_at + _LONGEST_REST) if event.kind == "claim" else None
         state = replace(state, claimed_until=until)

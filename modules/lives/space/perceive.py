@@ -43,7 +43,7 @@ class Perceiver:
         client: our place in the room.
         talk: what we keep in mind of it.
         relationships: whom we talked with.
-        queue: promises; one whose claim was lost is withdrawn.
+        queue: commitments; one whose claim was lost is withdrawn.
         clock: tells when.
         on_reset: hears that another conversation begins.
 
@@ -99,17 +99,17 @@ class Perceiver:
                 self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:
-        """Whether we still keep what the host wished for: the wish is not forgotten while its end is open."""
-        wish = self.talk.state.request.content
-        thread = conversation_thread_uri(HOST, wish)
-        made = self.queue.in_conversation(thread, self.client.room_id) if wish else ()
+        """Whether we still keep what the host asked for: the request is not forgotten while its end is open."""
+        request = self.talk.state.request.content
+        thread = conversation_thread_uri(HOST, request)
+        made = self.queue.in_conversation(thread, self.client.room_id) if request else ()
         return any(one.status in LIVE for one in made)
 
     def _unheard(self, now: datetime) -> bool:
-        """Whether the host's wish is open and nobody came to it, as when no mind answers for a while."""
-        wish = self.talk.state.request
-        young = wish.requested_at is not None and now - wish.requested_at < _WAITS_FOR_A_MIND
-        return is_open(wish) and not wish.attempts and wish.claimed_until is None and young
+        """Whether the host's request is open and nobody came to it, as when no mind answers for a while."""
+        request = self.talk.state.request
+        young = request.requested_at is not None and now - request.requested_at < _WAITS_FOR_A_MIND
+        return is_open(request) and not request.attempts and request.claimed_until is None and young
 
     def _enter(self, now: datetime) -> None:
         """Since the last look we came into a room, perhaps into another one."""

@@ -45,7 +45,7 @@ _ROLE_UNITS = 50
 _ROLE_DIGITS = 8
 _ROLES: tuple[Role, ...] = ("actor", "reviewer", "observer")
 _VERSION = regex.compile(r"v?(\d{1,9})\.(\d{1,9})")
-# NOTE(self): since this version of ours a wish for a post is owned by who can post; agents of another major version
+# NOTE(self): since this version of ours a request for a post is owned by who can post; agents of another major version
 # elect among those with GitHub, whatever is asked.
 _POSTS_OWNED_SINCE = (0, 1)
 
@@ -219,7 +219,7 @@ def saturation_signal(counts: Counts, threshold: int) -> Signal:
 
 
 def role_budget(role: Role, mode: Mode) -> int:
-    """How many messages without a promise a role has between two of the host."""
+    """How many messages without a commitment a role has between two of the host."""
     return _BUDGETS[role] * (DISCUSSION_ROLE_BUDGET_MULTIPLIER if mode == "discussion" else 1)
 
 

@@ -62,7 +62,7 @@ def note(skills: Skills, section: str, name: str, **values: object) -> str:
 
 
 def alone_without_github(snapshot: RoomSnapshot) -> bool:
-    """Whether an open wish can be met by nobody, because we are alone and have no GitHub."""
+    """Whether an open request can be met by nobody, because we are alone and have no GitHub."""
     return snapshot.is_open and snapshot.social_only and not snapshot.room.peers and not snapshot.is_owner
 
 
@@ -79,7 +79,7 @@ def _addressed(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
 
 def _request(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
     if snapshot.follow_up == "link":
-        links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in snapshot.promised.work.links)
+        links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in snapshot.own_commitments.work.links)
         yield note(skills, "Notes", "Follow Up Done", links=links or "-")
     elif snapshot.follow_up == "hurry":
         yield note(skills, "Notes", "Follow Up Queued")
@@ -132,8 +132,8 @@ def own_context(snapshot: RoomSnapshot, skills: Skills) -> str:
     said = [entry.content for entry in snapshot.history if entry.is_me][-_OWN_SHOWN:]
     parts = [
         listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),
-        listed(skills, "Pending", map(_promise, snapshot.promised.pending)),
-        listed(skills, "Fulfilled", map(_promise, snapshot.promised.fulfilled)),
+        listed(skills, "Pending", map(_commitment_line, snapshot.own_commitments.pending)),
+        listed(skills, "Fulfilled", map(_commitment_line, snapshot.own_commitments.fulfilled)),
     ]
     if snapshot.pinned:
         parts.append(note(skills, "Context", "Pinned", items=one_line("; ".join(snapshot.pinned), _LINE)))
@@ -159,7 +159,7 @@ def listed(skills: Skills, name: str, items: Iterable[str]) -> str:
     return note(skills, "Context", name, items="\n".join(lines)) if lines else ""
 
 
-def _promise(commitment: QueuedCommitment) -> str:
+def _commitment_line(commitment: QueuedCommitment) -> str:
     return f"[{commitment.type}] {one_line(commitment.description, _LINE)} ({commitment.status})"
 
 

@@ -26,8 +26,8 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
-    """Our own promises: those still to be kept, and those kept in the last half hour."""
+class OwnCommitments:
+    """Our own commitments: those still to be kept, and those kept in the last half hour."""
 
     pending: tuple[QueuedCommitment, ...] = ()
     fulfilled: tuple[QueuedCommitment, ...] = ()
@@ -44,9 +44,9 @@ class RoomSnapshot:
         batch: what is new since the last check.
         history: the whole talk, oldest first.
         room: who is there, and what they do.
-        promised: our own promises.
-        request: the host's wish, and how far it is.
-        is_open: whether that wish still waits for somebody.
+        own_commitments: our own commitments.
+        request: the host's request, and how far it is.
+        is_open: whether that request still waits for somebody.
         mode: what the room is about.
         owner: see above.
         is_owner: whether that is us.
@@ -54,7 +54,7 @@ class RoomSnapshot:
         counts: messages since the host spoke.
         saturation: how many are enough.
         signal: what a model is told of that.
-        escalation: how urgent the wish is.
+        escalation: how urgent the request is.
         follow_up: what the host's newest message calls for.
         addressed: whom the host's newest message addresses, if it is new.
         repo: the repository that the talk is about.
@@ -64,7 +64,7 @@ class RoomSnapshot:
         opens: whether we open a conversation now.
         needs_repo: whether the host is to be asked for a repository.
         social_only: whether this life has no GitHub.
-        thread_uri: the conversation that our promises here belong to.
+        thread_uri: the conversation that our commitments here belong to.
 
     """
 
@@ -73,7 +73,7 @@ class RoomSnapshot:
     batch: tuple[HistoryEntry, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
     room: Room = field(default_factory=Room)
-    promised: Promised = field(default_factory=Promised)
+    own_commitments: OwnCommitments = field(default_factory=OwnCommitments)
     request: HostRequest = field(default_factory=HostRequest)
     is_open: bool = False
     mode: Mode = "discussion"
@@ -117,12 +117,12 @@ class RoomSnapshot:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the host asks about a wish that we have met or promised: it is not met a second time."""
+        """Whether the host asks about a request that we have met or promised: it is not met a second time."""
         return self.follow_up in {"link", "hurry"}
 
     @property
     def is_met(self) -> bool:
-        """Whether the host's wish is promised, done or given up, and the host has wished for nothing since."""
+        """Whether the host's request is promised, done or given up, and the host has asked for nothing since."""
         latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
         if latest is None or not self.request.content or self.is_open:
             return False

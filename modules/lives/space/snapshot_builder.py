@@ -1,4 +1,4 @@
-"""Puts together how the room stands at a check: who owns the host's wish, how far it is, and how much was said."""
+"""Puts together how the room stands at a check: who owns the host's request, how far it is, and how much was said."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from modules.lives.space.policy import (
     saturation_threshold,
 )
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.snapshot import Promised, Room, RoomSnapshot
+from modules.lives.space.snapshot import OwnCommitments, Room, RoomSnapshot
 from modules.lives.space.state import Classified, Conversation
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 from modules.services.commitments.naming import extract_fulfillment_url
@@ -46,7 +46,7 @@ class SnapshotBuilder:
         client: our place in it.
         talk: what we keep in mind of it; its request moves on here.
         intents: say what the host's words mean.
-        queue: our promises.
+        queue: our commitments.
         clock: tells when.
         social_only: whether this life has no GitHub.
 
@@ -91,7 +91,7 @@ class SnapshotBuilder:
         self.talk.handle(Classified(meant))
 
     def _is_unsettled(self, entry: HistoryEntry) -> bool:
-        """Whether its meaning is unknown or was a guess; a question after an open wish stays what it was."""
+        """Whether its meaning is unknown or was a guess; a question after an open request stays what it was."""
         if entry.intent is None:
             return True
         return entry.intent != "follow_up" and self.intents.get_cached_intent(entry.content) is None
@@ -137,7 +137,7 @@ class SnapshotBuilder:
             batch=tuple(entry for entry in talk.history if entry.id in new),
             history=talk.history,
             room=room,
-            promised=self._promised(work),
+            own_commitments=self._own_commitments(work),
             request=request,
             is_open=open_now,
             mode=mode,
@@ -187,16 +187,16 @@ class SnapshotBuilder:
         )
 
     def _settled(self, now: datetime) -> HostRequest:
-        """The wish before the pause: nobody acts on it again, but the host may ask what became of it."""
+        """The request before the pause: nobody acts on it again, but the host may ask what became of it."""
         settled = self.talk.state.settled
         asked_at = settled.requested_at
         if asked_at is None or now - asked_at > _REMEMBERED:
             return HostRequest()
         return replace(settled, fulfilled=True)
 
-    def _promised(self, work: OwnWork) -> Promised:
+    def _own_commitments(self, work: OwnWork) -> OwnCommitments:
         fulfilled = self.queue.get_recently_completed_commitments(_SHOWN_FULFILLED_MS)
-        return Promised(tuple(self.queue.live()), tuple(fulfilled), work)
+        return OwnCommitments(tuple(self.queue.live()), tuple(fulfilled), work)
 
     def _addressed(self, latest: HistoryEntry | None) -> tuple[str, ...]:
         """Whom the host's words name: by the room's word, else by their own."""

@@ -70,7 +70,7 @@ class WaitingMessage:
 
     Attributes:
         proposed: the message.
-        planned: what it promises, which is claimed.
+        planned: its commitments, which are claimed.
         snapshot: the room as it was when the message was proposed.
         not_before: when it may be said, in seconds of the monotonic clock.
         settles: the words alone answer the host's request.
@@ -203,16 +203,16 @@ class Speaker:
         if isinstance(sent, Err):
             return Spoken("failed", sent.error)
         entry = self.talk.handle(Spoke(proposed.message, self.clock.now())).history[-1]
-        made = await self.commitment_maker.promise(waiting.planned, proposed.message, heard=False)
-        promises = waiting.settles or (bool(made) and snapshot.is_open)
-        if promises:
-            self.talk.handle("promised")
+        made = await self.commitment_maker.enqueue(waiting.planned, proposed.message, heard=False)
+        meets_request = waiting.settles or (bool(made) and snapshot.is_open)
+        if meets_request:
+            self.talk.handle("committed")
         await self.reporter.decided(snapshot, *_said(proposed, made))
         delivery = await self._delivered(sent.data)
         if isinstance(delivery, Err):
             self.talk.handle(Unheard(entry))
             self.commitment_maker.settle(made, heard=False)
-            if promises:
+            if meets_request:
                 self.talk.handle("unheard")
             await self.reporter.trouble("Not heard", delivery.error)
             return Spoken("failed", f"not heard: {delivery.error}")
@@ -223,7 +223,7 @@ class Speaker:
         if not (proposed.commitments or proposed.acts or snapshot.is_settled):
             found = await self.commitment_maker.find(proposed.message, now)
             if found and snapshot.is_open:
-                self.talk.handle("promised")
+                self.talk.handle("committed")
         await self._afterwards(config)
         return Spoken("spoke")
 
@@ -314,5 +314,5 @@ def experience_of(
 ) -> NewMemory:
     """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
     subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
-    wish = NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE)
-    return admitted(wish, Words(whose, whose, SESSION))
+    memory = NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE)
+    return admitted(memory, Words(whose, whose, SESSION))

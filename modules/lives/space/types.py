@@ -86,7 +86,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """The host's latest wish for something to be done, and what came of it so far.
+    """The host's latest request, and what came of it so far.
 
     Attributes:
         content: its words; "" when there is none.
@@ -97,7 +97,7 @@ class HostRequest:
         owner_rejections: how often our own try for it came to nothing.
         attempts: tries of the model that were completed since.
         forced: forced actions taken for it.
-        reopened: how often a promise for it was given up and it was opened again.
+        reopened: how often a commitment for it was given up and it was opened again.
         claimed_until: a peer works at it until then.
         given_up: reopened too often: nobody is urged any more.
         last_cycle_at: when `cycles` last grew.
@@ -133,7 +133,7 @@ class PeerEvent:
 
 @dataclass(frozen=True, slots=True)
 class OwnWork:
-    """Our own promises for the request's conversation."""
+    """Our own commitments for the request's conversation."""
 
     live: int = 0
     completed: int = 0

@@ -65,7 +65,7 @@ def judge_wanted(
         answers: what agents, we among them, have said since the host last spoke, oldest first.
         echo: what the comparison of words found.
         partners: how many messages it was compared with.
-        commitments: promises made with it.
+        commitments: how many are made with it.
         names: who is in the room.
 
     """

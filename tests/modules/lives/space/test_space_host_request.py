@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from modules.lives.space.host_request import (
     advance_host_request,
+    committed,
     count_attempt,
     count_rejection,
     escalation_level,
@@ -21,7 +22,6 @@ from modules.lives.space.host_request import (
     is_frozen,
     is_open,
     next_request,
-    promised,
     reopen,
 )
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork, PeerEvent
@@ -191,7 +191,7 @@ def test_the_same_words_once_more_press_an_open_request_and_make_no_second_of_on
     again = host(s=30)
     pressed = advance_host_request(ASKED, again, again, NOW + 2 * S, NOTHING)
     assert (pressed.cycles, pressed.entry_id, pressed.requested_at) == (2, again.id, NOW)
-    kept = advance_host_request(promised(ASKED), again, again, NOW + 30 * S, OwnWork(completed=1))
+    kept = advance_host_request(committed(ASKED), again, again, NOW + 30 * S, OwnWork(completed=1))
     assert kept.fulfilled
 
 
@@ -206,10 +206,10 @@ def test_the_same_words_after_we_gave_up_are_a_new_wish() -> None:
     ("state", "own", "answer"),
     [
         (ASKED, NOTHING, "urge"),
-        (promised(ASKED), OwnWork(completed=1, live=1, links=("https://x",)), "link"),
-        (promised(ASKED), OwnWork(live=1), "hurry"),
-        (promised(ASKED), OwnWork(live=1, failed_last=True), "hurry"),
-        (promised(ASKED), NOTHING, "none"),
+        (committed(ASKED), OwnWork(completed=1, live=1, links=("https://x",)), "link"),
+        (committed(ASKED), OwnWork(live=1), "hurry"),
+        (committed(ASKED), OwnWork(live=1, failed_last=True), "hurry"),
+        (committed(ASKED), NOTHING, "none"),
     ],
     ids=["open", "made", "queued", "waiting for its next try", "a peer's"],
 )
@@ -224,23 +224,23 @@ def test_whoever_asks_after_a_request_is_answered_by_what_became_of_it(
 def test_a_question_after_a_promise_that_failed_opens_it_again_but_not_without_end() -> None:
     asks = host("did you do it?", s=90, intent="follow_up")
     failed = OwnWork(failed_last=True)
-    state, opened = promised(ASKED), 0
+    state, opened = committed(ASKED), 0
     for second in range(100, 200, 10):
         after = look(state, second, latest=asks, own=failed)
         opened += is_open(after)
-        state = promised(after) if is_open(after) else after
+        state = committed(after) if is_open(after) else after
     assert opened == 2
     assert state.given_up
-    kept = look(promised(ASKED), 100, latest=asks, own=OwnWork(failed_last=True, live=1))
+    kept = look(committed(ASKED), 100, latest=asks, own=OwnWork(failed_last=True, live=1))
     assert kept.fulfilled
 
 
 def test_a_promise_given_up_opens_the_request_twice_and_then_never() -> None:
-    once = reopen(promised(ASKED))
-    twice = reopen(promised(once))
+    once = reopen(committed(ASKED))
+    twice = reopen(committed(once))
     assert is_open(once)
     assert is_open(twice)
-    lost = reopen(promised(twice))
+    lost = reopen(committed(twice))
     assert lost.given_up
     assert not is_open(lost)
     assert reopen(lost) == lost
@@ -278,8 +278,8 @@ def test_a_replayed_request_is_open_only_if_it_is_young_and_nobody_took_it(
 def test_tries_are_counted_only_while_the_request_is_open() -> None:
     tried = count_rejection(count_attempt(ASKED))
     assert (tried.attempts, tried.owner_rejections) == (1, 1)
-    assert count_attempt(promised(ASKED)).attempts == 0
-    assert count_rejection(promised(ASKED)).owner_rejections == 0
+    assert count_attempt(committed(ASKED)).attempts == 0
+    assert count_rejection(committed(ASKED)).owner_rejections == 0
     assert next_request(ASKED, "forced").forced == 1
 
 
@@ -317,7 +317,7 @@ def test_a_look_opens_what_is_fulfilled_only_for_a_question_that_nobody_can_answ
     s: int, peer_events: list[PeerEvent], own: OwnWork, intent: Intent, *, frozen: bool
 ) -> None:
     latest = host("what became of it?", s=5, intent=intent)
-    after = look(promised(ASKED), s, *peer_events, latest=latest, own=own, frozen=frozen)
+    after = look(committed(ASKED), s, *peer_events, latest=latest, own=own, frozen=frozen)
     nothing = intent == "follow_up" and not own.live and not own.completed
     by_peers = any(peer_event.kind in {"success", "done_chat"} and peer_event.at > NOW for peer_event in peer_events)
     assert after.fulfilled or (nothing and (own.failed_last or not by_peers))

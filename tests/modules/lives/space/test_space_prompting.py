@@ -16,7 +16,7 @@ from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import ACTION_SKILL, read_json
 from modules.lives.space.prompting import SKILL, PromptWriter
-from modules.lives.space.snapshot import Promised, Room, RoomSnapshot
+from modules.lives.space.snapshot import OwnCommitments, Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
@@ -154,7 +154,9 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(QUIET, follow_up="hurry"), "promised and are doing now"),
         (
             replace(
-                QUIET, follow_up="link", promised=Promised(work=OwnWork(completed=1, links=("https://x/issues/3",)))
+                QUIET,
+                follow_up="link",
+                own_commitments=OwnCommitments(work=OwnWork(completed=1, links=("https://x/issues/3",))),
             ),
             "Answer with the link: https://x/issues/3",
         ),
@@ -162,11 +164,11 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(QUIET, social_only=True), "only `post_bluesky`"),
         (replace(QUIET, pinned=("Repo: acme/site",)), "Kept from the talk before: Repo: acme/site"),
         (
-            replace(QUIET, promised=Promised(pending=(promise("create_issue", "the clock", "pending"),))),
+            replace(QUIET, own_commitments=OwnCommitments(pending=(promise("create_issue", "the clock", "pending"),))),
             "[create_issue] the clock (pending)",
         ),
         (
-            replace(QUIET, promised=Promised(fulfilled=(promise("post_bluesky", "moss", "completed"),))),
+            replace(QUIET, own_commitments=OwnCommitments(fulfilled=(promise("post_bluesky", "moss", "completed"),))),
             "[post_bluesky] moss (completed)",
         ),
         (
