@@ -178,7 +178,7 @@ def _inside(value: Any, where: str, module: str, seen: set[int], depth: int) -> 
 def _parts(value: Any, module: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, type):
         if value.__module__ == module:
-            yield from vars(value).items()
+            yield from list(vars(value).items())
     elif isinstance(value, Mapping):
         for key, inner in list(value.items()):
             yield str(key), key
