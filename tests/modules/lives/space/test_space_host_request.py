@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modules.lives.space.host_request import (
+    Looked,
+    RequestEvent,
     advance_host_request,
     committed,
     count_attempt,
@@ -280,7 +282,33 @@ def test_tries_are_counted_only_while_the_request_is_open() -> None:
     assert (tried.attempts, tried.owner_rejections) == (1, 1)
     assert count_attempt(committed(ASKED)).attempts == 0
     assert count_rejection(committed(ASKED)).owner_rejections == 0
-    assert next_request(ASKED, "forced").forced == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "after"),
+    [
+        ("attempted", replace(ASKED, attempts=1)),
+        ("rejected", replace(ASKED, owner_rejections=1)),
+        ("forced", replace(ASKED, forced=1)),
+        ("committed", replace(ASKED, fulfilled=True)),
+        ("abandoned", replace(ASKED, reopened=1)),
+        ("repo_asked", replace(ASKED, repo_asked=True)),
+        ("declared_impossible", replace(ASKED, given_up=True)),
+    ],
+)
+def test_each_event_moves_the_request_in_its_own_way(event: RequestEvent, after: HostRequest) -> None:
+    assert next_request(ASKED, event) == after
+
+
+def test_words_that_the_room_never_heard_leave_the_request_open() -> None:
+    assert next_request(next_request(ASKED, "committed"), "unheard") == ASKED
+    assert next_request(HostRequest(), "unheard").fulfilled
+
+
+def test_a_request_that_is_made_again_may_lack_its_repository_again() -> None:
+    asked = next_request(ASKED, "repo_asked")
+    again = host(s=30)
+    assert not next_request(asked, Looked(again, again, NOW + 30 * S, NOTHING)).repo_asked
 
 
 @pytest.mark.parametrize(

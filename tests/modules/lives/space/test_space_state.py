@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +17,7 @@ from common.constants import SPACE_READ_CHARS
 from modules.lives.space.state import (
     Classified,
     Conversation,
+    ConversationState,
     Delivered,
     Heard,
     Left,
@@ -21,9 +25,11 @@ from modules.lives.space.state import (
     Spoke,
     Unheard,
     new_entries,
+    next_state,
 )
 from modules.lives.space.types import HistoryEntry
 from tests.exploration import examples
+from tests.project import ROOT
 
 NOW = FakeClock().now()
 
@@ -165,3 +171,31 @@ def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None
     assert hear(talk, [long], NOW) == ()
     talk.handle(Spoke("mine " * 2_000, NOW))
     assert hear(talk, [said("marvin", "mine " * 2_000, 3)], NOW) == ()
+
+
+def assignments(tree: ast.AST) -> Iterator[str]:
+    """What of a conversation or of its state is assigned."""
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            for part in target.elts if isinstance(target, ast.Tuple) else (target,):
+                if isinstance(part, ast.Attribute) and ast.unparse(part.value).split(".")[-1] in {"talk", "state"}:
+                    yield ast.unparse(part)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "modules/lives/space").glob("*.py")), ids=lambda path: path.stem)
+def test_nobody_assigns_what_is_kept_of_a_conversation_but_its_reducer(path: Path) -> None:
+    assert list(assignments(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize("source", ["self.talk.request = x", "talk.me, talk.repo = a, b", "talk.state.spoken += 1"])
+def test_such_an_assignment_is_found(source: str) -> None:
+    assert list(assignments(ast.parse(source)))
+
+
+def test_an_event_leaves_the_state_before_it_as_it_was() -> None:
+    before = ConversationState("marvin")
+    after = next_state(before, Spoke("a thought", NOW))
+    assert (before.history, [entry.content for entry in after.history]) == ((), ["a thought"])
+    assert next_state(after, "attempted").request == after.request, "there is no open request"
+    assert next_state(after, Delivered(NOW)).spoken == 1
