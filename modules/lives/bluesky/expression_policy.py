@@ -68,8 +68,9 @@ _VARIABLE = re.compile(r"\{\{\s*value([12]?)\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class PostingDecision(Decision):
-    """Whether an original post fits now, and in which tone."""
+    """Whether an original post fits now, by which rule (`code`), and in which tone."""
 
+    code: Literal["daily_limit", "quiet_hours", "within_limits"]
     tone: Tone | None = None
 
 
@@ -100,11 +101,12 @@ def next_expression_time(
 def can_post_original(posts_today: int, local_hour: int) -> PostingDecision:
     """Whether one more original post fits this day and local hour (0-23)."""
     if posts_today >= DAILY_POST_LIMIT:
-        return PostingDecision(should=False, reason=f"daily limit of {DAILY_POST_LIMIT} posts reached")
+        reason = f"daily limit of {DAILY_POST_LIMIT} posts reached"
+        return PostingDecision(should=False, reason=reason, code="daily_limit")
     if is_quiet_hours(local_hour):
-        return PostingDecision(should=False, reason="quiet hours")
+        return PostingDecision(should=False, reason="quiet hours", code="quiet_hours")
     tone = next(tone for until, tone in _TONE_UNTIL if local_hour < until)
-    return PostingDecision(should=True, reason="within limits", tone=tone)
+    return PostingDecision(should=True, reason="within limits", code="within_limits", tone=tone)
 
 
 def generate_expression_prompt(

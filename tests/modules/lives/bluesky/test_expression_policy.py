@@ -100,13 +100,14 @@ def test_each_part_of_the_day_has_its_tone(hour: int, tone: str) -> None:
 @pytest.mark.parametrize("hour", [23, 0, 3, 6])
 def test_the_night_is_quiet(hour: int) -> None:
     decision = can_post_original(0, hour)
-    assert (decision.should, decision.reason, decision.tone) == (False, "quiet hours", None)
+    assert (decision.should, decision.code, decision.tone) == (False, "quiet_hours", None)
 
 
 def test_twelve_posts_are_enough_for_a_day() -> None:
     assert can_post_original(11, 12)
     decision = can_post_original(12, 12)
     assert not decision
+    assert decision.code == "daily_limit"
     assert "12 posts" in decision.reason
 
 
