@@ -283,7 +283,7 @@ class Participation:
 
     async def _deliver(self, waiting: WaitingMessage, config: SpaceConfig) -> CheckResult:
         """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
-        barred = self.speaker.barred(waiting.proposed)
+        barred = self.speaker.dropped(waiting)
         if barred is None and self.clock.monotonic() < waiting.not_before:
             return self._waits_until(waiting)
         self._pending = None

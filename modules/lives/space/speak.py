@@ -73,6 +73,7 @@ class WaitingMessage:
         planned: its commitments, which are claimed.
         snapshot: the room as it was when the message was proposed.
         not_before: when it may be said, in seconds of the monotonic clock.
+        joins: how often we had joined a room then; it is said in no other room.
         settles: the words alone answer the host's request.
         is_written: what is promised has its whole bodies.
 
@@ -81,6 +82,7 @@ class WaitingMessage:
     proposed: ProposedMessage
     snapshot: RoomSnapshot
     not_before: float
+    joins: int
     planned: tuple[PlannedCommitment, ...] = ()
     settles: bool = False
     is_written: bool = False
@@ -95,6 +97,7 @@ class Spoken:
     heard: tuple[HistoryEntry, ...] = ()
 
 
+_GONE = Spoken("absent", "the room is gone")
 _TAKEN = Spoken("overtaken", "a peer is at it already")
 
 
@@ -150,6 +153,7 @@ class Speaker:
             _with_commitments(replace(proposed, message=clean(proposed.message)), claimed),
             snapshot,
             self.clock.monotonic() + max(pause_s, CLAIM_ANSWER_S if claimed else 0.0),
+            self.client.joins,
             claimed,
             settles=bool(made) and snapshot.is_open,
             is_written=not claimed,
@@ -178,9 +182,14 @@ class Speaker:
         if muted := self.mute_reason():
             return Spoken("muted", muted)
         if not self.client.is_active:
-            return Spoken("absent", "the room is gone")
+            return _GONE
         parts = [proposed.message, *(one.model_dump() for one in proposed.commitments)]
         return Spoken("muted", LEAK) if self.redactor.finds_in(parts) else None
+
+    def dropped(self, waiting: WaitingMessage) -> Spoken | None:
+        """Why a message that waits may never be said; None if it may."""
+        elsewhere = self.client.joins != waiting.joins and self.client.fresh_room
+        return _GONE if elsewhere else self.barred(waiting.proposed)
 
     @staticmethod
     def _overtaken(

@@ -82,6 +82,21 @@ async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_p
         assert not marvin.space.participation.talk.state.request.fulfilled
 
 
+async def test_a_message_that_waits_is_not_said_in_another_room(room: Room, tmp_path: Path) -> None:
+    await _opens(room, tmp_path / "parlour")
+    clock = SetAhead()
+    async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
+        await room.says(WISH, marvin)
+        await marvin.space.loop.run()
+        assert marvin.space.participation.waits
+        await _opens(room, tmp_path / "kitchen", room.server.port)
+        await _is_back(marvin, clock)
+        marvin.later(30)
+        assert (await marvin.check()).reason == "the room is gone"
+        assert marvin.promised() == []
+        assert room.host.said("marvin") == []
+
+
 async def test_a_promise_from_before_rooms_had_ids_still_answers_its_wish(room: Room, tmp_path: Path) -> None:
     clock = SetAhead()
     async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
