@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from common.constants import HEARTBEAT_INTERVAL_MS, IDENTITY_WATCH_INTERVAL_MS, TIMER_JITTER_PERCENT
+from common.constants import MINUTE_MS, SECOND_MS, TIMER_JITTER_PERCENT
 from common.errors import PolicyBlocked, Transient
 from modules.runtime.home import SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Outcome
+
+HEARTBEAT_INTERVAL_MS = 5 * MINUTE_MS
+IDENTITY_WATCH_INTERVAL_MS = 5 * SECOND_MS
 
 
 @dataclass(frozen=True, slots=True)

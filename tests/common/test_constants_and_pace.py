@@ -13,9 +13,12 @@ from common import constants as c
 from common import pace
 from common.pace import Pace
 from common.text import echo
+from modules.runtime import heartbeat
+from modules.runtime.llm import gateway
+from modules.runtime.scheduler import policy as timing
 from modules.services.agent.identity import self_mechanics as mechanics
 
-MODULES = (c, pace, echo, mechanics, xrpc)
+MODULES = (c, pace, echo, mechanics, xrpc, heartbeat, gateway, timing)
 NUMBERS = {
     name: value
     for module in MODULES
@@ -65,7 +68,7 @@ def test_expressions_have_room_between_their_bounds() -> None:
 
 
 def test_quiet_hours_are_hours() -> None:
-    assert {c.QUIET_HOURS_START, c.QUIET_HOURS_END} <= set(range(24))
+    assert {timing.QUIET_HOURS_START, timing.QUIET_HOURS_END} <= set(range(24))
 
 
 def test_echo_thresholds_are_shares_and_the_borderline_lies_below() -> None:
@@ -88,7 +91,7 @@ def test_each_role_may_speak(role: str) -> None:
 
 
 def test_work_is_retried_and_given_up_in_this_order() -> None:
-    assert c.LLM_MAX_RETRIES > 0
+    assert gateway.LLM_MAX_RETRIES > 0
     assert 0 < c.COMMITMENT_IN_PROGRESS_TIMEOUT_MS < c.COMMITMENT_STALE_THRESHOLD_MS
 
 

@@ -7,8 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from common.clock import Clock
-from common.constants import LLM_ANSWER_LONGEST_S, LLM_PROBE_TIMEOUT_S
+from common.constants import LLM_ANSWER_LONGEST_S
 from modules.runtime.llm.budget_guard import Request
+
+LLM_PROBE_TIMEOUT_S = 60.0
 
 T = TypeVar("T")
 

@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from common.clock import Clock
-from common.constants import (
-    LLM_CLASSIFIER_MIN_TOKENS,
-    LLM_IDLE_TIMEOUT_S,
-    LLM_MAX_OUTPUT_TOKENS,
-    LLM_MAX_RETRIES,
-    SECOND_MS,
-)
+from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
 from common.errors import Transient
 from common.facts import TurnFacts
 from common.redact import Redactor
@@ -53,6 +47,9 @@ from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlo
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+LLM_MAX_RETRIES = 3
+LLM_CLASSIFIER_MIN_TOKENS = 256
 
 CUT_RETRY_FACTOR = 4
 _MICRO = 1_000_000

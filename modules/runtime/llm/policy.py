@@ -16,14 +16,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from common.constants import (
-    LLM_BACKOFF_JITTER,
-    LLM_BASE_BACKOFF_MS,
-    LLM_MAX_BACKOFF_MS,
-    LLM_MAX_TOOL_RESULT_CHARS,
-    LLM_RETRY_AFTER_MARGIN_MS,
-)
 from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, MARK, has_marks, without_marks
+
+LLM_BASE_BACKOFF_MS = 5000
+LLM_MAX_BACKOFF_MS = 60_000
+LLM_RETRY_AFTER_MARGIN_MS = 1000
+LLM_BACKOFF_JITTER = 0.3
+LLM_MAX_TOOL_RESULT_CHARS = 30_000
 
 ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act

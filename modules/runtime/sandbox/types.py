@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from common.constants import EXEC_TIMEOUT_S
+EXEC_TIMEOUT_S = 60.0
+
 
 MIB = 1024 * 1024
 

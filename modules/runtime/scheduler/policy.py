@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-from common.constants import (
-    PEER_JITTER_MIN_MS,
-    PEER_JITTER_SPAN_MS,
-    QUIET_HOURS_END,
-    QUIET_HOURS_START,
-    TIMER_JITTER_PERCENT,
-)
+from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, TIMER_JITTER_PERCENT
+
+QUIET_HOURS_START = 23
+QUIET_HOURS_END = 7
 
 _BACKOFF_FROM_ERRORS = 2
 _BACKOFF_MAX_FACTOR = 8

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from common.clock import Clock
-from common.constants import CLOCK_JUMP_TOLERANCE_S, CLOCK_WATCH_INTERVAL_MS, MIN_LOOP_INTERVAL_S, STOP_GRACE_S
+from common.constants import SECOND_MS
 from common.errors import DiskFull, Fatal, StorageError, Transient
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.journal import Journal
@@ -24,6 +24,11 @@ from modules.runtime.scheduler.types import Loop, Outcome
 
 if TYPE_CHECKING:
     from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+CLOCK_WATCH_INTERVAL_MS = 5 * SECOND_MS
+STOP_GRACE_S = 3.0
+MIN_LOOP_INTERVAL_S = 1.0
+CLOCK_JUMP_TOLERANCE_S = 30.0
 
 
 _BUSY_RETRY_S = 0.4

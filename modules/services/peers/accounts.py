@@ -15,8 +15,10 @@ from typing import Literal
 
 from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
-from common.constants import RELATIONSHIP_PRUNE_DAYS, RELATIONSHIP_PRUNE_VALUABLE_DAYS
 from modules.runtime.record_file import Moment, Record, RecordFile
+
+RELATIONSHIP_PRUNE_DAYS = 60
+RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
 
 Sentiment = Literal["unknown", "negative", "neutral", "positive"]
 

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from common.clock import Clock, local, parse_iso
-from common.constants import OWNER_RETRY_FIRST_S, OWNER_RETRY_LONGEST_S
 from common.errors import BudgetExceeded, DiskFull, Fatal, SoulError, Transient
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.services.agent.owner.owner import OwnerAnswer, OwnerTalk
+
+OWNER_RETRY_FIRST_S = 30.0
+OWNER_RETRY_LONGEST_S = 300.0
 
 _EXCERPT_CHARS = 60
 _NO_WORDS = "(no words)"
