@@ -2,7 +2,7 @@
 
 Nobody waits inside a check: a message that is to be said later waits here, and the next check comes back for it.
 
-Whatever goes wrong with the mind costs nothing but time: what was not answered is looked at again, later each time.
+Whatever goes wrong with the model costs only time: what was not answered is looked at again, later each time.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ class Participation:
         return result
 
     async def _hear_meanwhile(self) -> None:
-        """What was said while the model thought is weighed too, and stays to be answered."""
+        """Hear what was said while the model was asked; it counts too, and stays to be answered."""
         new = self.perceiver.look()
         self._hear(new)
         if any(entry.is_host for entry in new):
@@ -313,7 +313,10 @@ class Participation:
         """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
         asked = case.snapshot.request.entry_id
         case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
-        result = await self._carry_out(await self.decider.decide(case.snapshot, case.config), case)
+        decided = await self.decider.decide(case.snapshot, case.config)
+        await self._hear_meanwhile()
+        case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
+        result = await self._carry_out(decided, case)
         self._questions[asked] += 1
         if self._questions[asked] >= _MOST_TRIES:
             self.talk.handle("repo_asked")
