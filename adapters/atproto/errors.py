@@ -44,7 +44,7 @@ class Unreadable(ValueError):
         self.cursor = cursor
 
 
-# What a call raises for what the world did: the SDK, its HTTP client, its JSON parser, and our own chokepoint.
+# What a call raises for what the world did: the SDK, its HTTP client, its JSON parser, and our own gate.
 CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, ValueError, Failure)
 
 

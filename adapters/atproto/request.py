@@ -1,6 +1,6 @@
-"""The chokepoint: every request but login and refresh leaves through here, one at a time.
+"""Sends every request but login and refresh, one at a time.
 
-Per request: the budget gate, the spacing, for a write the word of whoever may hold it back, and the sending under a
+Per request: the budget, the spacing, for a write the reason that may block it, and the sending under a
 deadline; then, at most once each, a renewed session when the token was refused, and the wait that the service asked
 for when we were too fast. A refused request was not performed, so sending it again is safe for writes too.
 """

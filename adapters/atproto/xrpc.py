@@ -32,7 +32,7 @@ RATE_LIMIT = RateLimitRules(
 
 
 class Xrpc:
-    """The SDK's client behind our chokepoint, and a second, ungated one for login and refresh.
+    """The SDK's client behind our gate, and a second one without it for login and refresh.
 
     The answers to logins tell the date but not the budget: their headers speak of the logins' own, smaller one.
     """

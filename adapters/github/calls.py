@@ -1,4 +1,4 @@
-"""Calls to GitHub, answered with `ApiResult`: PyGithub in a thread, its requests through the choke point."""
+"""Calls to GitHub, answered with `ApiResult`: PyGithub in a thread, its requests through `sending`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """PyGithub's connections, laid over our own way out: it forms requests and reads answers, and sends nothing itself.
 
-PyGithub blocks, so it works in a thread; each request comes back to the event loop and leaves by the choke point.
+PyGithub blocks, so it works in a thread; each request comes back to the event loop and leaves through `sending`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _API_VERSION = "2022-11-28"
 _USER_AGENT = f"py-general-agent/{__version__}"
 _PLAIN_PORT = 80
 _SECURE_PORT = 443
-_NO_TIMEOUT = 0  # NOTE(self): the choke point keeps the deadline
+_NO_TIMEOUT = 0  # NOTE(self): `sending` keeps the deadline
 
 T = TypeVar("T")
 
@@ -119,7 +119,7 @@ class _Connection:
         return _Response(self.exchange.carry(*self._asked))
 
     def close(self) -> None:
-        """There is nothing to close; the choke point keeps the connections."""
+        """There is nothing to close; `sending` keeps the connections."""
 
 
 class _Response:

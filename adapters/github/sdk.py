@@ -1,4 +1,4 @@
-"""The one door to PyGithub: what we use of it, by name.
+"""What we use of PyGithub, by name.
 
 Importing it takes half a second, so only the modules that speak to GitHub import this one, when a client is built.
 """

@@ -1,6 +1,6 @@
-"""The choke point: every request to GitHub leaves through here, in its turn, to one origin, under a deadline.
+"""Sends every request to GitHub: after its gate, to one origin, under a deadline.
 
-Per request: the budget gate, the spacing, for a write the word of whoever may hold it back, then the sending. A read
+Per request: the budget, the spacing, for a write the reason that may block it, then the sending. A read
 that was refused for haste, or got no sound answer, is sent once more; a write never is, as it may have happened.
 """
 

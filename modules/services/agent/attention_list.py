@@ -71,7 +71,7 @@ class Attention:
 
 
 Source = Callable[[], Awaitable[Attention]]
-"""What one life has to say; a rail knows no life."""
+"""What one life has to say; a service knows no life."""
 
 
 def render_attention(attention: Attention, skills: Skills, *, timezone: str = "", public: bool = False) -> str:

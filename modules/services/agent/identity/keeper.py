@@ -19,7 +19,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity import policy, story
 from modules.services.agent.identity.history import History
-from modules.services.agent.identity.types import Author, Change, Held, Version, Wish
+from modules.services.agent.identity.types import Author, Change, Held, ProposedSelf, Version
 
 T = TypeVar("T")
 
@@ -69,25 +69,25 @@ class SelfKeeper:
             Transient: another process has held the history for too long.
 
         """
-        wish = Wish(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
+        proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
 
         def admit() -> Change:
-            return self._admit(replace(wish, content=self._whole(content, section)))
+            return self._admit(replace(proposed, content=self._whole(content, section)))
 
-        return await self._tell(wish, await self._alone(admit))
+        return await self._tell(proposed, await self._alone(admit))
 
     async def approve(self) -> Change | None:
         """The owner's yes to the change that waits; None if none does. Raises as `change`."""
 
-        def apply() -> tuple[Wish, Change] | None:
+        def apply() -> tuple[ProposedSelf, Change] | None:
             held = self._history.held()
             if held is None:
                 return None
-            wish = Wish(held.content, f"{held.reason} (with the owner's yes)", "owner", held.cites)
-            change = self._admit(wish)
+            proposed = ProposedSelf(held.content, f"{held.reason} (with the owner's yes)", "owner", held.cites)
+            change = self._admit(proposed)
             if change.status != "refused":
                 self._history.drop_held()
-            return wish, change
+            return proposed, change
 
         applied = await self._alone(apply)
         return await self._tell(*applied) if applied else None
@@ -115,33 +115,35 @@ class SelfKeeper:
             return policy.with_section(self._history.current().decode(errors="replace"), section, content)
         return content if content.endswith("\n") else content + "\n"
 
-    def _admit(self, wish: Wish) -> Change:
+    def _admit(self, proposed: ProposedSelf) -> Change:
         old = self._history.current()
         before = old.decode(errors="replace")
-        if refused := policy.refusal(wish.content, wish.reason, self._redactor):
+        if refused := policy.refusal(proposed.content, proposed.reason, self._redactor):
             return Change("refused", refused)
-        if wish.content.encode() == old:
+        if proposed.content.encode() == old:
             return Change("unchanged", "it says so already")
-        if wish.by != "owner" and (why := wish.hold or policy.hold_reason(before, wish.content)):
-            return self._hold(wish, why)
+        if proposed.by != "owner" and (why := proposed.hold or policy.hold_reason(before, proposed.content)):
+            return self._hold(proposed, why)
         now = self._clock.now()
         by_hand = self._history.notice(now)
-        version = self._history.replace(wish.content.encode(), now, by=wish.by, reason=wish.reason, cites=wish.cites)
-        appeared, vanished = policy.sections_moved(before, wish.content)
-        return Change("changed", wish.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+        version = self._history.replace(
+            proposed.content.encode(), now, by=proposed.by, reason=proposed.reason, cites=proposed.cites
+        )
+        appeared, vanished = policy.sections_moved(before, proposed.content)
+        return Change("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
-    def _hold(self, wish: Wish, why: str) -> Change:
+    def _hold(self, proposed: ProposedSelf, why: str) -> Change:
         waiting = self._history.held()
-        if waiting is not None and waiting.content != wish.content:
+        if waiting is not None and waiting.content != proposed.content:
             return Change("refused", f"another change waits for the owner's yes since {waiting.at}")
         if waiting is None:
-            held = Held(wish.content, wish.reason, wish.cites, iso(self._clock.now()), why)
+            held = Held(proposed.content, proposed.reason, proposed.cites, iso(self._clock.now()), why)
             self._history.hold(held)
         return Change("held", why)
 
-    async def _tell(self, wish: Wish, change: Change) -> Change:
+    async def _tell(self, proposed: ProposedSelf, change: Change) -> Change:
         if change.status != "unchanged":
-            await self._journal.record(story.told(wish, change))
+            await self._journal.record(story.told(proposed, change))
         if change.status == "changed":
             self._publish(SelfChanged())
         return change

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
-from modules.services.agent.identity.types import Change, Held, Version, Wish
+from modules.services.agent.identity.types import Change, Held, ProposedSelf, Version
 
 _LOOP = "self"
 
 
-def told(wish: Wish, change: Change) -> Entry:
-    """What the door said to a wish."""
+def told(proposed: ProposedSelf, change: Change) -> Entry:
+    """Return how the journal tells what became of a proposed SELF.md."""
     match change.status:
         case "changed":
             summary = "; ".join(["SELF.md changed", *what_moved(change)])
@@ -18,17 +18,17 @@ def told(wish: Wish, change: Change) -> Entry:
             summary = "A change of SELF.md waits for your yes: soul self held"
         case _:
             summary = "SELF.md was not changed"
-    reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {wish.reason}"
+    reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {proposed.reason}"
     data = {
         "status": change.status,
-        "by": wish.by,
-        "cites": list(wish.cites),
+        "by": proposed.by,
+        "cites": list(proposed.cites),
         "version": change.version,
         "appeared": list(change.appeared),
         "vanished": list(change.vanished),
         "by_hand": change.by_hand,
     }
-    posts = [cite for cite in wish.cites if cite.startswith("at://")]
+    posts = [cite for cite in proposed.cites if cite.startswith("at://")]
     line: LineKind = "refl" if change.status == "changed" and not change.vanished else "warn"
     return Entry("decision", _LOOP, summary, line, reason, trigger_uri=next(iter(posts), None), data=data)
 

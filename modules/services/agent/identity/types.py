@@ -1,4 +1,4 @@
-"""What the door of SELF.md takes and answers."""
+"""The values that `SelfKeeper` takes and returns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Status = Literal["changed", "held", "refused", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A whole new SELF.md that somebody wants.
+class ProposedSelf:
+    """A whole new SELF.md that somebody proposes.
 
     Attributes:
         content: the new text, all of it.
         reason: why, in words.
-        by: who wants it; what the `owner` does with their own hand is never held.
+        by: who proposes it; what the `owner` does with their own hand is never held.
         cites: what it grew from: uris of posts, or names such as `owner`.
         hold: why it must wait for the owner's yes whatever it says; "" if it need not.
 
@@ -31,7 +31,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the door said.
+    """What became of a proposed SELF.md.
 
     Attributes:
         status: `changed`, `held` for the owner, `refused`, or `unchanged` because it said the same already.
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A change that waits for the owner: the wish as it was, when it came (ISO-8601 UTC), and why it waits."""
+    """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits."""
 
     content: str
     reason: str
@@ -69,7 +69,7 @@ class Version:
     Attributes:
         name: its file in the history, without the ending; names sort by age.
         at: when it was written, or first seen (ISO-8601 UTC).
-        by: `soul`, `owner`, or `hand`: found like this, written by somebody who did not come through the door.
+        by: `soul`, `owner`, or `hand`: found like this, written past this program.
         reason: why.
         cites: what it grew from.
         sha256: of its bytes, in hex.

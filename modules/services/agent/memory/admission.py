@@ -24,7 +24,7 @@ class Words:
     """Where the words of a turn come from.
 
     Attributes:
-        asked_by: whose wish the turn is.
+        asked_by: who began the turn.
         provenance: the least trusted words in it.
         session: the key of the session, or what else the turn is about; "" for the SOUL's own.
 
@@ -76,19 +76,19 @@ def refusal(kind: Kind, words: Words) -> str:
     return f"other people's words are in this turn, and they can only become: {names}"
 
 
-def admitted(wish: NewMemory, words: Words) -> NewMemory:
-    """`wish` with the source and trust that are its due.
+def admitted(proposed: NewMemory, words: Words) -> NewMemory:
+    """`proposed` with the source and trust that are its due.
 
     Only what the owner alone said may be marked as fit to be told on; others' words weigh 3 at most.
     """
     others = words.provenance < Provenance.SELF
     return NewMemory(
-        kind=wish.kind,
-        subject=wish.subject,
-        body=wish.body,
-        tags=wish.tags,
-        importance=min(wish.importance, _OF_OTHERS_AT_MOST) if others else wish.importance,
+        kind=proposed.kind,
+        subject=proposed.subject,
+        body=proposed.body,
+        tags=proposed.tags,
+        importance=min(proposed.importance, _OF_OTHERS_AT_MOST) if others else proposed.importance,
         source=words.source,
         trust=words.trust,
-        shareable=wish.shareable and words.provenance is Provenance.OWNER,
+        shareable=proposed.shareable and words.provenance is Provenance.OWNER,
     )

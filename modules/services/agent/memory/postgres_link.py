@@ -128,7 +128,7 @@ class Link:
         if isinstance(error, kinds.DiskFull | self._psycopg.InternalError):
             return Transient(words, remedy="If this goes on, ask whoever keeps the server of DATABASE_URL.")
         if isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
-            # NOTE(self): who is refused at the door is told so in words only; a server that starts refuses everybody.
+            # NOTE(self): a refused login is told in words only; a server that starts refuses everybody.
             return Transient(words, remedy="If this goes on, check DATABASE_URL and the server behind it.")
         return None
 

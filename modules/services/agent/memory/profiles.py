@@ -43,7 +43,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileChange:
-    """What came of a wish to change a field: whether it was done, and if not why. `before` is what it said."""
+    """What came of a request to change a field: whether it was done, and if not why. `before` is what it said."""
 
     accepted: bool
     reason: str

@@ -1,7 +1,7 @@
 """The files that owner and SOUL share: one face for the folder `workspace/` of a home and for a place in the store.
 
 Each file is written whole or not at all. SOUL.md and SELF.md can be read here and never written: the one is the
-owner's, the other has a door of its own.
+owner's, the other is written by `modules/services/agent/identity` alone.
 """
 
 from __future__ import annotations

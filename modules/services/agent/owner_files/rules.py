@@ -57,7 +57,7 @@ def checked_name(name: str) -> str:
 
 
 def writable(name: str) -> str:
-    """That name. Raises `PolicyBlocked` if it is none, or has a door of its own."""
+    """Return that name. Raises `PolicyBlocked` if it is none, or is written elsewhere only."""
     if checked_name(name).casefold() in {file.casefold() for file in IDENTITY}:
         raise PolicyBlocked(f"{name} is not written like other files of the workspace")
     return name

@@ -1,7 +1,7 @@
 """Gathers what a wakeup context tells, from what is on the disk already: nothing is kept for it alone.
 
 Only words that the SOUL or its owner stand for are taken: what others said may be remembered, but a text that opens a
-prompt is no place for it. Lives hand in what they know as callables; a rail knows no life.
+prompt is no place for it. Lives hand in what they know as callables; a service knows no life.
 """
 
 from __future__ import annotations
