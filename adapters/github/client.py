@@ -6,17 +6,20 @@ survives a crash: GitHub is the record. PyGithub forms the requests, `adapters/w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from adapters.github.errors import error_from_response, unreadable
 from adapters.github.people import Person
 from adapters.github.rate_limit import RATE_LIMIT
-from adapters.github.sending import Sender
-from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_repo
+from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing, Sender
+from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_repo, is_token
 from adapters.github.types import Comment, Issue, IssueState, Repo, Repository
+from adapters.web.failures import Failure
 from adapters.web.rate_limit import RateLimitStatus
 from adapters.web.spacing import RequestGate
 from common.clock import Clock, parse_iso_or_none
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from adapters.github.calls import Caller
 
 READ_TIMEOUT_S = 15.0
+_OK = 200
 MAX_COMMENTS = 10_000
 """The most comments that are read of one issue, oldest first."""
 Reaction = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
@@ -245,16 +249,42 @@ class GitHub:
         return await self._caller.read(what, lambda ask: ask.get_user(login))
 
     async def whoami(self) -> ApiResult[str]:
-        """The account that the token belongs to: a cheap check that it works."""
+        """Return the login of the account that the token belongs to: a cheap check that it works.
+
+        It asks without PyGithub, as every start asks it and many lives need nothing more of GitHub.
+        """
         what = "check the GitHub token"
         if not self._token:
             return Err(f"could not {what}: there is none (AGENT_GITHUB_TOKEN)", kind="auth")
-        found = await self._caller.read(what, lambda ask: ask.whoami())
-        return found if isinstance(found, Err) else Ok(found.data.login)
+        if not is_token(self._token):
+            return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "User-Agent": USER_AGENT,
+            "X-GitHub-Api-Version": API_VERSION,
+        }
+        outgoing = Outgoing("GET", f"{self._api_url.rstrip('/')}/user", headers, None, what)
+        try:
+            async with self._gate.spacing.permit() as permit:
+                answer = await self._sender.send(outgoing, permit)
+        except Failure as failure:
+            return failure.err
+        return _login_in(answer, what, self._clock.now())
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sender.aclose()
+
+
+def _login_in(answer: Answer, what: str, now: datetime) -> ApiResult[str]:
+    try:
+        told = json.loads(answer.text)
+    except ValueError:
+        told = None
+    if answer.status != _OK:
+        return error_from_response(answer.status, told, answer.headers, what=what, write=False, now=now)
+    login = told.get("login") if isinstance(told, dict) else None
+    return Ok(login) if isinstance(login, str) and login else unreadable(what, write=False)
 
 
 def _moment(since: str) -> datetime | None:

@@ -11,11 +11,8 @@ from concurrent.futures import CancelledError, Future
 from typing import Any, ClassVar, TypeVar, cast
 
 from adapters.github.sdk import Requester, Token
-from adapters.github.sending import Answer, Outgoing
-from common.version import __version__
+from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing
 
-_API_VERSION = "2022-11-28"
-_USER_AGENT = f"py-general-agent/{__version__}"
 _PLAIN_PORT = 80
 _SECURE_PORT = 443
 _NO_TIMEOUT = 0  # NOTE(self): `sending` keeps the deadline
@@ -80,13 +77,13 @@ def requester_over(exchange: Exchange, *, api_url: str, token: str, per_page: in
         auth=Bearer(token) if token else None,
         base_url=api_url,
         timeout=_NO_TIMEOUT,
-        user_agent=_USER_AGENT,
+        user_agent=USER_AGENT,
         per_page=per_page,
         verify=True,
         retry=None,
         pool_size=None,
         lazy=True,
-        api_version=_API_VERSION,
+        api_version=API_VERSION,
     )
 
 

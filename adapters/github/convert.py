@@ -65,7 +65,7 @@ def repository(found: sdk.Repository) -> Repository:
     )
 
 
-def person(found: sdk.NamedUser | sdk.AuthenticatedUser) -> Person:
+def person(found: sdk.NamedUser) -> Person:
     """An account."""
     _whole(found)
     return Person(

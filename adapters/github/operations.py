@@ -106,9 +106,6 @@ class Operations:
     def get_user(self, login: str) -> Person:
         return convert.person(sdk.NamedUser(self._requester, url=f"/users/{quote(login, safe='')}").complete())
 
-    def whoami(self) -> Person:
-        return convert.person(sdk.AuthenticatedUser(self._requester, url="/user").complete())
-
     def _repository(self, repo: Repo) -> sdk.Repository:
         return sdk.Repository(self._requester, url=_path(repo))
 

@@ -6,7 +6,6 @@ Importing it takes half a second, so only the modules that speak to GitHub impor
 from __future__ import annotations
 
 from github.Auth import Token
-from github.AuthenticatedUser import AuthenticatedUser
 from github.GithubException import BadAttributeException, GithubException
 from github.GithubObject import CompletableGithubObject, NotSet
 from github.Issue import Issue
@@ -17,7 +16,6 @@ from github.Repository import Repository
 from github.Requester import Requester
 
 __all__ = [
-    "AuthenticatedUser",
     "BadAttributeException",
     "CompletableGithubObject",
     "GithubException",

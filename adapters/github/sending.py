@@ -22,9 +22,12 @@ from adapters.web.transport import origin_of
 from common.clock import Clock
 from common.lenient_json import cut_nesting
 from common.result import Err
+from common.version import __version__
 
 GITHUB_RETRY_CEILING_S = 300.0
 
+API_VERSION = "2022-11-28"
+USER_AGENT = f"py-general-agent/{__version__}"
 CONNECT_TIMEOUT_S = 10.0
 _ACCEPT = "application/vnd.github+json"
 _REDIRECTS = {301, 302, 307, 308}
