@@ -41,7 +41,6 @@ from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted
 from modules.services.agent.memory.types import MemoryStore, NewMemory
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.policy import title_of
-from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
@@ -216,7 +215,10 @@ class Speaker:
         meets_request = waiting.settles or (bool(made) and snapshot.is_open)
         if meets_request:
             self.talk.handle("committed")
-        await self.reporter.decided(snapshot, *_said(proposed, made))
+        ids, kinds = [one.id for one in made], ", ".join(one.type for one in made)
+        said = {"act": SPOKE, "message": proposed.message, "commitments": ids}
+        committed = [Note("Structured commitments", kinds, "queue", {"commitments": ids})] if made else []
+        await self.reporter.decided(snapshot, Note("Spoke", proposed.reason, data=said), *committed)
         delivery = await self._delivered(sent.data)
         if isinstance(delivery, Err):
             self.talk.handle(Unheard(entry))
@@ -263,16 +265,6 @@ class Speaker:
             self.relationships.remember_exchange(peer.name, peer.content)
         await self.experience("connection_formed", told)
         await self.reporter.happened("space_participation", f"{talk.spoken} messages spoken")
-
-
-def _said(proposed: ProposedMessage, made: Sequence[QueuedCommitment]) -> list[Note]:
-    """What the journal tells of a message that is on its way."""
-    ids = [one.id for one in made]
-    notes = [Note("Spoke", proposed.reason, data={"act": SPOKE, "message": proposed.message, "commitments": ids})]
-    if made:
-        kinds = ", ".join(one.type for one in made)
-        notes.append(Note("Structured commitments", kinds, "queue", {"commitments": ids}))
-    return notes
 
 
 def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommitment]) -> ProposedMessage:
