@@ -230,7 +230,7 @@ class Rhythm:
         lives: list[Awaitable[None]] = [
             app.services.integrations.room.run(),
             app.lives.commitments.keep_awake(self),
-            app.lives.space.loop.keep_awake(app.scheduler),
+            app.lives.space.loop.keep_awake(self),
             app._drain_when_woken(),
             self._beat(app.lives.space.loop.name, self._next_look),
             self._beat(app.lives.commitments.name, self._next_step),
@@ -277,7 +277,8 @@ class Rhythm:
     async def _next_look(self, wished: float | None) -> float:
         own = wished or self.interval(self.app.lives.space.loop.name)
         silent = self.silent_s()
-        if silent < _QUIET_S or self.app.lives.space.participation.talk.state.request.cycles:
+        life = self.app.lives.space.participation
+        if silent < _QUIET_S or life.waits or life.talk.state.request.cycles:
             return own
         return max(own, _SLOWER_S if silent < _SILENT_S else _SLOWEST_S)
 

@@ -289,7 +289,7 @@ class Participation:
         self._pending = None
         if barred is None and not waiting.is_written:
             self._pending = await self.speaker.write(waiting)
-            return self._waits_until(self._pending)
+            return await self._deliver(self._pending, config)
         case = Case(waiting.snapshot, config)
         spoken = barred or await self.speaker.say(waiting, config)
         self._hear(spoken.heard)

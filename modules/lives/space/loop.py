@@ -11,8 +11,8 @@ from modules.lives.space.act import Participation
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.policy import get_timer_jitter
-from modules.runtime.scheduler.scheduler import Scheduler
 from modules.runtime.scheduler.types import Outcome
+from modules.services.commitments.loop import Runs
 
 _NEWS_TIMEOUT_S = 60.0
 _SOON_SHARE = 0.2
@@ -67,7 +67,7 @@ class ParticipationLoop:
         await self.clock.sleep(max(interval * _SOON_SHARE, interval - since))
         return True
 
-    async def keep_awake(self, scheduler: Scheduler) -> None:
+    async def keep_awake(self, scheduler: Runs) -> None:
         """Run soon after others have spoken, and when a message that waits may be said, until cancelled."""
         while True:
             if await self.wait_for_news(_NEWS_TIMEOUT_S):
