@@ -42,6 +42,8 @@ _ASK_FOR_LEAVE_S = 60.0
 _ALL_ARE_IN = timedelta(seconds=15)
 _TRACE_CHARS = 4000
 _ENDED = CheckResult("ended", "the host has ended the talk")
+# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
+_CLOSE_S = 0.01
 _WAITS = "a message waits for its moment"
 _QUIET = CheckResult("quiet", "nothing new was said")
 _FAILED_LATELY = CheckResult("resting", "the mind failed a moment ago")
@@ -279,12 +281,12 @@ class Participation:
         return self._waits_until(prepared)
 
     def _waits_until(self, waiting: WaitingMessage) -> CheckResult:
-        return CheckResult("waiting", _WAITS, max(0.0, waiting.not_before - self.clock.monotonic()))
+        return CheckResult("waiting", _WAITS, max(_CLOSE_S, waiting.not_before - self.clock.monotonic()))
 
     async def _deliver(self, waiting: WaitingMessage, config: SpaceConfig) -> CheckResult:
         """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
         barred = self.speaker.dropped(waiting)
-        if barred is None and self.clock.monotonic() < waiting.not_before:
+        if barred is None and self.clock.monotonic() < waiting.not_before - _CLOSE_S:
             return self._waits_until(waiting)
         self._pending = None
         if barred is None and not waiting.is_written:
