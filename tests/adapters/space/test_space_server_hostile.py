@@ -114,7 +114,7 @@ async def test_nobody_speaks_as_the_host(tmp_path: Path, name: str) -> None:
 
 
 async def test_a_slow_handshake_is_hung_up_on_and_delays_nobody(tmp_path: Path) -> None:
-    async with running_server(tmp_path, open_timeout_s=0.3) as running:
+    async with running_server(tmp_path, open_timeout_s=2.0) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.server.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: ")
         await still_works(running)

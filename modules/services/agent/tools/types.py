@@ -78,8 +78,9 @@ class Tool:
         subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
         time_limit_s: seconds after which the handler is stopped.
         effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
-        holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and that has sunk, such an
-            act is let through to wait for the owner's yes; any other that `needs` more is refused.
+        holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
+            lowered since, such an act is let through to wait for the owner's yes; any other that `needs` more is
+            refused.
 
     """
 
