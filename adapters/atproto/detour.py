@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from cachetools import LRUCache
+
 from adapters.atproto.convert import Json
 from adapters.atproto.types import UnreadableErr
 from common.clock import Clock, parse_iso_or_none
@@ -51,7 +53,7 @@ class Detours:
     """
 
     clock: Clock
-    _known: dict[str | None, str] = field(default_factory=dict)
+    _known: LRUCache[str | None, str] = field(default_factory=lambda: LRUCache(_KEPT))
 
     async def around(self, ask: Ask, cursor: str | None) -> ApiResult[str]:
         """The cursor behind the item that follows `cursor`, to the millisecond.
@@ -65,8 +67,6 @@ class Detours:
         for start in self._starts(cursor):
             found = await _search(ask, start)
             if isinstance(found, Ok):
-                if len(self._known) >= _KEPT:
-                    self._known.clear()
                 self._known[cursor] = found.data
                 break
         return found

@@ -173,7 +173,7 @@ class SpaceClient:
 
     def typing(self) -> list[str]:
         """The members that sent `typing` within the last 10 s and no message since."""
-        return self._member.view.typing(self._clock.monotonic())
+        return self._member.view.typing()
 
     def identities(self) -> dict[str, IdentitySummary]:
         """The identities of peers, by name."""
@@ -189,15 +189,15 @@ class SpaceClient:
 
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
         """The progress of peers' plans, by workspace; nothing older than a day."""
-        return self._member.view.workspace_states(self._clock.monotonic())
+        return self._member.view.workspace_states()
 
     def has_active_claim(self, action: str, target: str) -> str | None:
         """The peer whose claim on it was broadcast within the last minute, or None."""
-        return self._member.view.claims.holder(action, target, self._clock.monotonic())
+        return self._member.view.claims.holder(action, target)
 
     def claims(self) -> tuple[Claimed, ...]:
         """The live claims of peers."""
-        return self._member.view.claims.live(self._clock.monotonic())
+        return self._member.view.claims.live()
 
     def lost_claims(self) -> set[tuple[str, str]]:
         """Our claims, as (action, target), that the room refused because another member held them."""
@@ -239,7 +239,7 @@ class SpaceClient:
         """Claims an action; `lost_claims` contains it a moment later if another member holds it."""
         claim = Claimed(*self._who, action, target, self._now())
         if self.is_active:
-            self._member.view.claims.asked(action, target, self._clock.monotonic())
+            self._member.view.claims.asked(action, target)
         return await self._send(claim)
 
     async def renew_claim(self, action: str, target: str) -> ApiResult[None]:

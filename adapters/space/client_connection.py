@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
+from cachetools import FIFOCache
 from websockets.asyncio.client import ClientConnection as WebSocket
 from websockets.exceptions import ConnectionClosed
 
@@ -82,7 +83,7 @@ class ClientConnection:
         self._keepalive_s = keepalive_s
         self._connection: WebSocket | None = None
         self._flooded = False
-        self._deliveries: dict[str, asyncio.Future[Delivery]] = {}
+        self._deliveries = FIFOCache[str, asyncio.Future[Delivery]](_DELIVERIES_KEPT)
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -130,8 +131,6 @@ class ClientConnection:
     def expect(self, chat: Chat) -> None:
         """Keeps the outcome of a queued message for `delivery`."""
         self._deliveries[chat.id] = asyncio.get_running_loop().create_future()
-        while len(self._deliveries) > _DELIVERIES_KEPT:
-            self._deliveries.pop(next(iter(self._deliveries)))
         self._wake.set()
 
     async def delivery(self, chat_id: str) -> Delivery | None:

@@ -11,6 +11,8 @@ from collections.abc import Collection
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
+from cachetools import LRUCache
+
 from adapters.space.room_allowance import Bucket
 
 TOLD_EVERY_S = 60.0
@@ -26,7 +28,7 @@ class ConnectionLimiter:
         self._most = most
         self._most_per_address = most_per_address
         self._by_address: Counter[str] = Counter()
-        self._attempts: dict[str, Bucket] = {}
+        self._attempts = LRUCache[str, Bucket](_MOST_ADDRESSES)
 
     def enter(self, address: str) -> None:
         self._by_address[address] += 1
@@ -46,8 +48,6 @@ class ConnectionLimiter:
         return None
 
     def _may_connect(self, address: str, now: float) -> bool:
-        if address not in self._attempts and len(self._attempts) >= _MOST_ADDRESSES:
-            self._attempts.clear()
         return self._attempts.setdefault(address, Bucket(MAX_ATTEMPTS, ATTEMPTS_A_SECOND)).take(1, now)
 
     @property

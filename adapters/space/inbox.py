@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from cachetools import FIFOCache
+
 from adapters.space.member_name import MemberName
 from adapters.space.types import Event, History, Joined, LogEntry, PresenceList, Said
 
@@ -23,7 +25,7 @@ class Inbox:
         self._me = me
         self._messages: deque[Said] = deque(maxlen=MESSAGES_KEPT)
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._known: dict[int, None] = {}
+        self._known = FIFOCache[int, None](_KNOWN_KEPT)
         self._fresh = True
         self._room_id = ""
 
@@ -92,8 +94,6 @@ class Inbox:
         if words in self._known:
             return False
         self._known[words] = None
-        while len(self._known) > _KNOWN_KEPT:
-            self._known.pop(next(iter(self._known)))
         return True
 
 

@@ -118,7 +118,7 @@ class Member:
     ) -> None:
         self._name = MemberName(name, rng)
         self.agent_id = agent_id
-        self.view = RoomView(self._name)
+        self.view = RoomView(self._name, clock)
         self.inbox = Inbox(self._name)
         self._time = RoomTime(agent_id)
         self.outgoing = Outgoing()
@@ -202,7 +202,7 @@ class Member:
             self._resume, self._resume_at = told.resume, self._cycle.url
             told = replace(told, resume="")
         event = self._time.by_ours(told, self._clock.now())
-        self.view.apply(event, now)
+        self.view.apply(event)
         if isinstance(told, History) and isinstance(event, History):
             self._replayed(told, event)
             return event
@@ -316,7 +316,7 @@ class Member:
         elif refusal.prefix == "Invalid chat":
             self.outgoing.rejected("the room does not take it")
         elif refusal.prefix == "Claim conflict":
-            self.view.claims.conflict(refusal.message, self.view.peers(), now, iso_now(self._clock))
+            self.view.claims.conflict(refusal.message, self.view.peers(), iso_now(self._clock))
         else:
             self._complain(f"The agent space refused something: {refusal.prefix or 'unknown'}", refusal.message)
 

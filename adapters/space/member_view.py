@@ -1,13 +1,15 @@
 """A member's view of its room: members, typing, identities, reflections, states, workspaces and claims.
 
 Built from the room's events, and lost with the process; the room sends it again at each join. Bounded, because a room
-may send anything. Pure; times are monotonic seconds.
+may send anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, Final
+
+from cachetools import FIFOCache, TTLCache
 
 from adapters.space.member_claims import Claims
 from adapters.space.member_name import MemberName
@@ -28,10 +30,8 @@ from adapters.space.types import (
     Typing,
     WorkspaceProgress,
 )
+from common.clock import Clock
 from common.constants import SECOND_MS, SPACE_WORKSPACE_STATE_TTL_MS
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 TYPING_S: Final = 10.0
 _WORKSPACE_STATE_S = SPACE_WORKSPACE_STATE_TTL_MS / SECOND_MS
@@ -41,20 +41,20 @@ _KEPT = 1_000
 class RoomView:
     """The room as seen by `me`, whose own events are left out."""
 
-    def __init__(self, me: MemberName) -> None:
+    def __init__(self, me: MemberName, clock: Clock) -> None:
         self._me = me
-        self._present: dict[str, Presence] = {}
-        self._typing: dict[str, float] = {}
-        self._identities: dict[str, IdentitySummary] = {}
-        self._reflections: dict[str, Reflected] = {}
-        self._states: dict[str, StateChanged] = {}
-        self._workspaces: dict[str, tuple[WorkspaceProgress, float]] = {}
-        self.claims = Claims(me)
+        self._present = FIFOCache[str, Presence](_KEPT)
+        self._typing = TTLCache[str, None](_KEPT, TYPING_S, timer=clock.monotonic)
+        self._identities = FIFOCache[str, IdentitySummary](_KEPT)
+        self._reflections = FIFOCache[str, Reflected](_KEPT)
+        self._states = FIFOCache[str, StateChanged](_KEPT)
+        self._workspaces = TTLCache[str, WorkspaceProgress](_KEPT, _WORKSPACE_STATE_S, timer=clock.monotonic)
+        self.claims = Claims(me, clock)
 
-    def apply(self, event: Event, now: float) -> None:
+    def apply(self, event: Event) -> None:
         """Applies an event of the room."""
         if read := self._readers.get(type(event)):
-            read(self, event, now)
+            read(self, event)
 
     def cut_off(self) -> None:
         """The connection was lost: who is present is no longer known."""
@@ -66,9 +66,8 @@ class RoomView:
         """The other members by name, in the order in which they joined."""
         return {name: presence for name, presence in self._present.items() if name != self._me.current}
 
-    def typing(self, now: float) -> list[str]:
+    def typing(self) -> list[str]:
         """The members that sent `typing` within the last 10 s and no message since."""
-        self._typing = {name: until for name, until in self._typing.items() if now < until}
         return list(self._typing)
 
     def identities(self) -> dict[str, IdentitySummary]:
@@ -80,70 +79,68 @@ class RoomView:
     def states(self) -> dict[str, StateChanged]:
         return dict(self._states)
 
-    def workspace_states(self, now: float) -> dict[str, WorkspaceProgress]:
+    def workspace_states(self) -> dict[str, WorkspaceProgress]:
         """The latest report for each workspace within a day."""
-        self._workspaces = {key: held for key, held in self._workspaces.items() if now < held[1]}
-        return {key: progress for key, (progress, _) in self._workspaces.items()}
+        return dict(self._workspaces.items())
 
-    def _on_list(self, event: PresenceList, now: float) -> None:
-        self._present = {agent.name: agent for agent in event.agents}
+    def _told(self) -> tuple[MutableMapping[str, Any], ...]:
+        """What is kept of each member by its name, beside its presence."""
+        return self._typing, self._identities, self._reflections, self._states
+
+    def _on_list(self, event: PresenceList) -> None:
+        self._present.clear()
+        self._present.update((agent.name, agent) for agent in event.agents)
         for agent in event.agents:
             if agent.identity is not None and agent.name != self._me.current:
-                _put(self._identities, agent.name, agent.identity)
-        for known in (self._identities, self._reflections, self._states, self._typing):
+                self._identities[agent.name] = agent.identity
+        for known in self._told():
             for name in [name for name in known if name not in self._present]:
-                del known[name]
+                known.pop(name, None)
 
-    def _on_joined(self, event: Joined, now: float) -> None:
-        _put(self._present, event.name, Presence(event.name, event.id, event.version, "", "", None, event.capabilities))
+    def _on_joined(self, event: Joined) -> None:
+        self._present.pop(event.name, None)  # NOTE(self): who joins again stands last
+        self._present[event.name] = Presence(event.name, event.id, event.version, "", "", None, event.capabilities)
 
-    def _on_left(self, event: Left, now: float) -> None:
+    def _on_left(self, event: Left) -> None:
         present = self._present.get(event.name)
         if present and event.id and present.id and present.id != event.id:
             return
-        caches: tuple[dict[str, Any], ...] = (
-            self._present,
-            self._typing,
-            self._identities,
-            self._reflections,
-            self._states,
-        )
-        for known in caches:
+        for known in (self._present, *self._told()):
             known.pop(event.name, None)
         self.claims.left(event.name)
 
-    def _on_said(self, event: Said, now: float) -> None:
+    def _on_said(self, event: Said) -> None:
         self._typing.pop(event.name, None)
 
-    def _on_typing(self, event: Typing, now: float) -> None:
+    def _on_typing(self, event: Typing) -> None:
         if event.name != self._me.current:
-            _put(self._typing, event.name, now + TYPING_S)
+            self._typing[event.name] = None
 
-    def _on_identified(self, event: Identified, now: float) -> None:
+    def _on_identified(self, event: Identified) -> None:
         if event.name != self._me.current:
-            _put(self._identities, event.name, event.summary)
+            self._identities[event.name] = event.summary
 
-    def _on_reflected(self, event: Reflected, now: float) -> None:
+    def _on_reflected(self, event: Reflected) -> None:
         if event.name != self._me.current:
-            _put(self._reflections, event.name, event)
+            self._reflections[event.name] = event
 
-    def _on_history(self, event: History, now: float) -> None:
+    def _on_history(self, event: History) -> None:
         for entry in event.entries:
             if entry.type == "reflection" and entry.agent_name in self._present:
-                self._on_reflected(Reflected(entry.agent_name, entry.agent_id, entry.content, entry.timestamp), now)
+                self._on_reflected(Reflected(entry.agent_name, entry.agent_id, entry.content, entry.timestamp))
 
-    def _on_state(self, event: StateChanged, now: float) -> None:
+    def _on_state(self, event: StateChanged) -> None:
         if event.name != self._me.current:
-            _put(self._states, event.name, event)
+            self._states[event.name] = event
 
-    def _on_workspace(self, event: WorkspaceProgress, now: float) -> None:
+    def _on_workspace(self, event: WorkspaceProgress) -> None:
         if event.name != self._me.current:
-            _put(self._workspaces, event.workspace, (event, now + _WORKSPACE_STATE_S))
+            self._workspaces[event.workspace] = event
 
-    def _on_claimed(self, event: Claimed, now: float) -> None:
-        self.claims.claimed(event, now)
+    def _on_claimed(self, event: Claimed) -> None:
+        self.claims.claimed(event)
 
-    def _on_done(self, event: ActionDone, now: float) -> None:
+    def _on_done(self, event: ActionDone) -> None:
         self.claims.done(event)
 
     _readers: Final[Mapping[type, Callable[..., None]]] = {
@@ -160,10 +157,3 @@ class RoomView:
         Claimed: _on_claimed,
         ActionDone: _on_done,
     }
-
-
-def _put(known: dict[K, V], key: K, value: V) -> None:
-    known.pop(key, None)
-    known[key] = value
-    while len(known) > _KEPT:
-        known.pop(next(iter(known)))

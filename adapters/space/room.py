@@ -131,7 +131,6 @@ class Room:
         if now >= self._cleanup_at:
             self._cleanup_at = now + _CLEANUP_INTERVAL_S
             self._state.claims.drop_expired(now)
-            self._state.workspaces.drop_stale(now)
         remove_unresponsive(self._state)
         self._state.send_presence()
         return self._state.take_effects()
@@ -181,7 +180,7 @@ class Room:
         """Handles a frame if it is within the limits of its connection and its address."""
         state, size = self._state, len(raw)
         verdict = link.allowance.check(size, state.now)
-        part = state.addresses.share_of(link.address, state.now)
+        part = state.addresses.share_of(link.address)
         if verdict == "accept" and not (
             link.allowance.may_broadcast(part, state.now)
             and state.addresses.allows_frame(link.address, size, state.now)

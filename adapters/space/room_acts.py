@@ -31,7 +31,7 @@ def act(state: RoomState, member: Member, request: Act) -> None:
         case Reflected():
             state.share(request)
         case WorkspaceProgress():
-            state.workspaces.put(request, state.now)
+            state.workspaces.put(request)
             state.share(request)
 
 

@@ -13,6 +13,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cachetools import TTLCache
+
+from common.clock import Clock
 from common.constants import SPACE_CHAT_MIN_GAP_MS
 
 CHAT_GAP_S = SPACE_CHAT_MIN_GAP_MS / 1000
@@ -121,7 +124,6 @@ class Allowance:
 
 @dataclass(slots=True)
 class _Address:
-    used_at: float
     open: int = 0
     chats: Bucket = field(default_factory=lambda: Bucket(ADDRESS_CHATS, ADDRESS_CHATS / CHAT_GAP_S))
     bytes: Bucket = field(default_factory=lambda: Bucket(ADDRESS_BYTES, ADDRESS_BYTES_A_SECOND))
@@ -129,16 +131,18 @@ class _Address:
 
 
 class Addresses:
-    """The allowances, byte budgets and chat budgets of all addresses."""
+    """The allowances, byte budgets and chat budgets of all addresses.
 
-    def __init__(self) -> None:
-        self._known: dict[str, _Address] = {}
-        self._open = 0
+    An address without a connection is remembered for `REMEMBERED_S`, in which its budgets become full again.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._open: dict[str, _Address] = {}
+        self._left = TTLCache[str, _Address](_MOST_ADDRESSES, REMEMBERED_S, timer=clock.monotonic)
 
     def acquire(self, address: str, now: float) -> Allowance:
         """Returns the allowance for a new connection: the last one returned from its address, or a new one."""
-        known = self._at(address, now)
-        self._open += not known.open
+        known = self._open.setdefault(address, self._left.pop(address, _Address()))
         known.open += 1
         released = known.released
         while released:
@@ -149,30 +153,20 @@ class Addresses:
 
     def release(self, address: str, allowance: Allowance, now: float) -> None:
         """Returns the allowance of a connection that ended."""
-        known = self._at(address, now)
+        known = self._open[address]
         known.released.append((allowance, now))
         known.open -= 1
-        self._open -= not known.open
+        if not known.open:
+            self._left[address] = self._open.pop(address)
 
-    def share_of(self, address: str, now: float) -> float:
+    def share_of(self, address: str) -> float:
         """Returns the share (0 to 1) of the broadcast limit that each connection from `address` has."""
-        return 1 / (max(1, self._open) * max(1, self._at(address, now).open))
+        return 1 / (len(self._open) * self._open[address].open)
 
     def allows_chat(self, address: str, now: float) -> bool:
         """Counts a chat; returns False if its address is over its chat budget."""
-        return self._at(address, now).chats.take(1, now)
+        return self._open[address].chats.take(1, now)
 
     def allows_frame(self, address: str, size: int, now: float) -> bool:
         """Counts a frame of `size` bytes; returns False if its address is over its byte budget."""
-        return self._at(address, now).bytes.take(size, now)
-
-    def _at(self, address: str, now: float) -> _Address:
-        known = self._known.get(address)
-        if known is None:
-            if len(self._known) >= _MOST_ADDRESSES:
-                self._known = {
-                    key: one for key, one in self._known.items() if one.open or now - one.used_at < REMEMBERED_S
-                }
-            known = self._known[address] = _Address(now)
-        known.used_at = now
-        return known
+        return self._open[address].bytes.take(size, now)

@@ -25,7 +25,6 @@ INVALID_JOIN = 4003
 NAME_TAKEN = 4004
 MAX_DETACHED = 5
 ANSWER_WITHIN_S = 15.0
-REMOVED_S = 600.0
 MAX_NEWCOMER_BYTES = 512 * 1024
 _REMOVED = "the host removed this name"
 
@@ -50,12 +49,11 @@ def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: 
 
 
 def remove(state: RoomState, name: str) -> None:
-    """Closes the connection of a member, and refuses its name to its address for `REMOVED_S`."""
+    """Closes the connection of a member, and refuses its name to its address for ten minutes."""
     member = state.members.get(name)
     if member is None:
         return
-    state.removed = {key: until for key, until in state.removed.items() if state.now < until}
-    state.removed[appearance(name), member.link.address] = state.now + REMOVED_S
+    state.removed[appearance(name), member.link.address] = None
     state.refuse(member.link, f"Invalid join: {_REMOVED}")
     state.close(member.link, INVALID_JOIN, "Removed by the host")
 
@@ -81,7 +79,7 @@ def _wrong_with(name: str, host_name: str) -> str:
 
 def _removal(state: RoomState, link: Link, name: str) -> str:
     """Returns `_REMOVED` while this name, or one that looks like it, is closed to the connection's address, else ""."""
-    return _REMOVED if state.now < state.removed.get((appearance(name), link.address), 0.0) else ""
+    return _REMOVED if (appearance(name), link.address) in state.removed else ""
 
 
 def _is_twin(member: Member, name: str) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from cachetools import TTLCache
+
 from adapters.space.room_allowance import CHAT_GAP_S, Addresses
 from adapters.space.room_claims import Claims
 from adapters.space.room_effects import Close, Deliver, Effect, NotifyHost, Record
@@ -39,39 +41,36 @@ PRESENCE_BYTES_A_SECOND = 32 * 1024 * 1024
 """Limit of the member lists for all members together: a large room with long identities sends them less often."""
 
 MAX_WORKSPACES = 100
+REMOVED_S = 600.0
+_MOST_NAMES = 4_096
 _WORKSPACE_TTL_S = SPACE_WORKSPACE_STATE_TTL_MS / 1000
 
 _Kept: TypeAlias = Identified | StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
 class Workspaces:
-    """The latest report for each workspace, at most 100; the oldest are dropped first."""
+    """The latest report for each workspace, at most 100; the oldest are dropped first, and all after a day."""
 
-    def __init__(self) -> None:
-        self._latest: dict[str, tuple[float, WorkspaceProgress]] = {}
+    def __init__(self, clock: Clock) -> None:
+        self._latest = TTLCache[str, WorkspaceProgress](MAX_WORKSPACES, _WORKSPACE_TTL_S, timer=clock.monotonic)
 
-    def put(self, progress: WorkspaceProgress, now: float) -> None:
-        self._latest.pop(progress.workspace, None)
-        self._latest[progress.workspace] = (now, progress)
-        while len(self._latest) > MAX_WORKSPACES:
-            del self._latest[next(iter(self._latest))]
+    def put(self, progress: WorkspaceProgress) -> None:
+        self._latest[progress.workspace] = progress
 
     def drop_all_of(self, name: str) -> None:
-        self._latest = {key: kept for key, kept in self._latest.items() if kept[1].name != name}
-
-    def drop_stale(self, now: float) -> None:
-        """Drops reports older than a day. `now` is monotonic s."""
-        self._latest = {key: kept for key, kept in self._latest.items() if now - kept[0] <= _WORKSPACE_TTL_S}
+        for key in [key for key, progress in self._latest.items() if progress.name == name]:
+            self._latest.pop(key, None)
 
     def all(self) -> tuple[WorkspaceProgress, ...]:
-        return tuple(progress for _, progress in self._latest.values())
+        """The reports of the last day, oldest first."""
+        return tuple(self._latest.values())
 
 
 class RoomState:
     """Connections, members, claims and workspaces of one room; `out` holds the effects that were not taken yet.
 
     `last_chats` maps names that have left to the time of their last chat (monotonic s), while the chat limit needs it.
-    `removed` maps the appearance of a removed name, with its address, to when it is open again (monotonic s).
+    `removed` holds the appearance of each removed name, with its address, until it is open again.
     `broadcast_frames` and `broadcast_chars` count all broadcasts, without the member lists.
     """
 
@@ -82,10 +81,10 @@ class RoomState:
         self.links: dict[int, Link] = {}
         self.members: dict[str, Member] = {}
         self.claims = Claims()
-        self.workspaces = Workspaces()
-        self.addresses = Addresses()
-        self.last_chats: dict[str, float] = {}
-        self.removed: dict[tuple[str, str], float] = {}
+        self.workspaces = Workspaces(clock)
+        self.addresses = Addresses(clock)
+        self.last_chats = TTLCache[str, float](_MOST_NAMES, CHAT_GAP_S, timer=clock.monotonic)
+        self.removed = TTLCache[tuple[str, str], None](_MOST_NAMES, REMOVED_S, timer=clock.monotonic)
         self.broadcast_frames = self.broadcast_chars = 0
         self.presence_due = False
         self.presence_number = 0
@@ -184,6 +183,5 @@ class RoomState:
 
     def _remember_chat_time(self, member: Member) -> None:
         """Keeps the time of a member's last chat by name, so that a new connection does not reset the chat limit."""
-        self.last_chats = {name: at for name, at in self.last_chats.items() if self.now - at < CHAT_GAP_S}
         if member.link.allowance.spoke_at is not None:
             self.last_chats[member.name] = member.link.allowance.spoke_at

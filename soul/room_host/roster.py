@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from cachetools import FIFOCache
+
 from adapters.space.types import (
     ActionDone,
     AgentState,
@@ -57,7 +59,7 @@ class Roster:
 
     def __init__(self) -> None:
         self._entries: dict[str, RosterEntry] = {}
-        self._claims: dict[tuple[str, str], Claim] = {}
+        self._claims = FIFOCache[tuple[str, str], Claim](_MOST_CLAIMS)
 
     @property
     def entries(self) -> tuple[RosterEntry, ...]:
@@ -84,7 +86,8 @@ class Roster:
                 self._entries[event.name] = RosterEntry(event.name, event.version, now)
             case Left():
                 self._entries.pop(event.name, None)
-                self._claims = {key: claim for key, claim in self._claims.items() if claim.name != event.name}
+                for key in [key for key, claim in self._claims.items() if claim.name == event.name]:
+                    del self._claims[key]
             case PresenceList():
                 self._entries = {one.name: self._present(one, now) for one in event.agents}
             case Typing():
@@ -94,11 +97,8 @@ class Roster:
             case StateChanged():
                 self._change(event.name, state=event.state, detail=event.detail)
             case Claimed():
-                key = event.action, event.target
-                self._claims.pop(key, None)
-                self._claims[key] = Claim(event.name, event.action, event.target, now + SPACE_CLAIM_TTL_MS / 1000)
-                if len(self._claims) > _MOST_CLAIMS:
-                    del self._claims[next(iter(self._claims))]
+                claim = Claim(event.name, event.action, event.target, now + SPACE_CLAIM_TTL_MS / 1000)
+                self._claims[event.action, event.target] = claim
             case ActionDone():
                 self._claims.pop((event.action, event.target), None)
             case _:

@@ -28,6 +28,7 @@ from adapters.space.types import (
     Typing,
     WorkspaceProgress,
 )
+from common.clock import FakeClock
 
 AT = "2026-01-05T12:00:00.000Z"
 DAY_S = 86_400.0
@@ -37,10 +38,10 @@ def _present(name: str, agent_id: str = "", identity: IdentitySummary | None = N
     return Presence(name, agent_id or f"{name}-1", "1.0.0", AT, AT, identity)
 
 
-def _view(*events: Event) -> RoomView:
-    view = RoomView(MemberName("ada", random.Random(1)))
+def _view(*events: Event, clock: FakeClock | None = None) -> RoomView:
+    view = RoomView(MemberName("ada", random.Random(1)), clock or FakeClock())
     for event in (PresenceList((_present("ada"), _present("bob"), _present("cy"))), *events):
-        view.apply(event, 0)
+        view.apply(event)
     return view
 
 
@@ -57,12 +58,16 @@ def test_what_is_handed_out_is_a_copy() -> None:
     assert list(view.peers()) == ["bob", "cy"]
 
 
-def test_typing_ends_by_speaking_by_leaving_or_after_ten_seconds() -> None:
-    view = _view(Typing("bob", "bob-1", AT), Typing("cy", "cy-1", AT), Typing("ada", "ada-1", AT))
-    assert view.typing(TYPING_S - 0.1) == ["bob", "cy"]
-    view.apply(Said("bob", "bob-1", "hello", AT), 1)
-    assert view.typing(1) == ["cy"]
-    assert view.typing(TYPING_S) == []
+async def test_typing_ends_by_speaking_by_leaving_or_after_ten_seconds() -> None:
+    clock = FakeClock()
+    typing = [Typing(name, f"{name}-1", AT) for name in ("bob", "cy", "ada")]
+    view = _view(*typing, clock=clock)
+    await clock.advance(TYPING_S - 0.1)
+    assert view.typing() == ["bob", "cy"]
+    view.apply(Said("bob", "bob-1", "hello", AT))
+    assert view.typing() == ["cy"]
+    await clock.advance(0.1)
+    assert view.typing() == []
 
 
 def test_what_peers_tell_of_themselves_is_kept_until_they_leave() -> None:
@@ -78,12 +83,12 @@ def test_what_peers_tell_of_themselves_is_kept_until_they_leave() -> None:
     assert view.identities() == {"bob": who}
     assert view.reflections()["bob"].summary == "I rush"
     assert view.states()["bob"].state == "thinking"
-    assert view.claims.holder("create_issue", "o/r", 1) == "bob"
-    view.apply(Left("bob", "bob-1", AT), 2)
+    assert view.claims.holder("create_issue", "o/r") == "bob"
+    view.apply(Left("bob", "bob-1", AT))
     assert not view.identities()
     assert not view.reflections()
     assert not view.states()
-    assert view.claims.holder("create_issue", "o/r", 2) is None
+    assert view.claims.holder("create_issue", "o/r") is None
 
 
 def test_the_leave_of_an_earlier_life_does_not_take_away_the_present_one() -> None:
@@ -93,7 +98,7 @@ def test_the_leave_of_an_earlier_life_does_not_take_away_the_present_one() -> No
 
 def test_the_list_of_who_is_present_brings_identities_and_forgets_whom_it_lacks() -> None:
     view = _view(Identified("cy", "cy-1", IdentitySummary(voice="quick"), AT))
-    view.apply(PresenceList((_present("bob", identity=IdentitySummary(voice="slow")),)), 1)
+    view.apply(PresenceList((_present("bob", identity=IdentitySummary(voice="slow")),)))
     assert view.identities() == {"bob": IdentitySummary(voice="slow")}
     assert list(view.peers()) == ["bob"]
 
@@ -104,72 +109,85 @@ def test_reflections_in_the_record_count_for_those_who_are_present() -> None:
     assert {name: told.summary for name, told in view.reflections().items()} == {"bob": "of bob"}
 
 
-def test_how_far_a_plan_has_come_is_known_for_a_day_by_its_latest_reporter() -> None:
+async def test_how_far_a_plan_has_come_is_known_for_a_day_by_its_latest_reporter() -> None:
     first = WorkspaceProgress("bob", "bob-1", "site", 1, 5, 1, 0, 1, AT)
     then = WorkspaceProgress("cy", "cy-1", "site", 1, 5, 3, 0, 0, AT)
-    view = _view(first, then, WorkspaceProgress("ada", "ada-1", "own", 1, 1, 1, 0, 0, AT))
-    assert view.workspace_states(DAY_S - 1) == {"site": then}
-    assert view.workspace_states(DAY_S) == {}
+    clock = FakeClock()
+    view = _view(first, then, WorkspaceProgress("ada", "ada-1", "own", 1, 1, 1, 0, 0, AT), clock=clock)
+    await clock.advance(DAY_S - 1)
+    assert view.workspace_states() == {"site": then}
+    await clock.advance(1)
+    assert view.workspace_states() == {}
 
 
-def test_a_peers_claim_holds_for_a_minute_from_when_it_was_last_told() -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 0)
-    assert claims.holder("create_issue", "o/r", CLAIM_TTL_S - 1) == "bob"
-    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 50)
-    assert [claim.name for claim in claims.live(CLAIM_TTL_S + 1)] == ["bob"]
-    assert claims.holder("create_issue", "o/r", 50 + CLAIM_TTL_S) is None
-    assert claims.live(50 + CLAIM_TTL_S) == ()
+def _claims(clock: FakeClock | None = None) -> Claims:
+    return Claims(MemberName("ada", random.Random(1)), clock or FakeClock())
+
+
+async def test_a_peers_claim_holds_for_a_minute_from_when_it_was_last_told() -> None:
+    clock = FakeClock()
+    claims = _claims(clock)
+    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT))
+    await clock.advance(CLAIM_TTL_S - 1)
+    assert claims.holder("create_issue", "o/r") == "bob"
+    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT))
+    await clock.advance(CLAIM_TTL_S - 1)
+    assert [claim.name for claim in claims.live()] == ["bob"]
+    await clock.advance(1)
+    assert claims.holder("create_issue", "o/r") is None
+    assert claims.live() == ()
 
 
 @pytest.mark.parametrize("name", ["bob", "ada"])
 def test_a_claim_ends_with_its_result_whoever_reports_it(name: str) -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT), 0)
+    claims = _claims()
+    claims.claimed(Claimed("bob", "bob-1", "create_issue", "o/r", AT))
     claims.done(ActionDone(name, f"{name}-1", "create_issue", "o/r", success=True, timestamp=AT))
-    assert claims.holder("create_issue", "o/r", 1) is None
+    assert claims.holder("create_issue", "o/r") is None
 
 
 def test_our_own_claim_is_nobody_elses() -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.asked("create_issue", "o/r", 0)
-    claims.claimed(Claimed("ada", "ada-1", "create_issue", "o/r", AT), 0)
-    assert claims.holder("create_issue", "o/r", 1) is None
-    assert claims.conflict("Claim conflict: bob was first on o/r", ["bob"], 1, AT) is None
+    claims = _claims()
+    claims.asked("create_issue", "o/r")
+    claims.claimed(Claimed("ada", "ada-1", "create_issue", "o/r", AT))
+    assert claims.holder("create_issue", "o/r") is None
+    assert claims.conflict("Claim conflict: bob was first on o/r", ["bob"], AT) is None
     assert claims.lost == set()
 
 
 def test_a_conflict_is_matched_to_the_claim_that_its_words_name_and_shows_who_was_first() -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.asked("create_issue", "o/r", 0)
-    claims.asked("create_issue", "o/other", 0)
+    claims = _claims()
+    claims.asked("create_issue", "o/r")
+    claims.asked("create_issue", "o/other")
     message = 'Claim conflict: bob already claimed "o/other" before ada; bob was first'
-    assert claims.conflict(message, ["bob", "bo"], 1, AT) == ("create_issue", "o/other")
+    assert claims.conflict(message, ["bob", "bo"], AT) == ("create_issue", "o/other")
     assert claims.lost == {("create_issue", "o/other")}
-    assert claims.holder("create_issue", "o/other", 1) == "bob"
-    assert claims.holder("create_issue", "o/r", 1) is None
+    assert claims.holder("create_issue", "o/other") == "bob"
+    assert claims.holder("create_issue", "o/r") is None
 
 
 def test_a_conflict_without_names_concerns_the_oldest_claim_that_waits() -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.asked("create_issue", "o/r", 0)
-    claims.asked("create_plan", "o/r2", 0)
-    assert claims.conflict("Claim conflict", [], 1, AT) == ("create_issue", "o/r")
-    assert claims.holder("create_issue", "o/r", 1) == SOMEBODY
+    claims = _claims()
+    claims.asked("create_issue", "o/r")
+    claims.asked("create_plan", "o/r2")
+    assert claims.conflict("Claim conflict", [], AT) == ("create_issue", "o/r")
+    assert claims.holder("create_issue", "o/r") == SOMEBODY
 
 
 def test_claiming_again_asks_the_room_again() -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.asked("create_issue", "o/r", 0)
-    claims.conflict("Claim conflict", [], 1, AT)
-    claims.asked("create_issue", "o/r", 70)
+    claims = _claims()
+    claims.asked("create_issue", "o/r")
+    claims.conflict("Claim conflict", [], AT)
+    claims.asked("create_issue", "o/r")
     assert claims.lost == set()
 
 
-def test_a_conflict_long_after_our_claims_concerns_none_of_them() -> None:
-    claims = Claims(MemberName("ada", random.Random(1)))
-    claims.asked("create_issue", "o/r", 0)
-    assert claims.conflict("Claim conflict on o/r", [], 60, AT) is None
+async def test_a_conflict_long_after_our_claims_concerns_none_of_them() -> None:
+    clock = FakeClock()
+    claims = _claims(clock)
+    claims.asked("create_issue", "o/r")
+    await clock.advance(60)
+    assert claims.conflict("Claim conflict on o/r", [], AT) is None
 
 
 def _chat(name: str, content: str, at: str = AT) -> LogEntry:
@@ -222,11 +240,11 @@ def test_a_room_that_invents_thousands_of_members_costs_a_bounded_memory() -> No
     view = _view()
     for number in range(3_000):
         name = f"agent{number}"
-        view.apply(Joined(name, name, "1"), 0)
-        view.apply(Identified(name, name, IdentitySummary(), AT), 0)
-        view.apply(Claimed(name, name, "do", name, AT), 0)
-        view.apply(WorkspaceProgress(name, name, name, 1, 1, 1, 0, 0, AT), 0)
+        view.apply(Joined(name, name, "1"))
+        view.apply(Identified(name, name, IdentitySummary(), AT))
+        view.apply(Claimed(name, name, "do", name, AT))
+        view.apply(WorkspaceProgress(name, name, name, 1, 1, 1, 0, 0, AT))
     assert len(view.peers()) <= 1_000
     assert len(view.identities()) <= 1_000
-    assert len(view.claims.live(1)) <= 1_000
-    assert len(view.workspace_states(1)) <= 1_000
+    assert len(view.claims.live()) <= 1_000
+    assert len(view.workspace_states()) <= 1_000

@@ -91,6 +91,16 @@ def test_a_claim_ends_when_it_is_done_or_after_a_minute() -> None:
     assert room.claims(160.0) == ()
 
 
+def test_of_claims_five_hundred_are_kept_and_one_that_is_renewed_outlives_older_ones() -> None:
+    room = roster(*(Claimed("marvin", "m", "review", f"a#{number}", AT) for number in range(500)))
+    room.follow(Claimed("marvin", "m", "review", "a#0", AT), 101.0)
+    room.follow(Claimed("marvin", "m", "review", "a#500", AT), 101.0)
+    targets = {claim.target for claim in room.claims(102.0)}
+    assert len(targets) == 500
+    assert targets >= {"a#0", "a#500"}
+    assert "a#1" not in targets
+
+
 def test_the_list_of_who_is_present_is_the_truth() -> None:
     room = roster(*joined("ghost", "marvin"), Typing("marvin", "m", AT))
     room.follow(PresenceList((Presence("marvin", "m", "10.2.0", AT, AT),)), 101.0)

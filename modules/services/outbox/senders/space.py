@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from cachetools import FIFOCache
+
 from adapters.space.member_name import aliases
 from adapters.space.types import Event, History, Said
 from common.clock import parse_iso, parse_iso_or_none
@@ -59,7 +61,7 @@ class EchoLog:
         self._names = frozenset((name, *aliases(name)))
         self._heard: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
         self._here: deque[str] = deque(maxlen=_KEPT)
-        self._places: dict[str, str] = {}
+        self._places = FIFOCache[str, str](_KEPT)
         self._room_id = ""
 
     def hear(self, event: Event, url: str = "") -> None:
@@ -76,9 +78,7 @@ class EchoLog:
                 self._here.clear()
         self._heard.extend((said, at, self._room_id) for said, at in own)
         self._here.extend(words)
-        self._places |= dict.fromkeys(words, url)
-        while len(self._places) > _KEPT:
-            self._places.pop(next(iter(self._places)))
+        self._places.update(dict.fromkeys(words, url))
 
     def said_here(self, words: str) -> bool:
         """Whether these words were said in the room that we are in, or were in last."""
