@@ -22,8 +22,8 @@ from adapters.github.types import Repo
 from adapters.web.transport import WebTransport
 from common.clock import SystemClock
 from common.result import ApiResult
-from tests.adapters.door import Door
 from tests.adapters.results import err, ok
+from tests.adapters.shared_server import SharedServer
 from tests.github_rig import rig
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -75,14 +75,14 @@ class Behind:
 class Court:
     """The town's GitHub behind the judge; each test puts a fresh one there."""
 
-    def __init__(self, url: str, door: Door) -> None:
+    def __init__(self, url: str, shared_server: SharedServer) -> None:
         self.url = url
-        self.door = door
+        self.shared_server = shared_server
         self.network = GitHubNetwork(clock=SystemClock())
         ada = self.network.create_account("ada", name="Ada", token="ghp_ada")
         self.network.create_account("bea", token="ghp_bea")
         self.repo = self.network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
-        door.app = Behind(github_app(self.network), url)
+        shared_server.app = Behind(github_app(self.network), url)
         self.heard = Heard(url)
         self.clients: list[GitHub] = []
 
@@ -105,20 +105,20 @@ def _installed() -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
-async def bench(_installed: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, Door]]:
-    """The judge, and the door behind it."""
-    door = Door()
-    async with serve(door) as upstream:
+async def bench(_installed: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, SharedServer]]:
+    """The judge, and the shared server behind it."""
+    shared_server = SharedServer()
+    async with serve(shared_server) as upstream:
         judge = rig.judged(upstream, tmp_path_factory.mktemp("judge"))
         url = await asyncio.to_thread(judge.__enter__)
         try:
-            yield url, door
+            yield url, shared_server
         finally:
             await asyncio.to_thread(judge.__exit__, None, None, None)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def court(bench: tuple[str, Door]) -> AsyncIterator[Court]:
+async def court(bench: tuple[str, SharedServer]) -> AsyncIterator[Court]:
     court = Court(*bench)
     yield court
     for client in court.clients:
@@ -217,7 +217,7 @@ async def test_the_judge_sees_an_answer_that_breaks_it(court: Court, missing: st
     async with httpx.AsyncClient(transport=court.heard) as http:
         whole = (await http.get(f"{court.url}/repos/ada/garden/issues/1")).json()
         assert court.heard.violations == []
-        court.door.app = JSONResponse({name: value for name, value in whole.items() if name != missing})
+        court.shared_server.app = JSONResponse({name: value for name, value in whole.items() if name != missing})
         await http.get(f"{court.url}/repos/ada/garden/issues/1")
     assert {location for location, _ in court.heard.violations} == {"response"}
 

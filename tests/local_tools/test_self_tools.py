@@ -16,7 +16,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
-from tests.modules.services.agent.identity.self_desk import BORN, Desk, open_desk
+from tests.modules.services.agent.identity.self_home import BORN, SelfHome, open_self_home
 from tests.project import ROOT
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
@@ -25,9 +25,9 @@ GROWN = BORN + "- Slate.\n"
 
 @dataclass
 class Rig:
-    """A desk, and the tools on it."""
+    """A home with SELF.md, and the tools that write to it."""
 
-    desk: Desk
+    self_home: SelfHome
     executor: Executor
 
     async def use(self, name: str, turn: Turn, /, **arguments: str) -> ToolResult:
@@ -36,11 +36,13 @@ class Rig:
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with open_desk(tmp_path) as desk:
+    async with open_self_home(tmp_path) as self_home:
         tools = self_tools(
-            SelfTools(home=desk.home, keeper=desk.keeper, skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS))
+            SelfTools(
+                home=self_home.home, keeper=self_home.keeper, skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS)
+            )
         )
-        yield Rig(desk, Executor(Registry(tools, social_only=True)))
+        yield Rig(self_home, Executor(Registry(tools, social_only=True)))
 
 
 def turn(provenance: Provenance, origin: Provenance | None = None) -> Turn:
@@ -58,31 +60,31 @@ async def test_a_turn_that_somebody_else_began_can_neither_read_nor_write_it(
     result = await rig.use(name, turn(provenance), content=GROWN, reason="kit asked")
     assert result.is_error
     assert "Available: none" in result.content
-    assert rig.desk.text == BORN
+    assert rig.self_home.text == BORN
 
 
 @pytest.mark.parametrize("provenance", [Provenance.SELF, Provenance.OWNER])
 async def test_the_soul_itself_and_its_owner_can(rig: Rig, provenance: Provenance) -> None:
     assert (await rig.use("self_read", turn(provenance))).content == BORN
     result = await rig.use("self_update", turn(provenance), content=GROWN, reason="a thought")
-    assert (result.is_error, rig.desk.text) == (False, GROWN)
+    assert (result.is_error, rig.self_home.text) == (False, GROWN)
     assert result.content.startswith("SELF.md is changed")
-    assert rig.desk.versions[0].cites == (POST,)
+    assert rig.self_home.versions[0].cites == (POST,)
 
 
 async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(rig: Rig) -> None:
     mixed = turn(Provenance.STRANGER, Provenance.OWNER)
     result = await rig.use("self_update", mixed, content=GROWN, reason="asked to")
-    assert (result.is_error, rig.desk.text) == (False, BORN)
+    assert (result.is_error, rig.self_home.text) == (False, BORN)
     assert "waits for your owner's yes" in result.content
-    assert rig.desk.held is not None
+    assert rig.self_home.held is not None
 
 
 async def test_when_a_strangers_words_came_into_a_turn_of_its_own_it_cannot_change(rig: Rig) -> None:
     mixed = turn(Provenance.STRANGER, Provenance.SELF)
     result = await rig.use("self_update", mixed, content=GROWN, reason="a thought")
     assert result.is_error
-    assert (rig.desk.text, rig.desk.held) == (BORN, None)
+    assert (rig.self_home.text, rig.self_home.held) == (BORN, None)
 
 
 async def test_the_model_is_told_which_section_it_has_lost(rig: Rig) -> None:
@@ -93,7 +95,7 @@ async def test_the_model_is_told_which_section_it_has_lost(rig: Rig) -> None:
 
 async def test_the_model_is_told_that_a_great_loss_waits(rig: Rig) -> None:
     result = await rig.use("self_update", OWN, content="# Rowan\n\nNew.", reason="a thought")
-    assert (result.is_error, rig.desk.text) == (False, BORN)
+    assert (result.is_error, rig.self_home.text) == (False, BORN)
     assert "waits for your owner's yes: it loses" in result.content
 
 
@@ -103,21 +105,21 @@ async def test_the_model_is_told_that_a_great_loss_waits(rig: Rig) -> None:
 )
 async def test_the_model_is_told_why_it_was_refused(rig: Rig, content: str, reason: str, word: str) -> None:
     result = await rig.use("self_update", OWN, content=content, reason=reason)
-    assert (result.is_error, rig.desk.text) == (True, BORN)
+    assert (result.is_error, rig.self_home.text) == (True, BORN)
     assert word in result.content
 
 
 async def test_a_self_that_is_gone_is_read_as_empty(rig: Rig) -> None:
-    rig.desk.home.self_md.unlink()
+    rig.self_home.home.self_md.unlink()
     assert (await rig.use("self_read", OWN)).content == "SELF.md is empty."
 
 
 async def test_one_section_can_be_written_anew_and_the_rest_stays(rig: Rig) -> None:
     result = await rig.use("self_update", OWN, section="values", content="- Slate.", reason="a thought")
     assert not result.is_error
-    assert rig.desk.text == BORN.replace("- Attention.", "- Slate.")
+    assert rig.self_home.text == BORN.replace("- Attention.", "- Slate.")
 
 
 async def test_a_section_cannot_be_emptied(rig: Rig) -> None:
     result = await rig.use("self_update", OWN, section="Values", content=" ", reason="a thought")
-    assert (result.is_error, rig.desk.text) == (True, BORN)
+    assert (result.is_error, rig.self_home.text) == (True, BORN)

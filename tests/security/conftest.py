@@ -1,4 +1,4 @@
-"""A host to attack, and a house to fetch from.
+"""A host to attack, and a small internet to fetch from.
 
 Without bubblewrap the tests of the sandbox are skipped; with SOUL_NEED_SANDBOX=1 they fail.
 """
@@ -14,8 +14,8 @@ import pytest
 
 from common.redact import Redactor
 from modules.runtime.sandbox.runner import Sandbox
-from tests.security.fetch_house import House, open_house
-from tests.security.sandbox_house import SECRET, Host, open_host
+from tests.security.sandbox_host import SECRET, Host, open_host
+from tests.security.small_internet import SmallInternet, open_internet
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,6 @@ def host(sandbox: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with open_house() as house:
-        yield house
+async def internet() -> AsyncIterator[SmallInternet]:
+    async with open_internet() as internet:
+        yield internet

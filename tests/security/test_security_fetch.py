@@ -16,7 +16,17 @@ from adapters.web.connecting import Refused, VettedBackend, system_resolver
 from adapters.web.policy import refused_addresses
 from adapters.web.types import Fetched
 from common.result import Err, Ok
-from tests.security.fetch_house import PUBLIC, PUBLIC_V6, House, Names, Roads, fetch, moved, page, untouched
+from tests.security.small_internet import (
+    PUBLIC,
+    PUBLIC_V6,
+    Names,
+    RecordingBackend,
+    SmallInternet,
+    fetch,
+    moved,
+    page,
+    untouched,
+)
 
 # {port} is where a trap listens, on 127.0.0.1 and on ::1.
 FORMS = [
@@ -134,20 +144,20 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_url_that_leads_inside_is_never_connected_to(house: House, form: str) -> None:
+async def test_a_url_that_leads_inside_is_never_connected_to(internet: SmallInternet, form: str) -> None:
     for name in ("localhost", "localhost.", "sub.localhost", "127.0.0.1.nip.example"):
-        house.names.tell(name, ["127.0.0.1"])
-    house.names.tell("private.example", ["10.1.2.3"])
-    house.names.tell("metadata.google.internal", ["169.254.169.254"])
-    house.names.tell("mixed.example", [PUBLIC, "127.0.0.1"])
-    house.names.tell("mixed-v6.example", [PUBLIC, PUBLIC_V6, "::1"])
-    house.names.tell("zone.example", ["fe80::1%1"])
-    house.names.tell("nonsense.example", ["not an address"])
-    house.names.tell("nothing.example", [])
-    result = await fetch(house, form.format(port=house.trap.port))
+        internet.names.tell(name, ["127.0.0.1"])
+    internet.names.tell("private.example", ["10.1.2.3"])
+    internet.names.tell("metadata.google.internal", ["169.254.169.254"])
+    internet.names.tell("mixed.example", [PUBLIC, "127.0.0.1"])
+    internet.names.tell("mixed-v6.example", [PUBLIC, PUBLIC_V6, "::1"])
+    internet.names.tell("zone.example", ["fe80::1%1"])
+    internet.names.tell("nonsense.example", ["not an address"])
+    internet.names.tell("nothing.example", [])
+    result = await fetch(internet, form.format(port=internet.trap.port))
     assert isinstance(result, Err)
-    assert untouched(house)
-    assert house.seen == []
+    assert untouched(internet)
+    assert internet.seen == []
     assert result.kind == ("transient" if "nowhere" in form else "invalid"), result
 
 
@@ -155,69 +165,71 @@ async def test_a_url_that_leads_inside_is_never_connected_to(house: House, form:
     "host",
     ["localhost", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "127.0.0.1"],
 )
-async def test_whatever_the_system_resolver_makes_of_a_spelling_is_what_is_checked(house: House, host: str) -> None:
-    dialer = VettedBackend(house.roads, resolve=system_resolver, refused=refused_addresses)
+async def test_whatever_the_system_resolver_makes_of_a_spelling_is_what_is_checked(
+    internet: SmallInternet, host: str
+) -> None:
+    dialer = VettedBackend(internet.backend, resolve=system_resolver, refused=refused_addresses)
     with pytest.raises((Refused, httpcore.ConnectError)):
-        await dialer.connect_tcp(host, house.trap.port)
-    assert untouched(house)
+        await dialer.connect_tcp(host, internet.trap.port)
+    assert untouched(internet)
 
 
-async def test_a_local_socket_is_no_way_out(house: House) -> None:
-    dialer = VettedBackend(house.roads, resolve=house.names, refused=refused_addresses)
+async def test_a_local_socket_is_no_way_out(internet: SmallInternet) -> None:
+    dialer = VettedBackend(internet.backend, resolve=internet.names, refused=refused_addresses)
     with pytest.raises(Refused):
         await dialer.connect_unix_socket("/var/run/docker.sock")
 
 
-async def test_a_public_name_is_fetched_and_keeps_its_name_in_the_host_header(house: House) -> None:
-    result = await fetch(house, "http://public.example/a?b=c#d")
+async def test_a_public_name_is_fetched_and_keeps_its_name_in_the_host_header(internet: SmallInternet) -> None:
+    result = await fetch(internet, "http://public.example/a?b=c#d")
     assert result == Ok(Fetched("http://public.example/a?b=c#d", "text/plain", "utf-8", b"hello"))
-    assert house.roads.taken == [PUBLIC]
-    assert house.seen[0].startswith("GET /a?b=c HTTP/1.1\r\n")
-    assert "host: public.example\r\n" in house.seen[0].lower()
+    assert internet.backend.taken == [PUBLIC]
+    assert internet.seen[0].startswith("GET /a?b=c HTTP/1.1\r\n")
+    assert "host: public.example\r\n" in internet.seen[0].lower()
 
 
-async def test_an_answer_that_turns_inward_after_the_check_is_never_asked_for(house: House) -> None:
-    house.names.tell("rebinding.example", [PUBLIC], ["127.0.0.1"])
-    url = f"http://rebinding.example:{house.trap.port}/"
-    assert (await fetch(house, url)).success
-    assert house.names.asked == ["rebinding.example"], "one lookup for one connection"
-    assert house.roads.taken == [PUBLIC], "and the connection goes to what was looked up"
-    again = await fetch(house, url)
+async def test_an_answer_that_turns_inward_after_the_check_is_never_asked_for(internet: SmallInternet) -> None:
+    internet.names.tell("rebinding.example", [PUBLIC], ["127.0.0.1"])
+    url = f"http://rebinding.example:{internet.trap.port}/"
+    assert (await fetch(internet, url)).success
+    assert internet.names.asked == ["rebinding.example"], "one lookup for one connection"
+    assert internet.backend.taken == [PUBLIC], "and the connection goes to what was looked up"
+    again = await fetch(internet, url)
     assert isinstance(again, Err)
     assert "loopback" in again.error
-    assert untouched(house)
+    assert untouched(internet)
 
 
-async def test_a_resolver_that_keeps_flipping_never_wins(house: House) -> None:
+async def test_a_resolver_that_keeps_flipping_never_wins(internet: SmallInternet) -> None:
     flips = [[PUBLIC] if flip % 2 else ["127.0.0.1"] for flip in range(40)]
-    house.names.tell("flipping.example", *flips)
-    url = f"http://flipping.example:{house.trap.port}/"
-    outcomes = [(await fetch(house, url)).success for _ in range(40)]
+    internet.names.tell("flipping.example", *flips)
+    url = f"http://flipping.example:{internet.trap.port}/"
+    outcomes = [(await fetch(internet, url)).success for _ in range(40)]
     assert outcomes.count(True) == 20
-    assert untouched(house)
+    assert untouched(internet)
 
 
-async def test_a_resolver_that_never_answers_costs_the_deadline_and_no_more(house: House) -> None:
+async def test_a_resolver_that_never_answers_costs_the_deadline_and_no_more(internet: SmallInternet) -> None:
     class Silent(Names):
         async def __call__(self, host: str, port: int) -> list[str]:
             await asyncio.Event().wait()
             return [PUBLIC]
 
-    house.names = Silent()
-    result = await fetch(house, "http://public.example/", deadline_s=0.1)
+    internet.names = Silent()
+    result = await fetch(internet, "http://public.example/", deadline_s=0.1)
     assert isinstance(result, Err)
     assert result.kind == "transient"
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer(house: House) -> None:
-    house.names.tell("two.example", ["2606:4700::1", PUBLIC])
-    house.roads = Reluctant(house.port, "2606:4700::1")
-    assert (await fetch(house, "http://two.example/")).success
-    assert house.roads.taken == ["2606:4700::1", PUBLIC]
+async def test_the_next_address_is_tried_when_one_does_not_answer(internet: SmallInternet) -> None:
+    internet.names.tell("two.example", ["2606:4700::1", PUBLIC])
+    internet.backend = Reluctant(internet.port, "2606:4700::1")
+    assert (await fetch(internet, "http://two.example/")).success
+    assert internet.backend.taken == ["2606:4700::1", PUBLIC]
 
 
-class Reluctant(Roads):
-    """Roads of which one is closed."""
+class Reluctant(RecordingBackend):
+    """A backend of which one is closed."""
 
     def __init__(self, port: int, closed: str) -> None:
         super().__init__(port)
@@ -251,70 +263,74 @@ REDIRECTS = [
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 @pytest.mark.parametrize("hops", [0, 1, 4])
-async def test_a_redirect_is_checked_like_any_other_request(house: House, status: str, hops: int) -> None:
-    house.names.tell("named.example", ["127.0.0.1"])
-    house.names.tell("private.example", ["192.168.1.1"])
+async def test_a_redirect_is_checked_like_any_other_request(internet: SmallInternet, status: str, hops: int) -> None:
+    internet.names.tell("named.example", ["127.0.0.1"])
+    internet.names.tell("private.example", ["192.168.1.1"])
     for target in REDIRECTS:
-        location = target.format(port=house.trap.port)
-        house.say(*[moved("/next", status)] * hops, moved(location, status))
-        result = await fetch(house, "http://public.example/", f"http://named.example:{house.trap.port}")
+        location = target.format(port=internet.trap.port)
+        internet.say(*[moved("/next", status)] * hops, moved(location, status))
+        result = await fetch(internet, "http://public.example/", f"http://named.example:{internet.trap.port}")
         assert isinstance(result, Err), location
         assert result.kind == "invalid", location
-        assert untouched(house), location
+        assert untouched(internet), location
 
 
-async def test_five_redirects_are_followed_and_a_sixth_is_not(house: House) -> None:
-    house.names.tell("other.example", [PUBLIC_V6])
+async def test_five_redirects_are_followed_and_a_sixth_is_not(internet: SmallInternet) -> None:
+    internet.names.tell("other.example", [PUBLIC_V6])
     chain = [moved("http://other.example/1"), moved("/2"), moved("3"), moved("//public.example/4"), moved("?5")]
-    house.say(*chain, page(b"there"))
-    result = await fetch(house, "http://public.example/")
+    internet.say(*chain, page(b"there"))
+    result = await fetch(internet, "http://public.example/")
     assert isinstance(result, Ok)
     assert (result.data.url, result.data.body) == ("http://public.example/4?5", b"there")
-    house.say(moved("/again"))
-    assert await fetch(house, "http://public.example/") == Err("more than 5 redirects", kind="invalid")
-    assert untouched(house)
+    internet.say(moved("/again"))
+    assert await fetch(internet, "http://public.example/") == Err("more than 5 redirects", kind="invalid")
+    assert untouched(internet)
 
 
-async def test_a_service_that_the_owner_named_is_reached_where_it_lives(house: House) -> None:
-    named = f"http://127.0.0.1:{house.trap.port}"
-    assert (await fetch(house, f"{named}/v1/models", f"{named}/v1")).success
-    assert house.trap.hits == 1
+async def test_a_service_that_the_owner_named_is_reached_where_it_lives(internet: SmallInternet) -> None:
+    named = f"http://127.0.0.1:{internet.trap.port}"
+    assert (await fetch(internet, f"{named}/v1/models", f"{named}/v1")).success
+    assert internet.trap.hits == 1
 
 
-async def test_a_url_that_somebody_else_chose_gets_no_exception(house: House) -> None:
-    named = f"http://127.0.0.1:{house.trap.port}"
-    client = house.client(named)
+async def test_a_url_that_somebody_else_chose_gets_no_exception(internet: SmallInternet) -> None:
+    named = f"http://127.0.0.1:{internet.trap.port}"
+    client = internet.client(named)
     result = await client.fetch(f"{named}/v1/models", kinds=["*"], max_bytes=1000, deadline_s=5)
     await client.aclose()
     assert isinstance(result, Err)
-    assert untouched(house)
+    assert untouched(internet)
 
 
 @pytest.mark.parametrize("other", ["http://localhost:{port}", "http://127.0.0.2:{port}", "http://127.0.0.1:{next}"])
-async def test_the_exception_holds_for_that_origin_and_no_other(house: House, other: str) -> None:
-    house.names.tell("localhost", ["127.0.0.1"])
+async def test_the_exception_holds_for_that_origin_and_no_other(internet: SmallInternet, other: str) -> None:
+    internet.names.tell("localhost", ["127.0.0.1"])
     result = await fetch(
-        house,
-        other.format(port=house.trap.port, next=house.trap.port + 1),
-        f"http://127.0.0.1:{house.trap.port}",
+        internet,
+        other.format(port=internet.trap.port, next=internet.trap.port + 1),
+        f"http://127.0.0.1:{internet.trap.port}",
     )
     assert isinstance(result, Err)
-    assert untouched(house)
+    assert untouched(internet)
 
 
-async def test_private_networks_open_for_the_town_but_metadata_and_mapped_addresses_stay_shut(house: House) -> None:
-    assert (await fetch(house, f"http://127.0.0.1:{house.trap.port}/", private_ok=True)).success
-    hits = house.trap.hits
+async def test_private_networks_open_for_the_town_but_metadata_and_mapped_addresses_stay_shut(
+    internet: SmallInternet,
+) -> None:
+    assert (await fetch(internet, f"http://127.0.0.1:{internet.trap.port}/", private_ok=True)).success
+    hits = internet.trap.hits
     for host in ("169.254.169.254", "[::ffff:127.0.0.1]", "100.100.100.200", "0.0.0.0"):  # noqa: S104 - to be refused
-        result = await fetch(house, f"http://{host}:{house.trap.port}/", private_ok=True)
+        result = await fetch(internet, f"http://{host}:{internet.trap.port}/", private_ok=True)
         assert isinstance(result, Err)
-    assert house.trap.hits == hits
+    assert internet.trap.hits == hits
 
 
-async def test_proxies_of_the_environment_are_not_asked(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxies_of_the_environment_are_not_asked(
+    internet: SmallInternet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{house.trap.port}")
-    assert (await fetch(house, "http://public.example/")).success
-    async with httpx.AsyncClient(transport=house.transport()) as client:
+        monkeypatch.setenv(name, f"http://127.0.0.1:{internet.trap.port}")
+    assert (await fetch(internet, "http://public.example/")).success
+    async with httpx.AsyncClient(transport=internet.transport()) as client:
         assert (await client.get("http://public.example/")).text == "hello"
-    assert untouched(house)
+    assert untouched(internet)

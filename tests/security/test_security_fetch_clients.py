@@ -26,7 +26,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from soul.commands.init import resolve
 from tests.living import KEY, Mind, replying
-from tests.security.fetch_house import PUBLIC, House, fetch, moved, open_house, page, untouched
+from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
 from town.mind.gateway import GatewayMind
 from town.mind.service import model_app
 from town.serving import serve
@@ -57,34 +57,34 @@ def certificate_for(name: str, folder: Path) -> Path:
 
 
 @pytest.fixture
-async def https(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose server proves, by a trusted certificate, that it is public.example."""
+async def https(tmp_path: Path) -> AsyncIterator[SmallInternet]:
+    """A small internet whose server proves, by a trusted certificate, that it is public.example."""
     pem = certificate_for("public.example", tmp_path)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(pem)
-    async with open_house(server) as house:
-        house.tls = ssl.create_default_context(cafile=pem)
-        yield house
+    async with open_internet(server) as internet:
+        internet.tls = ssl.create_default_context(cafile=pem)
+        yield internet
 
 
-async def test_the_certificate_is_checked_against_the_name_though_the_address_is_dialled(https: House) -> None:
+async def test_the_certificate_is_checked_against_the_name_though_the_address_is_dialled(https: SmallInternet) -> None:
     assert (await fetch(https, "https://public.example/")).success
     https.names.tell("impostor.example", [PUBLIC])
     assert await fetch(https, "https://impostor.example/") == Err("no answer (ConnectError)", kind="transient")
-    assert https.roads.taken == [PUBLIC, PUBLIC]
+    assert https.backend.taken == [PUBLIC, PUBLIC]
 
 
-async def test_a_redirect_never_leaves_tls(https: House) -> None:
+async def test_a_redirect_never_leaves_tls(https: SmallInternet) -> None:
     https.say(moved("http://public.example/"))
     assert await fetch(https, "https://public.example/") == Err("a redirect from https to http", kind="invalid")
-    assert len(https.roads.taken) == 1
+    assert len(https.backend.taken) == 1
 
 
 # --- Whoever speaks HTTP -----------------------------------------------------------------------------------------
 
 
-def bluesky(house: House, folder: Path) -> Atproto:
-    """A client of a service that the owner named, which is the house's public server."""
+def bluesky(internet: SmallInternet, folder: Path) -> Atproto:
+    """A client of a service that the owner named, which is the small internet's public server."""
     return Atproto(
         service_url="http://public.example",
         identifier="soul.example",
@@ -92,7 +92,7 @@ def bluesky(house: House, folder: Path) -> Atproto:
         session_path=folder / "session.json",
         clock=FakeClock(),
         min_spacing_s=0,
-        transport=lambda: house.transport("http://public.example"),
+        transport=lambda: internet.transport("http://public.example"),
     )
 
 
@@ -106,20 +106,22 @@ def session(endpoint: str) -> bytes:
     "endpoint",
     ["http://127.0.0.1:{port}", "http://[::1]:{port}", "http://inside.example:{port}", "http://127.1:{port}"],
 )
-async def test_a_did_document_cannot_send_the_session_inside(house: House, tmp_path: Path, endpoint: str) -> None:
-    house.names.tell("inside.example", ["127.0.0.1"])
-    house.say(session(endpoint.format(port=house.trap.port)))
-    client = bluesky(house, tmp_path)
+async def test_a_did_document_cannot_send_the_session_inside(
+    internet: SmallInternet, tmp_path: Path, endpoint: str
+) -> None:
+    internet.names.tell("inside.example", ["127.0.0.1"])
+    internet.say(session(endpoint.format(port=internet.trap.port)))
+    client = bluesky(internet, tmp_path)
     assert (await client.authenticate()).success
     result = await client.get_profile("somebody.example")
     await client.aclose()
     assert isinstance(result, Err)
     assert result.kind == "invalid"
     assert "out of bounds" in result.error
-    assert untouched(house)
+    assert untouched(internet)
 
 
-async def test_a_did_document_cannot_take_the_session_off_tls(https: House, tmp_path: Path) -> None:
+async def test_a_did_document_cannot_take_the_session_off_tls(https: SmallInternet, tmp_path: Path) -> None:
     https.names.tell("plain.example", [PUBLIC])
     https.say(session("http://plain.example"))
     client = Atproto(
@@ -137,17 +139,19 @@ async def test_a_did_document_cannot_take_the_session_off_tls(https: House, tmp_
     assert "plain.example" not in https.names.asked
 
 
-async def test_a_redirect_by_the_service_is_not_followed_with_the_password(house: House, tmp_path: Path) -> None:
-    house.say(moved(f"http://127.0.0.1:{house.trap.port}/", "307 Temporary"))
-    client = bluesky(house, tmp_path)
+async def test_a_redirect_by_the_service_is_not_followed_with_the_password(
+    internet: SmallInternet, tmp_path: Path
+) -> None:
+    internet.say(moved(f"http://127.0.0.1:{internet.trap.port}/", "307 Temporary"))
+    client = bluesky(internet, tmp_path)
     result = await client.authenticate()
     await client.aclose()
     assert isinstance(result, Err)
     assert result.status == 307
-    assert untouched(house)
+    assert untouched(internet)
 
 
-def gateway(url: str, house: House) -> LLMGateway:
+def gateway(url: str, internet: SmallInternet) -> LLMGateway:
     return LLMGateway(
         budget_guard=NoBudgetGuard(),
         base_url=url,
@@ -156,26 +160,26 @@ def gateway(url: str, house: House) -> LLMGateway:
         clock=SystemClock(),
         rng=random.Random(1),
         console=SilentConsole(),
-        transport=lambda: house.transport(url),
+        transport=lambda: internet.transport(url),
         max_retries=0,
     )
 
 
-async def test_the_model_is_reached_on_loopback_where_the_owner_named_it(house: House) -> None:
+async def test_the_model_is_reached_on_loopback_where_the_owner_named_it(internet: SmallInternet) -> None:
     async with serve(model_app(Mind(replying("Slate.")), api_key=KEY)) as url:
-        door = gateway(f"{url}/v1", house)
+        door = gateway(f"{url}/v1", internet)
         assert await door.chat([Message("user", "tin or slate?")]) == "Slate."
         await door.aclose()
-    assert house.roads.taken == ["127.0.0.1"]
+    assert internet.backend.taken == ["127.0.0.1"]
 
 
-async def test_a_model_service_cannot_send_a_prompt_inside(house: House) -> None:
-    house.say(moved(f"http://127.0.0.1:{house.trap.port}/v1/chat/completions", "307 Temporary"))
-    door = gateway("http://public.example/v1", house)
+async def test_a_model_service_cannot_send_a_prompt_inside(internet: SmallInternet) -> None:
+    internet.say(moved(f"http://127.0.0.1:{internet.trap.port}/v1/chat/completions", "307 Temporary"))
+    door = gateway("http://public.example/v1", internet)
     with pytest.raises(SoulError):
         await door.chat([Message("user", "hello")])
     await door.aclose()
-    assert untouched(house)
+    assert untouched(internet)
 
 
 async def test_the_towns_own_gateway_goes_the_same_way_out() -> None:
@@ -188,11 +192,11 @@ async def test_the_towns_own_gateway_goes_the_same_way_out() -> None:
         assert refused.status_code == 502
 
 
-async def test_init_asks_the_service_that_was_typed_and_survives_nonsense(house: House) -> None:
-    house.say(page(b'{"did": "did:plc:owner"}', kind="application/json"))
-    typed = f"http://127.0.0.1:{house.port}"
+async def test_init_asks_the_service_that_was_typed_and_survives_nonsense(internet: SmallInternet) -> None:
+    internet.say(page(b'{"did": "did:plc:owner"}', kind="application/json"))
+    typed = f"http://127.0.0.1:{internet.port}"
     assert await asyncio.to_thread(resolve, typed, "owner.example") == "did:plc:owner"
-    for nonsense in ("", "bsky", "http://[::1", f"http://127.0.0.1:{house.port + 1}"):
+    for nonsense in ("", "bsky", "http://[::1", f"http://127.0.0.1:{internet.port + 1}"):
         assert await asyncio.to_thread(resolve, nonsense, "owner.example") is None
-    house.say(page(b"[]", kind="application/json"))
+    internet.say(page(b"[]", kind="application/json"))
     assert await asyncio.to_thread(resolve, typed, "owner.example") is None

@@ -11,7 +11,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
-from tests.security.fetch_house import PUBLIC, House, moved, page, untouched
+from tests.security.small_internet import PUBLIC, SmallInternet, moved, page, untouched
 
 REPO = Repo("ada", "garden")
 ISSUE = {
@@ -25,15 +25,15 @@ ISSUE = {
 }
 
 
-def github(house: House) -> GitHub:
-    """A client of a GitHub that the owner named, which is the house's public server."""
+def github(internet: SmallInternet) -> GitHub:
+    """A client of a GitHub that the owner named, which is the small internet's public server."""
     return GitHub(
         api_url="http://public.example",
         login="ada",
         token="ghp_secret",
         clock=FakeClock(),
         min_spacing_s=0,
-        transport=lambda: house.transport("http://public.example"),
+        transport=lambda: internet.transport("http://public.example"),
     )
 
 
@@ -50,48 +50,50 @@ def failed(result: ApiResult[Any]) -> Err:
 @pytest.mark.parametrize(
     "to", ["http://127.0.0.1:{port}/", "http://other.example/", "http://public.example:8080/", "//x/"]
 )
-async def test_a_redirect_to_another_origin_is_not_followed_with_the_token(house: House, status: str, to: str) -> None:
-    house.names.tell("other.example", [PUBLIC])
-    house.say(moved(to.format(port=house.trap.port), status))
-    client = github(house)
+async def test_a_redirect_to_another_origin_is_not_followed_with_the_token(
+    internet: SmallInternet, status: str, to: str
+) -> None:
+    internet.names.tell("other.example", [PUBLIC])
+    internet.say(moved(to.format(port=internet.trap.port), status))
+    client = github(internet)
     for result in (await client.get_repository(REPO), await client.create_issue(REPO, "Beans", "…")):
         assert "another server" in failed(result).error
     await client.aclose()
-    assert untouched(house)
-    assert house.roads.taken == [PUBLIC, PUBLIC]
-    assert house.names.asked == ["public.example", "public.example"]
+    assert untouched(internet)
+    assert internet.backend.taken == [PUBLIC, PUBLIC]
+    assert internet.names.asked == ["public.example", "public.example"]
 
 
-async def test_a_redirect_in_circles_comes_to_an_end(house: House) -> None:
-    house.say(moved("/repos/ada/garden/issues", "307 Temporary"))
-    client = github(house)
+async def test_a_redirect_in_circles_comes_to_an_end(internet: SmallInternet) -> None:
+    internet.say(moved("/repos/ada/garden/issues", "307 Temporary"))
+    client = github(internet)
     assert failed(await client.create_issue(REPO, "Beans", "…")).kind == "invalid"
     await client.aclose()
-    assert len(house.roads.taken) == 4
+    assert len(internet.backend.taken) == 4
 
 
 @pytest.mark.parametrize("place", ["http://127.0.0.1:{port}/more", "http://other.example/more", "http://[::1]:{port}/"])
-async def test_the_next_page_is_not_sought_elsewhere(house: House, place: str) -> None:
-    house.names.tell("other.example", [PUBLIC])
-    link = f'link: <{place.format(port=house.trap.port)}>; rel="next"'
-    house.say(as_json([ISSUE], link))
-    client = github(house)
+async def test_the_next_page_is_not_sought_elsewhere(internet: SmallInternet, place: str) -> None:
+    internet.names.tell("other.example", [PUBLIC])
+    link = f'link: <{place.format(port=internet.trap.port)}>; rel="next"'
+    internet.say(as_json([ISSUE], link))
+    client = github(internet)
     assert failed(await client.list_issues(REPO)).error.endswith("GitHub's answer could not be read")
     await client.aclose()
-    assert untouched(house)
-    assert house.names.asked == ["public.example"]
+    assert untouched(internet)
+    assert internet.names.asked == ["public.example"]
 
 
-async def test_the_addresses_inside_an_answer_are_only_data(house: House) -> None:
-    inside = f"http://127.0.0.1:{house.trap.port}/x"
+async def test_the_addresses_inside_an_answer_are_only_data(internet: SmallInternet) -> None:
+    inside = f"http://127.0.0.1:{internet.trap.port}/x"
     spiked = ISSUE | dict.fromkeys(("url", "repository_url", "comments_url", "html_url"), inside)
     spiked["user"] = {"login": "ada", "url": inside}
-    house.say(as_json(spiked))
-    client = github(house)
+    internet.say(as_json(spiked))
+    client = github(internet)
     assert (await client.get_issue(REPO, 1)).success
     assert (await client.update_issue(REPO, 1, state="closed")).success
     await client.aclose()
-    assert untouched(house)
+    assert untouched(internet)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +112,9 @@ async def test_the_addresses_inside_an_answer_are_only_data(house: House) -> Non
     ],
     ids=["list", "number", "types", "empty", "nulls", "html", "bytes", "nothing", "no content", "headers"],
 )
-async def test_no_answer_makes_a_call_raise(house: House, answer: bytes) -> None:
-    house.say(answer)
-    client = github(house)
+async def test_no_answer_makes_a_call_raise(internet: SmallInternet, answer: bytes) -> None:
+    internet.say(answer)
+    client = github(internet)
     results: list[ApiResult[Any]] = [
         await client.get_issue(REPO, 1),
         await client.list_issues(REPO),
@@ -123,19 +125,19 @@ async def test_no_answer_makes_a_call_raise(house: House, answer: bytes) -> None
         await client.create_comment(REPO, 1, "…"),
     ]
     await client.aclose()
-    assert untouched(house)
+    assert untouched(internet)
     assert all("\n" not in failed(result).error for result in results if not result.success)
     assert {failed(result).kind for result in results[-2:]} == {"unknown_outcome"}
 
 
-async def test_what_an_answer_leaves_out_is_not_fetched(house: House) -> None:
+async def test_what_an_answer_leaves_out_is_not_fetched(internet: SmallInternet) -> None:
     bare = {name: ISSUE[name] for name in ("number", "title", "html_url", "created_at", "updated_at")}
-    house.say(
+    internet.say(
         as_json([bare | {"url": "http://public.example/repos/ada/garden/issues/1", "labels": [{"name": "plan"}]}])
     )
-    client = github(house)
+    client = github(internet)
     listed = await client.list_issues(REPO)
     await client.aclose()
     assert isinstance(listed, Ok)
     assert [(issue.author, issue.body, issue.labels) for issue in listed.data] == [("ghost", "", ("plan",))]
-    assert len(house.roads.taken) == 1
+    assert len(internet.backend.taken) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.sandbox_house import SECRET, SLEEP_S, Host
+from tests.security.sandbox_host import SECRET, SLEEP_S, Host
 
 ROOT = Path(__file__).resolve().parents[2]
 PTRACE_ATTACH = 16

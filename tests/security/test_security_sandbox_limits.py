@@ -15,7 +15,7 @@ import pytest
 
 from modules.runtime.sandbox.cgroup import open_group
 from tests.patience import HANG_S
-from tests.security.sandbox_house import Host, running
+from tests.security.sandbox_host import Host, running
 
 ROOT = Path(__file__).resolve().parents[2]
 PTRACE_ATTACH = 16

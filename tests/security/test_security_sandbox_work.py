@@ -17,7 +17,7 @@ from common.errors import PolicyBlocked, SoulError
 from common.redact import Redactor
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits, Ran
-from tests.security.sandbox_house import SECRET, Host, bounded, running
+from tests.security.sandbox_host import SECRET, Host, bounded, running
 
 ROOT = Path(__file__).resolve().parents[2]
 PTRACE_ATTACH = 16

@@ -10,24 +10,24 @@ import pytest_asyncio
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.atproto.atproto_house import House, open_house
 from tests.adapters.atproto.atproto_scripted import Scripted
-from tests.adapters.door import Door
+from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
+from tests.adapters.shared_server import SharedServer
 from town.serving import serve
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
-async def door() -> AsyncIterator[Door]:
-    door = Door()
-    async with serve(door) as url:
-        door.url = url
-        yield door
+async def shared_server() -> AsyncIterator[SharedServer]:
+    shared_server = SharedServer()
+    async with serve(shared_server) as url:
+        shared_server.url = url
+        yield shared_server
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(door: Door, tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(door, tmp_path) as house:
-        yield house
+async def town(shared_server: SharedServer, tmp_path: Path) -> AsyncIterator[AtprotoTown]:
+    async with open_atproto_town(shared_server, tmp_path) as town:
+        yield town
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def scripted(door: Door, clock: FakeClock) -> Scripted:
-    service = Scripted(clock, door.url)
-    door.app = service.app
+def scripted(shared_server: SharedServer, clock: FakeClock) -> Scripted:
+    service = Scripted(clock, shared_server.url)
+    shared_server.app = service.app
     return service
 
 

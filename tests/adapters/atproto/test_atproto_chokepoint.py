@@ -12,10 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.atproto.atproto_house import House, open_house
 from tests.adapters.atproto.atproto_scripted import Answer, Scripted
-from tests.adapters.door import Door
+from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.results import err, ok, while_time_passes
+from tests.adapters.shared_server import SharedServer
 from town.atproto.faults import Fault
 from town.atproto.limits import Limit, Limits
 
@@ -26,21 +26,25 @@ PUT = "com.atproto.repo.putRecord"
 TOO_FAST = {"error": "RateLimitExceeded", "message": "Rate Limit Exceeded"}
 
 
-async def test_a_low_budget_holds_requests_back_until_the_window_has_passed(door: Door, tmp_path: Path) -> None:
-    async with open_house(door, tmp_path, limits=Limits(everything=Limit(21, 300))) as house:
-        alice = await house.logged_in("alice")
+async def test_a_low_budget_holds_requests_back_until_the_window_has_passed(
+    shared_server: SharedServer, tmp_path: Path
+) -> None:
+    async with open_atproto_town(shared_server, tmp_path, limits=Limits(everything=Limit(21, 300))) as town:
+        alice = await town.logged_in("alice")
         ok(await alice.get_timeline())
         held = err(await alice.get_timeline())
         assert (held.kind, held.status) == ("transient", 503)
         assert held.retry_after == pytest.approx(300, abs=1)
         assert alice.rate_limit_status().remaining == 19
-        await house.clock.advance(301)
+        await town.clock.advance(301)
         ok(await alice.get_timeline())
 
 
-async def test_the_budget_of_logins_is_not_taken_for_the_budget_of_requests(door: Door, tmp_path: Path) -> None:
-    async with open_house(door, tmp_path, limits=Limits(logins=Limit(5, 300))) as house:
-        alice = await house.logged_in("alice")
+async def test_the_budget_of_logins_is_not_taken_for_the_budget_of_requests(
+    shared_server: SharedServer, tmp_path: Path
+) -> None:
+    async with open_atproto_town(shared_server, tmp_path, limits=Limits(logins=Limit(5, 300))) as town:
+        alice = await town.logged_in("alice")
         assert alice.rate_limit_status().remaining == 300
         ok(await alice.get_timeline())
 
@@ -57,18 +61,18 @@ async def test_parallel_requests_leave_one_by_one_with_the_spacing_between_them(
     await client.aclose()
 
 
-async def test_a_429_is_waited_out_and_the_request_sent_once_more(house: House) -> None:
-    alice = await house.logged_in("alice")
-    house.faults.arm(Fault("rate_limited", PUT, seconds=30))
-    before = house.clock.monotonic()
-    ok(await while_time_passes(house.clock, alice.create_post("hello")))
-    assert house.clock.monotonic() - before == 30
+async def test_a_429_is_waited_out_and_the_request_sent_once_more(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    town.faults.arm(Fault("rate_limited", PUT, seconds=30))
+    before = town.clock.monotonic()
+    ok(await while_time_passes(town.clock, alice.create_post("hello")))
+    assert town.clock.monotonic() - before == 30
 
 
-async def test_a_second_429_is_returned(house: House) -> None:
-    alice = await house.logged_in("alice")
-    house.faults.arm(Fault("rate_limited", PUT, times=2, seconds=30))
-    failed = err(await while_time_passes(house.clock, alice.create_post("hello")))
+async def test_a_second_429_is_returned(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    town.faults.arm(Fault("rate_limited", PUT, times=2, seconds=30))
+    failed = err(await while_time_passes(town.clock, alice.create_post("hello")))
     assert (failed.kind, failed.status, failed.retry_after) == ("transient", 429, 30)
 
 
@@ -104,32 +108,34 @@ async def test_the_time_of_the_service_is_read_from_its_answers(alice: Atproto, 
     assert alice.server_time_skew() == pytest.approx(clock.now().timestamp() - time.time(), abs=30)
 
 
-async def test_a_service_that_stays_silent_is_left(house: House) -> None:
-    alice = await house.logged_in("alice", read_timeout_s=0.2)
-    house.faults.arm(Fault("hang", TIMELINE, seconds=3600))
-    house.faults.arm(Fault("hang", PUT, seconds=3600))
+async def test_a_service_that_stays_silent_is_left(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice", read_timeout_s=0.2)
+    town.faults.arm(Fault("hang", TIMELINE, seconds=3600))
+    town.faults.arm(Fault("hang", PUT, seconds=3600))
     assert err(await alice.get_timeline()).kind == "transient"
     assert err(await alice.create_post("hello")).kind == "unknown_outcome"
 
 
-async def test_a_refused_token_is_renewed_and_the_upload_keeps_its_type(house: House) -> None:
-    alice = await house.logged_in("alice")
-    house.faults.arm(Fault("expired_token", "com.atproto.repo.uploadBlob"))
+async def test_a_refused_token_is_renewed_and_the_upload_keeps_its_type(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    town.faults.arm(Fault("expired_token", "com.atproto.repo.uploadBlob"))
     blob = ok(await alice.upload_blob(b"\x89PNG", "image/png"))
-    stored = house.network.blob(alice.did, blob.cid)
+    stored = town.network.blob(alice.did, blob.cid)
     assert stored
     assert (stored.mime_type, stored.content) == ("image/png", b"\x89PNG")
 
 
-async def test_a_service_that_only_drips_is_left_too(door: Door, clock: FakeClock, tmp_path: Path) -> None:
+async def test_a_service_that_only_drips_is_left_too(
+    shared_server: SharedServer, clock: FakeClock, tmp_path: Path
+) -> None:
     async def drip(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(50):
             await send({"type": "http.response.body", "body": b" ", "more_body": True})
             await asyncio.sleep(0.1)
 
-    door.app = drip
-    client = Scripted(clock, door.url).client(tmp_path, clock, read_timeout_s=0.3)
+    shared_server.app = drip
+    client = Scripted(clock, shared_server.url).client(tmp_path, clock, read_timeout_s=0.3)
     assert err(await client.get_timeline()).error == "app.bsky.feed.getTimeline: Bluesky did not answer in time"
     await client.aclose()
 
@@ -148,15 +154,17 @@ async def test_a_token_refused_twice_is_reported_not_tried_again(
     assert scripted.asked[2].headers["authorization"] == "Bearer new"
 
 
-async def test_parallel_requests_with_a_refused_token_renew_it_once(door: Door, house: House) -> None:
-    alice, town, asked = await house.logged_in("alice"), door.app, []
+async def test_parallel_requests_with_a_refused_token_renew_it_once(
+    shared_server: SharedServer, town: AtprotoTown
+) -> None:
+    alice, service, asked = await town.logged_in("alice"), shared_server.app, []
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
         asked.append(scope["path"].removeprefix("/xrpc/"))
-        await town(scope, receive, send)
+        await service(scope, receive, send)
 
-    door.app = counting
-    await house.clock.advance(7201)
+    shared_server.app = counting
+    await town.clock.advance(7201)
     answers = await asyncio.gather(*(alice.get_timeline() for _ in range(5)))
     assert all(answer.success for answer in answers)
     assert asked.count("com.atproto.server.refreshSession") == 1

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.atproto.session import Stored
 from adapters.atproto.types import Actor
-from tests.adapters.atproto.atproto_house import House
+from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from town.atproto.faults import Fault
 
@@ -18,157 +18,157 @@ LOGIN = "com.atproto.server.createSession"
 REFRESH = "com.atproto.server.refreshSession"
 
 
-def logins(house: House, name: str) -> int:
+def logins(town: AtprotoTown, name: str) -> int:
     """How many password logins the session file counts."""
-    return len(house.client(name)._xrpc.keeper._file.load().logins)
+    return len(town.client(name)._xrpc.keeper._file.load().logins)
 
 
-async def test_a_first_login_tells_who_we_are(house: House) -> None:
-    alice = house.client("alice")
+async def test_a_first_login_tells_who_we_are(town: AtprotoTown) -> None:
+    alice = town.client("alice")
     assert (alice.did, alice.handle) == ("", "")
-    assert ok(await alice.authenticate()) == Actor(house.did("alice"), "alice.test")
-    assert (alice.did, alice.handle) == (house.did("alice"), "alice.test")
+    assert ok(await alice.authenticate()) == Actor(town.did("alice"), "alice.test")
+    assert (alice.did, alice.handle) == (town.did("alice"), "alice.test")
 
 
-async def test_the_next_process_goes_on_with_the_stored_session(house: House) -> None:
-    await house.logged_in("alice")
-    house.faults.arm(Fault("server_error", LOGIN))
-    again = await house.logged_in("alice")
+async def test_the_next_process_goes_on_with_the_stored_session(town: AtprotoTown) -> None:
+    await town.logged_in("alice")
+    town.faults.arm(Fault("server_error", LOGIN))
+    again = await town.logged_in("alice")
     ok(await again.get_timeline())
-    assert logins(house, "alice") == 1
+    assert logins(town, "alice") == 1
 
 
-async def test_a_stored_session_that_has_ended_is_refreshed(house: House) -> None:
-    await house.logged_in("alice")
-    await house.clock.advance(7200)
-    again = await house.logged_in("alice")
+async def test_a_stored_session_that_has_ended_is_refreshed(town: AtprotoTown) -> None:
+    await town.logged_in("alice")
+    await town.clock.advance(7200)
+    again = await town.logged_in("alice")
     ok(await again.get_timeline())
-    assert logins(house, "alice") == 1
+    assert logins(town, "alice") == 1
 
 
-async def test_the_session_after_a_refresh_is_the_one_stored(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_the_session_after_a_refresh_is_the_one_stored(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     assert ok(await alice.ensure_session_or_reauth(margin_s=7201)) == "refreshed"
-    assert house.client("alice")._xrpc.keeper._file.load().session == alice._xrpc.keeper.session
+    assert town.client("alice")._xrpc.keeper._file.load().session == alice._xrpc.keeper.session
 
 
 @pytest.mark.parametrize(
     ("passed_s", "done"), [(0, "valid"), (7000, "valid"), (7150, "refreshed"), (9000, "refreshed")]
 )
 async def test_the_session_is_renewed_only_when_it_ends_within_the_margin(
-    house: House, passed_s: float, done: str
+    town: AtprotoTown, passed_s: float, done: str
 ) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(passed_s)
+    alice = await town.logged_in("alice")
+    await town.clock.advance(passed_s)
     assert ok(await alice.ensure_session_or_reauth()) == done
     ok(await alice.get_timeline())
 
 
-async def test_the_password_helps_when_the_refresh_is_refused(house: House) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(91 * 86400)
+async def test_the_password_helps_when_the_refresh_is_refused(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    await town.clock.advance(91 * 86400)
     assert ok(await alice.ensure_session_or_reauth()) == "logged in"
 
 
 @pytest.mark.parametrize("kind", ["server_error", "bad_gateway"])
-async def test_the_password_helps_when_the_refresh_is_broken(house: House, kind: str) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(7200)
-    house.faults.arm(Fault("bad_gateway" if kind == "bad_gateway" else "server_error", REFRESH))
+async def test_the_password_helps_when_the_refresh_is_broken(town: AtprotoTown, kind: str) -> None:
+    alice = await town.logged_in("alice")
+    await town.clock.advance(7200)
+    town.faults.arm(Fault("bad_gateway" if kind == "bad_gateway" else "server_error", REFRESH))
     assert ok(await alice.ensure_session_or_reauth()) == "logged in"
 
 
 @pytest.mark.parametrize("kind", ["lost_answer", "lost_request"])
-async def test_a_refresh_that_got_no_answer_is_no_reason_to_log_in(house: House, kind: str) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(7200)
-    house.faults.arm(Fault("lost_answer" if kind == "lost_answer" else "lost_request", REFRESH))
+async def test_a_refresh_that_got_no_answer_is_no_reason_to_log_in(town: AtprotoTown, kind: str) -> None:
+    alice = await town.logged_in("alice")
+    await town.clock.advance(7200)
+    town.faults.arm(Fault("lost_answer" if kind == "lost_answer" else "lost_request", REFRESH))
     assert err(await alice.ensure_session_or_reauth()).kind == "transient"
     assert ok(await alice.ensure_session_or_reauth()) == "refreshed"
 
 
-async def test_a_refresh_that_was_too_fast_is_no_reason_to_log_in(house: House) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(7200)
-    house.faults.arm(Fault("rate_limited", REFRESH, seconds=10))
+async def test_a_refresh_that_was_too_fast_is_no_reason_to_log_in(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    await town.clock.advance(7200)
+    town.faults.arm(Fault("rate_limited", REFRESH, seconds=10))
     failed = err(await alice.ensure_session_or_reauth())
     assert (failed.kind, failed.retry_after) == ("transient", 10)
 
 
-async def test_a_session_that_must_not_cost_a_login_is_only_refreshed(house: House) -> None:
-    stranger = house.client("alice")
+async def test_a_session_that_must_not_cost_a_login_is_only_refreshed(town: AtprotoTown) -> None:
+    stranger = town.client("alice")
     assert not await stranger.ensure_valid_session()
-    alice = await house.logged_in("alice")
+    alice = await town.logged_in("alice")
     assert await alice.ensure_valid_session()
-    await house.clock.advance(7200)
+    await town.clock.advance(7200)
     assert await alice.ensure_valid_session()
-    await house.clock.advance(91 * 86400)
+    await town.clock.advance(91 * 86400)
     assert not await alice.ensure_valid_session()
-    assert logins(house, "alice") == 1
+    assert logins(town, "alice") == 1
 
 
-async def test_a_session_whose_server_has_moved_finds_the_new_one(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_session_whose_server_has_moved_finds_the_new_one(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     keeper = alice._xrpc.keeper
     assert keeper.session
     keeper._keep(Stored(replace(keeper.session, pds="http://127.0.0.1:65530")))
     assert err(await alice.get_timeline()).kind == "transient"
-    await house.clock.advance(7200)
+    await town.clock.advance(7200)
     assert ok(await alice.ensure_session_or_reauth()) == "refreshed"
     ok(await alice.get_timeline())
 
 
-async def test_a_request_recovers_from_a_session_that_has_ended_for_good(house: House) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(91 * 86400)
+async def test_a_request_recovers_from_a_session_that_has_ended_for_good(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    await town.clock.advance(91 * 86400)
     ok(await alice.create_post("still here"))
-    assert len(house.network.posts()) == 1
+    assert len(town.network.posts()) == 1
 
 
-async def test_a_request_whose_session_cannot_be_restored_says_why(house: House) -> None:
-    await house.logged_in("alice")
-    changed = house.client("alice", password="changed since")
+async def test_a_request_whose_session_cannot_be_restored_says_why(town: AtprotoTown) -> None:
+    await town.logged_in("alice")
+    changed = town.client("alice", password="changed since")
     ok(await changed.authenticate())
-    await house.clock.advance(91 * 86400)
+    await town.clock.advance(91 * 86400)
     failed = err(await changed.create_post("hello?"))
     assert (failed.kind, failed.error) == ("auth", "Invalid identifier or password")
 
 
-async def test_a_wrong_password_is_an_auth_failure_in_the_services_words(house: House) -> None:
-    failed = err(await house.client("alice", password="wrong").authenticate())
+async def test_a_wrong_password_is_an_auth_failure_in_the_services_words(town: AtprotoTown) -> None:
+    failed = err(await town.client("alice", password="wrong").authenticate())
     assert (failed.kind, failed.status, failed.error) == ("auth", 401, "Invalid identifier or password")
 
 
-async def test_before_login_reads_that_need_none_work_and_writes_are_refused(house: House) -> None:
-    stranger = house.client("alice")
-    assert ok(await stranger.resolve_handle("bob.test")) == house.did("bob")
+async def test_before_login_reads_that_need_none_work_and_writes_are_refused(town: AtprotoTown) -> None:
+    stranger = town.client("alice")
+    assert ok(await stranger.resolve_handle("bob.test")) == town.did("bob")
     assert err(await stranger.create_post("hello")).kind == "auth"
     assert err(await stranger.list_records("app.bsky.feed.post")).kind == "auth"
 
 
-async def test_no_more_than_twenty_logins_a_day_whatever_process_asks(house: House) -> None:
-    mistaken = house.client("alice", password="wrong")
+async def test_no_more_than_twenty_logins_a_day_whatever_process_asks(town: AtprotoTown) -> None:
+    mistaken = town.client("alice", password="wrong")
     for _ in range(20):
         assert err(await mistaken.authenticate()).kind == "auth"
-    held = err(await house.client("alice").authenticate())
+    held = err(await town.client("alice").authenticate())
     assert held.kind == "transient"
     assert held.retry_after == 24 * 3600
-    await house.clock.advance(24 * 3600 + 1)
-    ok(await house.client("alice").authenticate())
+    await town.clock.advance(24 * 3600 + 1)
+    ok(await town.client("alice").authenticate())
 
 
-async def test_an_outage_does_not_use_up_the_logins(house: House) -> None:
-    alice = house.client("alice")
-    house.faults.arm(Fault("bad_gateway", LOGIN, times=21))
+async def test_an_outage_does_not_use_up_the_logins(town: AtprotoTown) -> None:
+    alice = town.client("alice")
+    town.faults.arm(Fault("bad_gateway", LOGIN, times=21))
     for _ in range(21):
         assert err(await alice.authenticate()).kind == "transient"
     ok(await alice.authenticate())
 
 
-async def test_a_login_that_fails_does_not_lose_the_session_that_may_still_be_refreshed(house: House) -> None:
-    alice = await house.logged_in("alice")
-    await house.clock.advance(7200)
-    house.faults.arm(Fault("server_error", REFRESH))
-    house.faults.arm(Fault("server_error", LOGIN))
+async def test_a_login_that_fails_does_not_lose_the_session_that_may_still_be_refreshed(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    await town.clock.advance(7200)
+    town.faults.arm(Fault("server_error", REFRESH))
+    town.faults.arm(Fault("server_error", LOGIN))
     assert err(await alice.ensure_session_or_reauth()).kind == "transient"
     assert ok(await alice.ensure_session_or_reauth()) == "refreshed"

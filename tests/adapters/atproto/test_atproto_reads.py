@@ -8,7 +8,7 @@ import pytest
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import ReplyRefs, StrongRef, ThreadNode
-from tests.adapters.atproto.atproto_house import House
+from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from town.atproto.faults import Fault
 
@@ -26,16 +26,16 @@ async def chain(client: Atproto, length: int) -> list[StrongRef]:
     return posts
 
 
-async def test_a_profile_is_found_by_handle_and_by_did(house: House) -> None:
-    alice = await house.logged_in("alice")
-    by_handle, by_did = ok(await alice.get_profile("bob.test")), ok(await alice.get_profile(house.did("bob")))
+async def test_a_profile_is_found_by_handle_and_by_did(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    by_handle, by_did = ok(await alice.get_profile("bob.test")), ok(await alice.get_profile(town.did("bob")))
     assert by_handle == by_did
     assert (by_handle.handle, by_handle.display_name) == ("bob.test", "Bob")
     assert err(await alice.get_profile("nobody.test")).kind == "not_found"
 
 
-async def test_feeds_come_in_pages_and_tell_reposts_apart(house: House) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_feeds_come_in_pages_and_tell_reposts_apart(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     posts = await chain(bob, 2)
     ok(await alice.follow_user(bob.did))
     ok(await alice.repost(posts[0].uri, posts[0].cid))
@@ -49,13 +49,13 @@ async def test_feeds_come_in_pages_and_tell_reposts_apart(house: House) -> None:
 
 
 @pytest.mark.parametrize("limit", [-1, 0, 101, 10_000])
-async def test_a_limit_out_of_bounds_is_brought_within(house: House, limit: int) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_limit_out_of_bounds_is_brought_within(town: AtprotoTown, limit: int) -> None:
+    alice = await town.logged_in("alice")
     ok(await alice.get_timeline(limit=limit))
 
 
-async def test_notifications_can_be_narrowed_and_marked_as_seen(house: House) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_notifications_can_be_narrowed_and_marked_as_seen(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     post = ok(await alice.create_post("hello"))
     ok(await bob.like_post(post.uri, post.cid))
     ok(await bob.create_post("hi @alice.test"))
@@ -63,14 +63,14 @@ async def test_notifications_can_be_narrowed_and_marked_as_seen(house: House) ->
     assert sorted(notification.kind for notification in everything.notifications) == ["like", "mention"]
     (like,) = ok(await alice.get_notifications(reasons=["like"])).notifications
     assert (like.reason_subject, like.is_read) == (post.uri, False)
-    ok(await alice.update_seen_notifications(house.clock.now() + timedelta(seconds=1)))
+    ok(await alice.update_seen_notifications(town.clock.now() + timedelta(seconds=1)))
     seen = ok(await alice.get_notifications(limit=1))
     assert seen.notifications[0].is_read
     assert seen.seen_at
 
 
-async def test_a_thread_has_its_ancestors_and_replies(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_thread_has_its_ancestors_and_replies(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     posts = await chain(alice, 4)
     node = ok(await alice.get_post_thread(posts[2].uri, depth=6))
     assert node.parent
@@ -79,11 +79,11 @@ async def test_a_thread_has_its_ancestors_and_replies(house: House) -> None:
     assert [reply.post.uri for reply in node.replies] == [posts[3].uri]
 
 
-async def test_a_very_deep_thread_is_read_as_far_as_can_be(house: House) -> None:
-    alice = await house.logged_in("alice")
-    uris = [house.network.post_as(alice.did, "0")[0]]
+async def test_a_very_deep_thread_is_read_as_far_as_can_be(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    uris = [town.network.post_as(alice.did, "0")[0]]
     for number in range(1, 120):
-        uris.append(house.network.post_as(alice.did, str(number), reply_to_uri=uris[-1])[0])
+        uris.append(town.network.post_as(alice.did, str(number), reply_to_uri=uris[-1])[0])
     last: ThreadNode | None = ok(await alice.get_post_thread(uris[-1], parent_height=1000))
     above = 0
     while last := last.parent if last else None:
@@ -95,34 +95,34 @@ async def test_a_very_deep_thread_is_read_as_far_as_can_be(house: House) -> None
     assert below == 80
 
 
-async def test_a_thread_whose_post_is_gone_is_not_found(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_thread_whose_post_is_gone_is_not_found(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     post = ok(await alice.create_post("hello"))
     ok(await alice.delete_post(post.uri))
     assert err(await alice.get_post_thread(post.uri)).kind == "not_found"
 
 
-async def test_a_reply_to_a_reply_finds_the_root_by_itself(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_reply_to_a_reply_finds_the_root_by_itself(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     posts = await chain(alice, 3)
     assert ok(await alice.get_reply_refs(posts[2].uri, posts[2].cid)) == ReplyRefs(posts[2], posts[0])
     assert ok(await alice.get_reply_refs(posts[0].uri, posts[0].cid)) == ReplyRefs(posts[0], posts[0])
 
 
-async def test_a_root_that_is_known_costs_no_question(house: House) -> None:
-    alice = await house.logged_in("alice")
-    house.faults.arm(Fault("server_error", THREAD))
+async def test_a_root_that_is_known_costs_no_question(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    town.faults.arm(Fault("server_error", THREAD))
     assert ok(await alice.get_reply_refs("at://p", "cp", "at://r", "cr")).root == StrongRef("at://r", "cr")
-    assert house.faults.armed
+    assert town.faults.armed
 
 
 @pytest.mark.parametrize(("failures", "finds_root"), [(1, True), (2, False)])
 async def test_a_thread_that_fails_is_asked_once_more_then_the_parent_is_root(
-    house: House, failures: int, *, finds_root: bool
+    town: AtprotoTown, failures: int, *, finds_root: bool
 ) -> None:
-    alice = await house.logged_in("alice")
+    alice = await town.logged_in("alice")
     posts = await chain(alice, 2)
-    house.faults.arm(Fault("bad_gateway", THREAD, times=failures))
+    town.faults.arm(Fault("bad_gateway", THREAD, times=failures))
     refs = ok(await alice.get_reply_refs(posts[1].uri, posts[1].cid))
     assert refs.root == (posts[0] if finds_root else posts[1])
 
@@ -132,25 +132,25 @@ async def test_a_thread_that_fails_is_asked_once_more_then_the_parent_is_root(
     [("", "c", None), ("at://p", "", None), ("p", "c", None), ("at://p", "c", "r")],
 )
 async def test_a_reply_without_a_proper_parent_is_refused(
-    house: House, parent_uri: str, parent_cid: str, root_uri: str | None
+    town: AtprotoTown, parent_uri: str, parent_cid: str, root_uri: str | None
 ) -> None:
-    alice = await house.logged_in("alice")
+    alice = await town.logged_in("alice")
     assert err(await alice.get_reply_refs(parent_uri, parent_cid, root_uri)).kind == "invalid"
 
 
-async def test_we_know_whether_we_answered_a_post(house: House) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_we_know_whether_we_answered_a_post(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     root = ok(await alice.create_post("hello"))
     reply = ok(await bob.create_post("yes", ReplyRefs(root, root)))
     ok(await alice.create_post("nested", ReplyRefs(reply, root)))
     assert await bob.has_agent_replied_in_thread(root.uri)
     assert not await alice.has_agent_replied_in_thread(root.uri)
-    house.faults.arm(Fault("server_error", THREAD))
+    town.faults.arm(Fault("server_error", THREAD))
     assert not await bob.has_agent_replied_in_thread(root.uri)
 
 
-async def test_records_come_raw_and_in_pages(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_records_come_raw_and_in_pages(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     posts = await chain(alice, 3)
     first = ok(await alice.list_records("app.bsky.feed.post", limit=2))
     rest = ok(await alice.list_records("app.bsky.feed.post", limit=2, cursor=first.cursor))
@@ -159,24 +159,24 @@ async def test_records_come_raw_and_in_pages(house: House) -> None:
 
 
 @pytest.mark.parametrize("uri", ["", "https://x.example", "at://did:plc:a/app.bsky.feed.post"])
-async def test_what_is_no_address_of_a_record_is_not_asked_for(house: House, uri: str) -> None:
-    alice = await house.logged_in("alice")
+async def test_what_is_no_address_of_a_record_is_not_asked_for(town: AtprotoTown, uri: str) -> None:
+    alice = await town.logged_in("alice")
     assert err(await alice.get_record(uri)).kind == "invalid"
 
 
-async def test_names_are_remembered_for_a_day_both_ways(house: House) -> None:
-    alice = await house.logged_in("alice")
-    assert ok(await alice.resolve_handle("Bob.test")) == house.did("bob")
-    assert ok(await alice.resolve_did(house.did("carol"))) == "carol.test"
-    house.faults.arm(Fault("server_error", times=99))
-    assert ok(await alice.resolve_handle("bob.test")) == house.did("bob")
-    assert ok(await alice.resolve_did(house.did("bob"))) == "bob.test"
-    assert ok(await alice.resolve_handle("carol.test")) == house.did("carol")
-    await house.clock.advance(24 * 3600)
+async def test_names_are_remembered_for_a_day_both_ways(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    assert ok(await alice.resolve_handle("Bob.test")) == town.did("bob")
+    assert ok(await alice.resolve_did(town.did("carol"))) == "carol.test"
+    town.faults.arm(Fault("server_error", times=99))
+    assert ok(await alice.resolve_handle("bob.test")) == town.did("bob")
+    assert ok(await alice.resolve_did(town.did("bob"))) == "bob.test"
+    assert ok(await alice.resolve_handle("carol.test")) == town.did("carol")
+    await town.clock.advance(24 * 3600)
     assert not (await alice.resolve_handle("bob.test")).success
 
 
-async def test_a_handle_that_nobody_has_is_not_found(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_handle_that_nobody_has_is_not_found(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     assert err(await alice.resolve_handle("nobody.test")).kind == "not_found"
     assert err(await alice.resolve_did("did:plc:nobody")).kind in {"not_found", "invalid"}

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.atproto.atproto_house import House
+from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from tests.ways import to_loopback
 from town.atproto.faults import Fault
@@ -20,10 +20,10 @@ PUT = "com.atproto.repo.putRecord"
 RKEY = "3jzfcijpj2z2a"
 
 
-def client(house: House, folder: Path, clock: FakeClock, reasons: list[str]) -> Atproto:
+def client(town: AtprotoTown, folder: Path, clock: FakeClock, reasons: list[str]) -> Atproto:
     made = Atproto(
         transport=to_loopback,
-        service_url=house.url,
+        service_url=town.url,
         identifier="alice.test",
         password="alice-pass",
         session_path=folder / "held-back.json",
@@ -31,38 +31,38 @@ def client(house: House, folder: Path, clock: FakeClock, reasons: list[str]) -> 
         min_spacing_s=0,
         write_block_reason=lambda: "; ".join(reasons),
     )
-    house.clients.append(made)
+    town.clients.append(made)
     return made
 
 
-async def test_what_is_held_back_does_not_leave_and_nothing_else_is(house: House, tmp_path: Path) -> None:
+async def test_what_is_held_back_does_not_leave_and_nothing_else_is(town: AtprotoTown, tmp_path: Path) -> None:
     reasons = ["paused"]
-    alice = client(house, tmp_path, house.clock, reasons)
+    alice = client(town, tmp_path, town.clock, reasons)
     ok(await alice.authenticate())
-    refused = err(await alice.create_post("not now", rkey=RKEY, created_at=house.clock.now()))
+    refused = err(await alice.create_post("not now", rkey=RKEY, created_at=town.clock.now()))
     assert (refused.error, refused.kind) == ("paused", "transient")
-    assert house.network.posts() == []
+    assert town.network.posts() == []
     ok(await alice.get_timeline())
     ok(await alice.update_seen_notifications())
     reasons.clear()
-    ok(await alice.create_post("now", rkey=RKEY, created_at=house.clock.now()))
-    assert [post.text for post in house.network.posts()] == ["now"]
+    ok(await alice.create_post("now", rkey=RKEY, created_at=town.clock.now()))
+    assert [post.text for post in town.network.posts()] == ["now"]
 
 
 async def test_a_write_that_the_service_made_wait_is_held_back_when_its_time_comes(
-    house: House, tmp_path: Path
+    town: AtprotoTown, tmp_path: Path
 ) -> None:
     reasons: list[str] = []
-    alice = client(house, tmp_path, house.clock, reasons)
+    alice = client(town, tmp_path, town.clock, reasons)
     ok(await alice.authenticate())
-    house.faults.arm(Fault("rate_limited", PUT, seconds=120))
-    writing = asyncio.create_task(alice.create_post("later", rkey=RKEY, created_at=house.clock.now()))
+    town.faults.arm(Fault("rate_limited", PUT, seconds=120))
+    writing = asyncio.create_task(alice.create_post("later", rkey=RKEY, created_at=town.clock.now()))
     for _ in range(50):
         await asyncio.sleep(0.01)
     reasons.append("paused meanwhile")
     while not writing.done():
-        await house.clock.advance(30)
+        await town.clock.advance(30)
         await asyncio.sleep(0.01)
     refused = err(await writing)
     assert (refused.error, refused.kind) == ("paused meanwhile", "transient")
-    assert house.network.posts() == []
+    assert town.network.posts() == []

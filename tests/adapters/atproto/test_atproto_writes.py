@@ -11,7 +11,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.tid import is_tid, tid_for
 from adapters.atproto.types import Image, ReplyRefs, ServiceErr, StrongRef
 from common.result import ApiResult
-from tests.adapters.atproto.atproto_house import House
+from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from town.atproto.faults import Fault, FaultKind
 from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST
@@ -27,8 +27,8 @@ async def posted(client: Atproto, text: str = "hello") -> StrongRef:
     return ok(await client.create_post(text))
 
 
-async def test_a_post_arrives_with_its_facets_language_and_a_fresh_key(house: House) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_a_post_arrives_with_its_facets_language_and_a_fresh_key(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     ref = await posted(alice, "hi @bob.test and @nobody.test, see https://example.com/x #fun")
     record = ok(await alice.get_record(ref.uri))
     assert record
@@ -43,8 +43,8 @@ async def test_a_post_arrives_with_its_facets_language_and_a_fresh_key(house: Ho
     assert mention.links == ("https://example.com/x",)
 
 
-async def test_each_call_without_a_key_is_a_new_act(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_each_call_without_a_key_is_a_new_act(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     assert (await posted(alice)).uri != (await posted(alice)).uri
 
 
@@ -59,11 +59,11 @@ ACTS: list[tuple[str, Act]] = [
 @pytest.mark.parametrize(("collection", "act"), ACTS, ids=[name for name, _ in ACTS])
 @pytest.mark.parametrize("kind", ["lost_answer", "lost_request", "server_error", "bad_gateway"])
 async def test_an_act_of_unknown_outcome_repeated_under_its_key_is_done_exactly_once(
-    house: House, collection: str, act: Act, kind: FaultKind
+    town: AtprotoTown, collection: str, act: Act, kind: FaultKind
 ) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     target, key = await posted(bob), tid_for(MOMENT, "intent-1")
-    house.faults.arm(Fault(kind, PUT))
+    town.faults.arm(Fault(kind, PUT))
     assert err(await act(alice, target, key)).kind == "unknown_outcome"
     before = ok(await alice.get_record(f"at://{alice.did}/{collection}/{key}"))
     assert (before is not None) is (kind == "lost_answer")
@@ -72,16 +72,16 @@ async def test_an_act_of_unknown_outcome_repeated_under_its_key_is_done_exactly_
     assert len(ok(await alice.list_records(collection)).records) == 1
 
 
-async def test_a_reply_hangs_where_it_was_told_to(house: House) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_a_reply_hangs_where_it_was_told_to(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     root = await posted(alice)
     reply = ok(await bob.create_post("yes", ReplyRefs(root, root)))
     (found,) = ok(await alice.get_post_thread(root.uri, depth=1)).replies
     assert (found.post.uri, found.post.root_uri) == (reply.uri, root.uri)
 
 
-async def test_an_uploaded_image_is_shown_with_its_description(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_an_uploaded_image_is_shown_with_its_description(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     blob = ok(await alice.upload_blob(b"\x89PNG", "image/png"))
     ok(await alice.create_post("", images=[Image(blob, "a dot", 1, 1)]))
     (item,) = ok(await alice.get_author_feed("alice.test")).items
@@ -89,8 +89,8 @@ async def test_an_uploaded_image_is_shown_with_its_description(house: House) -> 
 
 
 @pytest.mark.parametrize("who", ["bob.test", "did"])
-async def test_a_link_to_a_post_becomes_a_quote_and_stays_a_link(house: House, who: str) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_a_link_to_a_post_becomes_a_quote_and_stays_a_link(town: AtprotoTown, who: str) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     quoted = await posted(bob)
     rkey = quoted.uri.rsplit("/", 1)[1]
     actor = bob.did if who == "did" else who
@@ -104,59 +104,59 @@ async def test_a_link_to_a_post_becomes_a_quote_and_stays_a_link(house: House, w
     assert "facets" in record.value
 
 
-async def test_a_link_to_a_post_that_is_not_there_is_only_a_link(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_a_link_to_a_post_that_is_not_there_is_only_a_link(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     ref = await posted(alice, "see https://bsky.app/profile/bob.test/post/3jzfcijpj2z2a")
     record = ok(await alice.get_record(ref.uri))
     assert record
     assert "embed" not in record.value
 
 
-async def test_a_text_that_greets_a_crowd_resolves_only_so_many_handles(house: House) -> None:
-    alice = await house.logged_in("alice")
-    house.faults.arm(Fault("server_error", "com.atproto.identity.resolveHandle", times=20))
+async def test_a_text_that_greets_a_crowd_resolves_only_so_many_handles(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    town.faults.arm(Fault("server_error", "com.atproto.identity.resolveHandle", times=20))
     await posted(alice, " ".join(f"@x{number}.test" for number in range(20)))
-    assert house.faults.armed[0].times == 10
+    assert town.faults.armed[0].times == 10
 
 
 @pytest.mark.parametrize("text", ["x" * 301, "", "half \ud83d"])
-async def test_a_text_that_the_network_would_refuse_does_not_leave(house: House, text: str) -> None:
-    alice = await house.logged_in("alice")
-    house.faults.arm(Fault("server_error"))
+async def test_a_text_that_the_network_would_refuse_does_not_leave(town: AtprotoTown, text: str) -> None:
+    alice = await town.logged_in("alice")
+    town.faults.arm(Fault("server_error"))
     assert err(await alice.create_post(text)).kind == "invalid"
 
 
 @pytest.mark.parametrize(("uri", "cid"), [("https://x.example", "cid"), ("at://did:plc:b/app.bsky.feed.post/3k", "")])
-async def test_only_posts_can_be_liked(house: House, uri: str, cid: str) -> None:
-    alice = await house.logged_in("alice")
+async def test_only_posts_can_be_liked(town: AtprotoTown, uri: str, cid: str) -> None:
+    alice = await town.logged_in("alice")
     assert err(await alice.like_post(uri, cid)).kind == "invalid"
 
 
-async def test_what_is_deleted_is_gone_and_deleting_it_again_is_no_error(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_what_is_deleted_is_gone_and_deleting_it_again_is_no_error(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     ref = await posted(alice)
     assert ok(await alice.delete_post(ref.uri)) is None
     assert ok(await alice.delete_post(ref.uri)) is None
     assert ok(await alice.get_record(ref.uri)) is None
 
 
-async def test_an_unfollow_takes_the_follow_back(house: House) -> None:
-    alice = await house.logged_in("alice")
-    follow = ok(await alice.follow_user(house.did("bob")))
+async def test_an_unfollow_takes_the_follow_back(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    follow = ok(await alice.follow_user(town.did("bob")))
     assert [actor.handle for actor in ok(await alice.get_follows("alice.test")).actors] == ["bob.test"]
     ok(await alice.unfollow_user(follow.uri))
     assert ok(await alice.get_followers("bob.test")).actors == ()
 
 
-async def test_records_of_others_cannot_be_deleted(house: House) -> None:
-    alice, bob = await house.logged_in("alice"), await house.logged_in("bob")
+async def test_records_of_others_cannot_be_deleted(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
     ref = await posted(bob)
     assert err(await alice.delete_post(ref.uri)).kind == "invalid"
     assert ok(await bob.get_record(ref.uri))
 
 
-async def test_the_own_profile_is_replaced_only_as_it_was_read(house: House) -> None:
-    alice = await house.logged_in("alice")
+async def test_the_own_profile_is_replaced_only_as_it_was_read(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
     address = f"at://{alice.did}/{PROFILE}/self"
     stands = ok(await alice.get_record(address))
     assert stands
@@ -171,9 +171,9 @@ async def test_the_own_profile_is_replaced_only_as_it_was_read(house: House) -> 
         assert (refused.name, refused.kind) == ("InvalidSwap", "invalid")
 
 
-async def test_an_account_without_a_profile_record_gets_one(house: House) -> None:
-    account = house.network.create_account("dora.test", "dora-pass")
-    dora = await house.logged_in("dora")
+async def test_an_account_without_a_profile_record_gets_one(town: AtprotoTown) -> None:
+    account = town.network.create_account("dora.test", "dora-pass")
+    dora = await town.logged_in("dora")
     made = ok(await dora.put_profile({"displayName": "Dora"}, swap=None))
     assert made.uri == f"at://{account.did}/{PROFILE}/self"
     assert (await dora.get_profile(dora.did)) == (await dora.get_profile("dora.test"))

@@ -8,26 +8,26 @@ import pytest
 import pytest_asyncio
 
 from adapters.github.client import GitHub
-from tests.adapters.door import Door
-from tests.adapters.github.github_house import House, open_house
+from tests.adapters.github.github_town import GitHubTown, open_github_town
+from tests.adapters.shared_server import SharedServer
 from town.serving import serve
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
-async def door() -> AsyncIterator[Door]:
-    door = Door()
-    async with serve(door) as url:
-        door.url = url
-        yield door
+async def shared_server() -> AsyncIterator[SharedServer]:
+    shared_server = SharedServer()
+    async with serve(shared_server) as url:
+        shared_server.url = url
+        yield shared_server
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(door: Door) -> AsyncIterator[House]:
-    async with open_house(door) as house:
-        yield house
+async def town(shared_server: SharedServer) -> AsyncIterator[GitHubTown]:
+    async with open_github_town(shared_server) as town:
+        yield town
 
 
 @pytest.fixture
-def ada(house: House) -> GitHub:
+def ada(town: GitHubTown) -> GitHub:
     """Who owns the repository."""
-    return house.client()
+    return town.client()

@@ -14,9 +14,9 @@ from adapters.github.errors import error_from_response
 from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, ErrKind
-from tests.adapters.door import Door
-from tests.adapters.github.github_house import REPO, TOKEN, House
+from tests.adapters.github.github_town import REPO, TOKEN, GitHubTown
 from tests.adapters.results import err, ok, while_time_passes
+from tests.adapters.shared_server import SharedServer
 from town.github.faults import Fault, FaultKind
 from town.github.values import Label
 
@@ -36,24 +36,24 @@ on_one_loop = pytest.mark.asyncio(loop_scope="session")
     ],
 )
 async def test_a_write_without_a_sound_answer_is_sent_once_and_its_outcome_called_unknown(
-    house: House, fault: FaultKind, done: int
+    town: GitHubTown, fault: FaultKind, done: int
 ) -> None:
-    ada = house.client(timeout_s=0.2)
-    house.faults.arm(Fault(fault, times=99, seconds=3600))
+    ada = town.client(timeout_s=0.2)
+    town.faults.arm(Fault(fault, times=99, seconds=3600))
     failed = err(await ada.create_issue(REPO, "Beans", "…"))
     assert failed.kind == "unknown_outcome"
     assert failed.error.startswith("could not create an issue in ada/garden: ")
     assert failed.error.endswith(" (it may have been done all the same)")
-    assert (len(house.seen), house.issues()) == (1, done)
+    assert (len(town.seen), town.issues()) == (1, done)
 
 
 @on_one_loop
 @pytest.mark.parametrize("operation", ["comment", "update", "delete", "react", "assign"])
-async def test_no_write_of_any_kind_is_repeated(house: House, ada: GitHub, operation: str) -> None:
+async def test_no_write_of_any_kind_is_repeated(town: GitHubTown, ada: GitHub, operation: str) -> None:
     ok(await ada.create_issue(REPO, "Beans", "…"))
     comment = ok(await ada.create_comment(REPO, 1, "first"))
-    house.seen.clear()
-    house.faults.arm(Fault("lost_answer", times=99))
+    town.seen.clear()
+    town.faults.arm(Fault("lost_answer", times=99))
     calls = {
         "comment": ada.create_comment(REPO, 1, "hello"),
         "update": ada.update_issue(REPO, 1, state="closed"),
@@ -65,38 +65,42 @@ async def test_no_write_of_any_kind_is_repeated(house: House, ada: GitHub, opera
     for other in calls.values():
         other.close()
     assert err(await chosen).kind == "unknown_outcome"
-    assert len(house.seen) == 1
+    assert len(town.seen) == 1
 
 
 @on_one_loop
-async def test_a_write_that_could_not_be_sent_may_be_tried_again(house: House) -> None:
-    ada = house.client(url="http://127.0.0.1:1")
+async def test_a_write_that_could_not_be_sent_may_be_tried_again(town: GitHubTown) -> None:
+    ada = town.client(url="http://127.0.0.1:1")
     failed = err(await ada.create_issue(REPO, "Beans", "…"))
     assert failed == Err("could not create an issue in ada/garden: no connection to GitHub", "transient")
-    assert len(house.seen) == 1
+    assert len(town.seen) == 1
 
 
 @on_one_loop
 @pytest.mark.parametrize("fault", ["server_error", "bad_gateway", "unavailable", "lost_request", "lost_answer"])
-async def test_a_read_without_a_sound_answer_is_sent_once_more(house: House, ada: GitHub, fault: FaultKind) -> None:
-    house.faults.arm(Fault(fault))
-    ok(await while_time_passes(house.clock, ada.get_repository(REPO)))
-    assert len(house.seen) == 2
-    house.faults.arm(Fault(fault, times=99))
-    failed = err(await while_time_passes(house.clock, ada.get_repository(REPO)))
-    assert (failed.kind, len(house.seen)) == ("transient", 4)
+async def test_a_read_without_a_sound_answer_is_sent_once_more(town: GitHubTown, ada: GitHub, fault: FaultKind) -> None:
+    town.faults.arm(Fault(fault))
+    ok(await while_time_passes(town.clock, ada.get_repository(REPO)))
+    assert len(town.seen) == 2
+    town.faults.arm(Fault(fault, times=99))
+    failed = err(await while_time_passes(town.clock, ada.get_repository(REPO)))
+    assert (failed.kind, len(town.seen)) == ("transient", 4)
 
 
 @on_one_loop
-async def test_a_read_whose_answer_makes_no_sense_is_an_error_and_not_an_exception(house: House, ada: GitHub) -> None:
-    house.faults.arm(Fault("garbled"))
+async def test_a_read_whose_answer_makes_no_sense_is_an_error_and_not_an_exception(
+    town: GitHubTown, ada: GitHub
+) -> None:
+    town.faults.arm(Fault("garbled"))
     failed = err(await ada.get_repository(REPO))
     assert failed == Err("could not read the repository ada/garden: GitHub's answer could not be read", "transient")
 
 
 @on_one_loop
-async def test_what_is_nested_too_deep_in_an_answer_costs_only_itself(house: House, ada: GitHub, door: Door) -> None:
-    network_itself = door.app
+async def test_what_is_nested_too_deep_in_an_answer_costs_only_itself(
+    town: GitHubTown, ada: GitHub, shared_server: SharedServer
+) -> None:
+    network_itself = shared_server.app
 
     async def with_odd_field(scope: Scope, receive: Receive, send: Send) -> None:
         async def spoil(message: Message) -> None:
@@ -112,15 +116,15 @@ async def test_what_is_nested_too_deep_in_an_answer_costs_only_itself(house: Hou
 
         await network_itself(scope, receive, spoil)
 
-    door.app = with_odd_field
+    shared_server.app = with_odd_field
     assert ok(await ada.get_repository(REPO)).description == "What grows where"
     missing = err(await ada.get_issue(REPO, 99))
     assert (missing.kind, "Not Found" in missing.error) == ("not_found", True)
 
 
 @on_one_loop
-async def test_whoever_gives_up_waiting_leaves_no_request_behind(house: House, ada: GitHub) -> None:
-    house.faults.arm(Fault("hang", seconds=3600))
+async def test_whoever_gives_up_waiting_leaves_no_request_behind(town: GitHubTown, ada: GitHub) -> None:
+    town.faults.arm(Fault("hang", seconds=3600))
     before = len(asyncio.all_tasks())
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(ada.get_repository(REPO), 0.1)
@@ -130,19 +134,19 @@ async def test_whoever_gives_up_waiting_leaves_no_request_behind(house: House, a
 
 
 @on_one_loop
-async def test_a_redirect_to_another_server_is_not_followed(house: House, ada: GitHub) -> None:
+async def test_a_redirect_to_another_server_is_not_followed(town: GitHubTown, ada: GitHub) -> None:
     for call in (ada.get_repository(REPO), ada.create_issue(REPO, "Beans", "…")):
-        house.faults.arm(Fault("elsewhere"))
+        town.faults.arm(Fault("elsewhere"))
         failed = err(await call)
         assert failed.kind == "invalid"
         assert "another server" in failed.error
-    assert {seen.url.host for seen in house.seen} == {"127.0.0.1"}
-    assert len(house.seen) == 2
+    assert {seen.url.host for seen in town.seen} == {"127.0.0.1"}
+    assert len(town.seen) == 2
 
 
 @on_one_loop
 async def test_the_token_is_in_no_log_line_and_no_error(
-    house: House, ada: GitHub, caplog: pytest.LogCaptureFixture
+    town: GitHubTown, ada: GitHub, caplog: pytest.LogCaptureFixture
 ) -> None:
     # NOTE(self): a SOUL that lived in this process before may have told the libraries to be quiet.
     for name in ("httpx", "httpcore", "github", "github.Requester"):
@@ -154,7 +158,7 @@ async def test_the_token_is_in_no_log_line_and_no_error(
         ]
         faults: tuple[FaultKind, ...] = ("suspended", "lost_answer", "elsewhere", "too_many")
         for fault in faults:
-            house.faults.arm(Fault(fault, seconds=0))
+            town.faults.arm(Fault(fault, seconds=0))
             results.append(await ada.create_issue(REPO, "Beans", "…"))
     assert caplog.records
     assert TOKEN not in caplog.text
@@ -163,18 +167,18 @@ async def test_the_token_is_in_no_log_line_and_no_error(
 
 @on_one_loop
 @pytest.mark.parametrize("token", ["ghp_a\nX-Evil: 1", "ghp a", "ghp_ä", "ghp_a\x00"], ids=ascii)
-async def test_what_cannot_be_a_token_is_not_sent(house: House, token: str) -> None:
-    client = house.client(token=token)
+async def test_what_cannot_be_a_token_is_not_sent(town: GitHubTown, token: str) -> None:
+    client = town.client(token=token)
     for result in (await client.get_repository(REPO), await client.create_issue(REPO, "t", "b")):
         failed = err(result)
         assert failed.kind == "auth"
         assert token not in failed.error
-    assert house.seen == []
+    assert town.seen == []
 
 
 @on_one_loop
-async def test_a_token_that_was_revoked_is_told_in_one_line(house: House, ada: GitHub) -> None:
-    house.network.revoke(TOKEN)
+async def test_a_token_that_was_revoked_is_told_in_one_line(town: GitHubTown, ada: GitHub) -> None:
+    town.network.revoke(TOKEN)
     failed = err(await ada.whoami())
     assert (failed.kind, failed.status) == ("auth", 401)
     assert failed.error == (
@@ -183,14 +187,14 @@ async def test_a_token_that_was_revoked_is_told_in_one_line(house: House, ada: G
 
 
 @on_one_loop
-async def test_refusals_are_told_apart(house: House, ada: GitHub) -> None:
-    cy = house.client("cy")
+async def test_refusals_are_told_apart(town: GitHubTown, ada: GitHub) -> None:
+    cy = town.client("cy")
     ok(await ada.create_issue(REPO, "Beans", "…"))
-    owner = house.network.find("ada")
+    owner = town.network.find("ada")
     assert owner
-    house.network.create_repo(owner, "secret", private=True)
-    house.network.create_repo(owner, "quiet", has_issues=False)
-    house.network.create_repo(owner, "old").archived = True
+    town.network.create_repo(owner, "secret", private=True)
+    town.network.create_repo(owner, "quiet", has_issues=False)
+    town.network.create_repo(owner, "old").archived = True
     results: dict[ErrKind, list[ApiResult[Any]]] = {
         "not_found": [
             await cy.get_repository(Repo("ada", "secret")),
@@ -208,7 +212,7 @@ async def test_refusals_are_told_apart(house: House, ada: GitHub) -> None:
         assert [err(failure).kind for failure in failures] == [kind] * len(failures)
     assert "assignees invalid" in err(results["invalid"][0]).error
     assert "read-only" in err(results["invalid"][1]).error
-    house.network.delete_issue(house.repo, house.network.issue(house.repo, 1), owner)
+    town.network.delete_issue(town.repo, town.network.issue(town.repo, 1), owner)
     assert err(await ada.get_issue(REPO, 1)).kind == "not_found"
     assert all("\n" not in err(one).error for failures in results.values() for one in failures)
 
@@ -273,6 +277,6 @@ def test_a_long_message_becomes_one_short_line() -> None:
 
 
 @on_one_loop
-async def test_a_label_of_the_repository_keeps_its_spelling(house: House, ada: GitHub) -> None:
-    house.repo.labels["plan:active"] = Label(900, "Plan:Active")
+async def test_a_label_of_the_repository_keeps_its_spelling(town: GitHubTown, ada: GitHub) -> None:
+    town.repo.labels["plan:active"] = Label(900, "Plan:Active")
     assert ok(await ada.create_issue(REPO, "Beans", "…", labels=["plan:active"])).labels == ("Plan:Active",)

@@ -13,41 +13,41 @@ from adapters.github.client import GitHub
 from adapters.github.rate_limit import limited_for_s, low_mark
 from adapters.web.rate_limit import RateLimitStatus, retry_after_s
 from common.clock import FakeClock
-from tests.adapters.door import Door
-from tests.adapters.github.github_house import REPO, House, open_house
+from tests.adapters.github.github_town import REPO, GitHubTown, open_github_town
 from tests.adapters.results import err, ok, while_time_passes
+from tests.adapters.shared_server import SharedServer
 from town.github.faults import Fault, FaultKind
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 ISSUES = "/repos/ada/garden/issues"
 
 
-def gaps(house: House) -> list[float]:
-    return [later.at - earlier.at for earlier, later in pairwise(house.seen)]
+def gaps(town: GitHubTown) -> list[float]:
+    return [later.at - earlier.at for earlier, later in pairwise(town.seen)]
 
 
 @on_one_loop
-async def test_parallel_calls_leave_one_by_one_with_the_spacing_between_them(house: House) -> None:
-    ada = house.client(spacing_s=5)
-    await while_time_passes(house.clock, asyncio.gather(*(ada.get_repository(REPO) for _ in range(4))))
-    assert gaps(house) == [5, 5, 5]
+async def test_parallel_calls_leave_one_by_one_with_the_spacing_between_them(town: GitHubTown) -> None:
+    ada = town.client(spacing_s=5)
+    await while_time_passes(town.clock, asyncio.gather(*(ada.get_repository(REPO) for _ in range(4))))
+    assert gaps(town) == [5, 5, 5]
 
 
 @on_one_loop
-async def test_the_pages_of_a_list_are_spaced_too(house: House) -> None:
-    author = house.network.find("ada")
+async def test_the_pages_of_a_list_are_spaced_too(town: GitHubTown) -> None:
+    author = town.network.find("ada")
     assert author
     for _ in range(250):
-        house.network.open_issue(house.repo, author, title="bean")
-    ada = house.client(spacing_s=5)
-    assert len(ok(await while_time_passes(house.clock, ada.list_issues(REPO, limit=300)))) == 250
-    assert gaps(house) == [5, 5]
+        town.network.open_issue(town.repo, author, title="bean")
+    ada = town.client(spacing_s=5)
+    assert len(ok(await while_time_passes(town.clock, ada.list_issues(REPO, limit=300)))) == 250
+    assert gaps(town) == [5, 5]
 
 
 @on_one_loop
-async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(house: House) -> None:
-    ada = house.client(spacing_s=5)
-    ok(await while_time_passes(house.clock, ada.create_issue(REPO, "Plan", "a")))
+async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(town: GitHubTown) -> None:
+    ada = town.client(spacing_s=5)
+    ok(await while_time_passes(town.clock, ada.create_issue(REPO, "Plan", "a")))
 
     async def read_and_write() -> None:
         async with ada.burst():
@@ -56,8 +56,8 @@ async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(house: Hou
             ok(await ada.update_issue(REPO, 1, body=f"{body}b"))
 
     calls = asyncio.gather(read_and_write(), ada.get_repository(REPO), read_and_write())
-    await while_time_passes(house.clock, calls)
-    assert [request.split("/")[0] for request in house.requests] == [
+    await while_time_passes(town.clock, calls)
+    assert [request.split("/")[0] for request in town.requests] == [
         "POST ",
         "GET ",
         "PATCH ",
@@ -65,13 +65,13 @@ async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(house: Hou
         "GET ",
         "PATCH ",
     ]
-    assert gaps(house) == [5, 0, 5, 5, 0]
-    assert ok(await while_time_passes(house.clock, ada.get_issue(REPO, 1))).body == "abb"
+    assert gaps(town) == [5, 0, 5, 5, 0]
+    assert ok(await while_time_passes(town.clock, ada.get_issue(REPO, 1))).body == "abb"
 
 
 @on_one_loop
-async def test_what_a_burst_started_is_spaced_again_once_the_burst_is_over(house: House) -> None:
-    ada = house.client(spacing_s=5)
+async def test_what_a_burst_started_is_spaced_again_once_the_burst_is_over(town: GitHubTown) -> None:
+    ada = town.client(spacing_s=5)
     over = asyncio.Event()
 
     async def later() -> None:
@@ -81,24 +81,24 @@ async def test_what_a_burst_started_is_spaced_again_once_the_burst_is_over(house
 
     async with ada.burst():
         straggler = asyncio.create_task(later())
-        ok(await while_time_passes(house.clock, ada.get_repository(REPO)))
+        ok(await while_time_passes(town.clock, ada.get_repository(REPO)))
     over.set()
-    await while_time_passes(house.clock, straggler)
-    assert gaps(house) == [5, 5]
+    await while_time_passes(town.clock, straggler)
+    assert gaps(town) == [5, 5]
 
 
 @on_one_loop
-async def test_a_low_budget_keeps_requests_here_until_the_hour_is_over(door: Door) -> None:
-    async with open_house(door, limit=20) as house:
-        ada = house.client()
+async def test_a_low_budget_keeps_requests_here_until_the_hour_is_over(shared_server: SharedServer) -> None:
+    async with open_github_town(shared_server, limit=20) as town:
+        ada = town.client()
         for _ in range(19):
             ok(await ada.whoami())
         assert ada.rate.remaining == 1
         held = err(await ada.whoami())
-        assert (held.kind, held.status, len(house.seen)) == ("transient", 503, 19)
+        assert (held.kind, held.status, len(town.seen)) == ("transient", 503, 19)
         assert held.retry_after == pytest.approx(3600, abs=1)
         assert "low" in held.error
-        await house.clock.advance(3601)
+        await town.clock.advance(3601)
         assert ada.rate.remaining == 20
         ok(await ada.whoami())
 
@@ -109,11 +109,11 @@ def test_the_reserve_is_a_hundred_requests_or_a_tenth_of_fewer(limit: int, mark:
 
 
 @on_one_loop
-async def test_the_budget_is_read_from_every_answer_good_or_bad(house: House, ada: GitHub) -> None:
+async def test_the_budget_is_read_from_every_answer_good_or_bad(town: GitHubTown, ada: GitHub) -> None:
     assert ada.rate == RateLimitStatus(5000, 5000, 0)
     ok(await ada.whoami())
     assert (ada.rate.remaining, ada.rate.limit) == (4999, 5000)
-    assert ada.rate.reset_at == house.clock.now().timestamp() + 3600
+    assert ada.rate.reset_at == town.clock.now().timestamp() + 3600
     assert err(await ada.get_issue(REPO, 99)).kind == "not_found"
     assert ada.rate.remaining == 4998
 
@@ -121,47 +121,47 @@ async def test_the_budget_is_read_from_every_answer_good_or_bad(house: House, ad
 @on_one_loop
 @pytest.mark.parametrize("kind", ["secondary_limit", "too_many", "rate_limited"])
 async def test_a_read_that_came_too_fast_waits_as_told_and_is_sent_once_more(
-    house: House, ada: GitHub, kind: FaultKind
+    town: GitHubTown, ada: GitHub, kind: FaultKind
 ) -> None:
-    house.faults.arm(Fault(kind, seconds=40))
-    ok(await while_time_passes(house.clock, ada.get_repository(REPO)))
-    assert gaps(house) == [40]
+    town.faults.arm(Fault(kind, seconds=40))
+    ok(await while_time_passes(town.clock, ada.get_repository(REPO)))
+    assert gaps(town) == [40]
 
 
 @on_one_loop
-async def test_a_second_refusal_is_returned_and_respected(house: House, ada: GitHub) -> None:
-    house.faults.arm(Fault("secondary_limit", seconds=40, times=2))
-    failed = err(await while_time_passes(house.clock, ada.get_repository(REPO)))
-    assert (failed.kind, failed.status, failed.retry_after, len(house.seen)) == ("transient", 403, 40, 2)
+async def test_a_second_refusal_is_returned_and_respected(town: GitHubTown, ada: GitHub) -> None:
+    town.faults.arm(Fault("secondary_limit", seconds=40, times=2))
+    failed = err(await while_time_passes(town.clock, ada.get_repository(REPO)))
+    assert (failed.kind, failed.status, failed.retry_after, len(town.seen)) == ("transient", 403, 40, 2)
     assert "secondary rate limit" in failed.error
     held = err(await ada.get_repository(REPO))
-    assert (held.status, held.retry_after, len(house.seen)) == (503, 40, 2)
-    await house.clock.advance(40)
+    assert (held.status, held.retry_after, len(town.seen)) == (503, 40, 2)
+    await town.clock.advance(40)
     ok(await ada.get_repository(REPO))
 
 
 @on_one_loop
-async def test_a_wait_of_more_than_five_minutes_is_not_waited_but_respected(house: House, ada: GitHub) -> None:
-    house.faults.arm(Fault("rate_limited", seconds=301))
+async def test_a_wait_of_more_than_five_minutes_is_not_waited_but_respected(town: GitHubTown, ada: GitHub) -> None:
+    town.faults.arm(Fault("rate_limited", seconds=301))
     failed = err(await ada.get_repository(REPO))
-    assert (failed.kind, failed.status, len(house.seen)) == ("transient", 403, 1)
+    assert (failed.kind, failed.status, len(town.seen)) == ("transient", 403, 1)
     assert failed.retry_after == 301
     assert err(await ada.get_repository(REPO)).status == 503
-    assert len(house.seen) == 1
+    assert len(town.seen) == 1
 
 
 @on_one_loop
 @pytest.mark.parametrize("kind", ["secondary_limit", "too_many", "rate_limited"])
 async def test_a_write_that_came_too_fast_is_handed_back_with_the_time_to_come_again(
-    house: House, ada: GitHub, kind: FaultKind
+    town: GitHubTown, ada: GitHub, kind: FaultKind
 ) -> None:
-    house.faults.arm(Fault(kind, f"POST {ISSUES}", seconds=40))
+    town.faults.arm(Fault(kind, f"POST {ISSUES}", seconds=40))
     failed = err(await ada.create_issue(REPO, "Beans", "…"))
-    assert (failed.kind, failed.retry_after, len(house.seen), house.issues()) == ("transient", 40, 1, 0)
+    assert (failed.kind, failed.retry_after, len(town.seen), town.issues()) == ("transient", 40, 1, 0)
     assert err(await ada.create_issue(REPO, "Beans", "…")).status == 503
-    await house.clock.advance(40)
+    await town.clock.advance(40)
     ok(await ada.create_issue(REPO, "Beans", "…"))
-    assert house.issues() == 1
+    assert town.issues() == 1
 
 
 LIMITED = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1767614430"}
@@ -213,24 +213,24 @@ def test_no_header_makes_the_wait_negative_or_an_error(status: int, value: str, 
 
 
 @on_one_loop
-async def test_a_write_is_held_back_at_the_last_moment_and_a_read_is_not(house: House) -> None:
+async def test_a_write_is_held_back_at_the_last_moment_and_a_read_is_not(town: GitHubTown) -> None:
     why = "paused by the owner"
-    ada = house.client(write_block_reason=lambda: why)
+    ada = town.client(write_block_reason=lambda: why)
     assert err(await ada.create_issue(REPO, "Beans", "…")).error == "paused by the owner"
     ok(await ada.get_repository(REPO))
-    assert house.requests == ["GET /repos/ada/garden"]
+    assert town.requests == ["GET /repos/ada/garden"]
     why = ""
     ok(await ada.create_issue(REPO, "Beans", "…"))
 
 
 @on_one_loop
-async def test_health_hears_of_every_request_how_the_service_was(house: House) -> None:
+async def test_health_hears_of_every_request_how_the_service_was(town: GitHubTown) -> None:
     told: list[tuple[bool, str]] = []
-    ada = house.client(on_response=lambda well, how: told.append((well, how)))
+    ada = town.client(on_response=lambda well, how: told.append((well, how)))
     ok(await ada.whoami())
     err(await ada.get_issue(REPO, 9))
-    house.faults.arm(Fault("server_error"))
+    town.faults.arm(Fault("server_error"))
     err(await ada.create_issue(REPO, "Beans", "…"))
-    house.faults.arm(Fault("lost_request"))
+    town.faults.arm(Fault("lost_request"))
     err(await ada.create_issue(REPO, "Beans", "…"))
     assert told == [(True, ""), (True, ""), (False, "HTTP 500"), (False, "no answer")]

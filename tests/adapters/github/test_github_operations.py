@@ -10,20 +10,20 @@ from adapters.github.client import GitHub
 from adapters.github.people import Person
 from adapters.github.types import Comment, Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
-from tests.adapters.github.github_house import REPO, House
+from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_an_issue_is_opened_with_one_request_and_comes_back_as_it_stands(house: House, ada: GitHub) -> None:
+async def test_an_issue_is_opened_with_one_request_and_comes_back_as_it_stands(town: GitHubTown, ada: GitHub) -> None:
     issue = ok(await ada.create_issue(REPO, "Plant  beans\nsoon", "Near the wall.", labels=["plan", "spring"]))
-    assert house.requests == ["POST /repos/ada/garden/issues"]
+    assert town.requests == ["POST /repos/ada/garden/issues"]
     assert (issue.number, issue.title, issue.body, issue.state) == (1, "Plant beans soon", "Near the wall.", "open")
     assert (issue.author, issue.labels, issue.is_pull_request) == ("ada", ("plan", "spring"), False)
     assert (issue.created_at, issue.closed_at) == ("2026-01-05T12:00:00Z", None)
-    assert issue.html_url == f"{house.url}/ada/garden/issues/1"
-    stored = house.network.issue(house.repo, 1)
+    assert issue.html_url == f"{town.url}/ada/garden/issues/1"
+    stored = town.network.issue(town.repo, 1)
     assert (stored.title, stored.body) == ("Plant beans soon", "Near the wall.")
 
 
@@ -32,12 +32,12 @@ async def test_an_issue_without_assignees_is_our_own(ada: GitHub) -> None:
     assert ok(await ada.create_issue(REPO, "Hers", "…", assignees=["bea"])).assignees == ("bea",)
 
 
-async def test_who_may_not_push_opens_an_issue_without_label_or_assignee(house: House) -> None:
-    issue = ok(await house.client("cy").create_issue(REPO, "Slugs", "Everywhere.", labels=["plan"]))
+async def test_who_may_not_push_opens_an_issue_without_label_or_assignee(town: GitHubTown) -> None:
+    issue = ok(await town.client("cy").create_issue(REPO, "Slugs", "Everywhere.", labels=["plan"]))
     assert (issue.author, issue.labels, issue.assignees) == ("cy", (), ())
 
 
-async def test_a_body_that_is_too_long_is_cut_and_says_so(house: House, ada: GitHub) -> None:
+async def test_a_body_that_is_too_long_is_cut_and_says_so(town: GitHubTown, ada: GitHub) -> None:
     text = "```\n" + "bean\n" * 20_000
     issue = ok(await ada.create_issue(REPO, "t" * 300, text))
     assert len(issue.body) <= GITHUB_BODY_MAX_CHARS
@@ -50,25 +50,25 @@ async def test_a_body_that_is_too_long_is_cut_and_says_so(house: House, ada: Git
     assert ok(await ada.create_comment(REPO, 1, whole)).body == whole
 
 
-async def test_issues_are_listed_newest_first_with_pull_requests_marked(house: House, ada: GitHub) -> None:
-    author = house.network.find("bea")
+async def test_issues_are_listed_newest_first_with_pull_requests_marked(town: GitHubTown, ada: GitHub) -> None:
+    author = town.network.find("bea")
     assert author
     for number in range(1, 4):
-        house.network.open_issue(house.repo, author, title=f"Issue {number}", is_pull=number == 2)
-        house.clock.jump(60)
+        town.network.open_issue(town.repo, author, title=f"Issue {number}", is_pull=number == 2)
+        town.clock.jump(60)
     issues = ok(await ada.list_issues(REPO))
     assert [(issue.number, issue.is_pull_request) for issue in issues] == [(3, False), (2, True), (1, False)]
     assert issues[1].html_url.endswith("/pull/2")
-    assert len(house.seen) == 1
+    assert len(town.seen) == 1
 
 
-async def test_a_list_can_be_narrowed_by_state_author_label_and_time(house: House, ada: GitHub) -> None:
-    bea = house.client("bea")
+async def test_a_list_can_be_narrowed_by_state_author_label_and_time(town: GitHubTown, ada: GitHub) -> None:
+    bea = town.client("bea")
     ok(await ada.create_issue(REPO, "one", "…", labels=["plan"]))
-    house.clock.jump(3600)
+    town.clock.jump(3600)
     ok(await bea.create_issue(REPO, "two", "…", labels=["plan", "memo"]))
     ok(await ada.update_issue(REPO, 1, state="closed"))
-    house.clock.jump(3600)
+    town.clock.jump(3600)
     ok(await bea.create_issue(REPO, "three", "…"))
 
     async def numbers(**narrowed: Any) -> list[int]:
@@ -84,53 +84,53 @@ async def test_a_list_can_be_narrowed_by_state_author_label_and_time(house: Hous
     assert err(await ada.list_issues(REPO, since="yesterday")).kind == "invalid"
 
 
-async def test_long_lists_are_read_page_by_page_and_no_further_than_needed(house: House, ada: GitHub) -> None:
-    author = house.network.find("ada")
+async def test_long_lists_are_read_page_by_page_and_no_further_than_needed(town: GitHubTown, ada: GitHub) -> None:
+    author = town.network.find("ada")
     assert author
     for number in range(250):
-        house.network.open_issue(house.repo, author, title=f"Issue {number + 1}")
+        town.network.open_issue(town.repo, author, title=f"Issue {number + 1}")
     assert [issue.number for issue in ok(await ada.list_issues(REPO, limit=200))] == list(range(250, 50, -1))
-    assert len(house.seen) == 2
+    assert len(town.seen) == 2
     assert len(ok(await ada.list_issues(REPO, limit=1000))) == 250
-    assert len(house.seen) == 5
-    issue = house.network.issue(house.repo, 1)
+    assert len(town.seen) == 5
+    issue = town.network.issue(town.repo, 1)
     for number in range(201):
-        house.network.write_comment(house.repo, issue, author, f"{number}")
+        town.network.write_comment(town.repo, issue, author, f"{number}")
     assert [comment.body for comment in ok(await ada.list_comments(REPO, 1))] == [str(n) for n in range(201)]
-    assert len(house.seen) == 8
+    assert len(town.seen) == 8
 
 
-async def test_an_issue_that_is_read_costs_one_request(house: House, ada: GitHub) -> None:
+async def test_an_issue_that_is_read_costs_one_request(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
-    house.seen.clear()
+    town.seen.clear()
     assert ok(await ada.get_issue(REPO, 1)).title == "Compost"
-    assert house.requests == ["GET /repos/ada/garden/issues/1"]
+    assert town.requests == ["GET /repos/ada/garden/issues/1"]
 
 
-async def test_an_update_changes_what_is_given_and_blanks_nothing(house: House, ada: GitHub) -> None:
+async def test_an_update_changes_what_is_given_and_blanks_nothing(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it.", labels=["plan"]))
-    house.seen.clear()
+    town.seen.clear()
     issue = ok(await ada.update_issue(REPO, 1, title="", body="  ", state="closed", labels=["finished"], assignees=[]))
-    assert house.requests == ["PATCH /repos/ada/garden/issues/1"]
+    assert town.requests == ["PATCH /repos/ada/garden/issues/1"]
     assert (issue.title, issue.body, issue.state) == ("Compost", "Turn it.", "closed")
     assert (issue.labels, issue.assignees, issue.closed_at) == (("finished",), (), "2026-01-05T12:00:00Z")
     assert ok(await ada.update_issue(REPO, 1, title="Heap", state="open")).title == "Heap"
     assert ok(await ada.get_issue(REPO, 1)).closed_at is None
-    sent = len(house.seen)
+    sent = len(town.seen)
     assert err(await ada.update_issue(REPO, 1, title="", body="")).kind == "invalid"
-    assert len(house.seen) == sent
+    assert len(town.seen) == sent
 
 
-async def test_comments_are_written_listed_since_a_time_and_deleted(house: House, ada: GitHub) -> None:
+async def test_comments_are_written_listed_since_a_time_and_deleted(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
     first = ok(await ada.create_comment(REPO, 1, "Turned."))
-    house.clock.jump(60)
-    second = ok(await house.client("bea").create_comment(REPO, 1, "Again?"))
+    town.clock.jump(60)
+    second = ok(await town.client("bea").create_comment(REPO, 1, "Again?"))
     assert first == Comment(
         id=first.id,
         body="Turned.",
         author="ada",
-        html_url=f"{house.url}/ada/garden/issues/1#issuecomment-{first.id}",
+        html_url=f"{town.url}/ada/garden/issues/1#issuecomment-{first.id}",
         created_at="2026-01-05T12:00:00Z",
         updated_at="2026-01-05T12:00:00Z",
     )
@@ -141,59 +141,61 @@ async def test_comments_are_written_listed_since_a_time_and_deleted(house: House
     assert ok(await ada.list_comments(REPO, 1)) == (second,)
 
 
-async def test_only_who_may_deletes_anothers_comment(house: House, ada: GitHub) -> None:
+async def test_only_who_may_deletes_anothers_comment(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
     comment = ok(await ada.create_comment(REPO, 1, "Turned."))
-    assert err(await house.client("cy").delete_comment(REPO, comment.id)).kind == "auth"
-    assert (await house.client("bea").delete_comment(REPO, comment.id)).success
+    assert err(await town.client("cy").delete_comment(REPO, comment.id)).kind == "auth"
+    assert (await town.client("bea").delete_comment(REPO, comment.id)).success
 
 
-async def test_a_reaction_given_twice_is_one(house: House, ada: GitHub) -> None:
+async def test_a_reaction_given_twice_is_one(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
     assert ok(await ada.add_reaction(REPO, 1, "rocket")) == ok(await ada.add_reaction(REPO, 1, "rocket"))
-    assert [one.content for one in house.network.issue(house.repo, 1).reactions] == ["rocket"]
+    assert [one.content for one in town.network.issue(town.repo, 1).reactions] == ["rocket"]
 
 
-async def test_assignees_come_and_go_but_the_last_one_stays(house: House, ada: GitHub) -> None:
+async def test_assignees_come_and_go_but_the_last_one_stays(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
     assert ok(await ada.add_assignees(REPO, 1, ["bea", "cy"])).assignees == ("ada", "bea")
     assert ok(await ada.remove_assignee(REPO, 1, "ADA")).assignees == ("bea",)
-    house.seen.clear()
+    town.seen.clear()
     assert ok(await ada.remove_assignee(REPO, 1, "bea")).assignees == ("bea",)
-    assert house.requests == ["GET /repos/ada/garden/issues/1"]
+    assert town.requests == ["GET /repos/ada/garden/issues/1"]
 
 
-async def test_a_repository_and_its_people_are_told(house: House, ada: GitHub) -> None:
+async def test_a_repository_and_its_people_are_told(town: GitHubTown, ada: GitHub) -> None:
     repository = ok(await ada.get_repository(REPO))
     assert (repository.full_name, repository.description) == ("ada/garden", "What grows where")
-    assert (repository.html_url, repository.default_branch) == (f"{house.url}/ada/garden", "main")
+    assert (repository.html_url, repository.default_branch) == (f"{town.url}/ada/garden", "main")
     assert (repository.private, repository.has_issues) == (False, True)
-    assert ok(await ada.get_user("BEA")) == Person("bea", "", f"{house.url}/bea")
+    assert ok(await ada.get_user("BEA")) == Person("bea", "", f"{town.url}/bea")
     assert ok(await ada.whoami()) == "ada"
-    assert len(house.seen) == 3
+    assert len(town.seen) == 3
 
 
-async def test_reading_needs_no_account_but_writing_does(house: House, ada: GitHub) -> None:
+async def test_reading_needs_no_account_but_writing_does(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
-    nobody = house.client("", token="")
+    nobody = town.client("", token="")
     assert not nobody.configured
     assert ok(await nobody.get_issue(REPO, 1)).author == "ada"
-    sent = len(house.seen)
+    sent = len(town.seen)
     for refused in (await nobody.create_comment(REPO, 1, "hello"), await nobody.whoami()):
         assert err(refused).kind == "auth"
         assert "AGENT_GITHUB_TOKEN" in err(refused).error
-    assert len(house.seen) == sent
-    assert "authorization" not in house.seen[-1].headers
+    assert len(town.seen) == sent
+    assert "authorization" not in town.seen[-1].headers
 
 
-async def test_a_renamed_repository_is_found_by_its_old_name_for_reading_and_writing(house: House, ada: GitHub) -> None:
-    house.network.rename_repo(house.repo, "orchard")
+async def test_a_renamed_repository_is_found_by_its_old_name_for_reading_and_writing(
+    town: GitHubTown, ada: GitHub
+) -> None:
+    town.network.rename_repo(town.repo, "orchard")
     issue = ok(await ada.create_issue(REPO, "Pears", "Prune."))
-    assert issue.html_url == f"{house.url}/ada/orchard/issues/1"
-    assert house.requests == ["POST /repos/ada/garden/issues", f"POST /repositories/{house.repo.id}/issues"]
+    assert issue.html_url == f"{town.url}/ada/orchard/issues/1"
+    assert town.requests == ["POST /repos/ada/garden/issues", f"POST /repositories/{town.repo.id}/issues"]
     assert ok(await ada.get_repository(REPO)).full_name == "ada/orchard"
     assert [issue.number for issue in ok(await ada.list_issues(REPO, limit=1))] == [1]
-    assert house.issues() == 1
+    assert town.issues() == 1
 
 
 @pytest.mark.parametrize(
@@ -201,13 +203,13 @@ async def test_a_renamed_repository_is_found_by_its_old_name_for_reading_and_wri
     [Repo("ada", ".."), Repo("..", "garden"), Repo("", "garden"), Repo("ada", ""), Repo("ada", "a/b"), Repo("-a", "b")],
     ids=str,
 )
-async def test_what_cannot_be_a_repository_is_not_asked_for(house: House, ada: GitHub, repo: Repo) -> None:
+async def test_what_cannot_be_a_repository_is_not_asked_for(town: GitHubTown, ada: GitHub, repo: Repo) -> None:
     assert err(await ada.get_repository(repo)).kind == "invalid"
     assert err(await ada.create_issue(repo, "t", "b")).kind == "invalid"
-    assert house.seen == []
+    assert town.seen == []
 
 
-async def test_what_is_empty_or_has_no_number_is_not_sent(house: House, ada: GitHub) -> None:
+async def test_what_is_empty_or_has_no_number_is_not_sent(town: GitHubTown, ada: GitHub) -> None:
     results = (
         await ada.create_issue(REPO, " \n", "body"),
         await ada.create_comment(REPO, 1, "  "),
@@ -216,12 +218,12 @@ async def test_what_is_empty_or_has_no_number_is_not_sent(house: House, ada: Git
         await ada.get_user("no/body"),
     )
     assert [err(result).kind for result in results] == ["invalid"] * 5
-    assert house.seen == []
+    assert town.seen == []
 
 
-async def test_every_request_names_its_version_and_its_sender(house: House, ada: GitHub) -> None:
+async def test_every_request_names_its_version_and_its_sender(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.get_repository(REPO))
-    headers = house.seen[0].headers
+    headers = town.seen[0].headers
     assert headers["x-github-api-version"] == "2022-11-28"
     assert headers["accept"] == "application/vnd.github+json"
     assert headers["user-agent"].startswith("py-general-agent/")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.storage.store import Storage
-from tests.adapters.storage.storage_house import KINDS, S3, open_kind, serving_s3
+from tests.adapters.storage.s3_server import KINDS, S3, open_kind, serving_s3
 
 
 @pytest.fixture(scope="session")

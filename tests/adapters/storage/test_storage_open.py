@@ -12,7 +12,7 @@ import pytest
 from adapters.storage.store import Credentials, open_storage
 from common.errors import ConfigError
 from common.result import Err, Ok
-from tests.adapters.storage.storage_house import S3, WHO
+from tests.adapters.storage.s3_server import S3, WHO
 
 
 async def test_without_an_address_things_lie_in_the_folder(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class Snowed(Event):
 
 
 @dataclass
-class House:
+class RunningBus:
     bus: EventBus
     journal: Journal
     database: Database
@@ -42,48 +42,48 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def running_bus(tmp_path: Path) -> AsyncIterator[RunningBus]:
     database, console = await Database.open(tmp_path / "soul.db", MIGRATIONS), SilentConsole()
     journal = Journal(database, console, SystemClock(), Redactor())
     async with EventBus(journal) as bus:
-        yield House(bus, journal, database, console)
+        yield RunningBus(bus, journal, database, console)
     await database.close()
 
 
-async def test_handlers_of_a_type_are_called_in_order_before_publish_returns(house: House) -> None:
+async def test_handlers_of_a_type_are_called_in_order_before_publish_returns(running_bus: RunningBus) -> None:
     seen: list[str] = []
-    house.bus.subscribe(Rained, lambda event: seen.append(f"first {event.millimetres}"))
-    house.bus.subscribe(Rained, lambda event: seen.append(f"second {event.millimetres}"))
-    house.bus.subscribe(Snowed, lambda _: seen.append("snow"))
-    house.bus.publish(Rained(3))
+    running_bus.bus.subscribe(Rained, lambda event: seen.append(f"first {event.millimetres}"))
+    running_bus.bus.subscribe(Rained, lambda event: seen.append(f"second {event.millimetres}"))
+    running_bus.bus.subscribe(Snowed, lambda _: seen.append("snow"))
+    running_bus.bus.publish(Rained(3))
     assert seen == ["first 3", "second 3"]
 
 
-async def test_an_event_without_a_handler_is_discarded(house: House) -> None:
-    house.bus.publish(Snowed())
+async def test_an_event_without_a_handler_is_discarded(running_bus: RunningBus) -> None:
+    running_bus.bus.publish(Snowed())
     discard(Snowed())
-    assert await house.failures() == []
+    assert await running_bus.failures() == []
 
 
-async def test_an_asynchronous_handler_runs_after_publish_and_delays_nobody(house: House) -> None:
+async def test_an_asynchronous_handler_runs_after_publish_and_delays_nobody(running_bus: RunningBus) -> None:
     gate, seen = asyncio.Event(), []
 
     async def slow(event: Rained) -> None:
         await gate.wait()
         seen.append(event.millimetres)
 
-    house.bus.subscribe(Rained, slow)
-    house.bus.subscribe(Rained, lambda event: seen.append(-event.millimetres))
-    house.bus.publish(Rained(2))
+    running_bus.bus.subscribe(Rained, slow)
+    running_bus.bus.subscribe(Rained, lambda event: seen.append(-event.millimetres))
+    running_bus.bus.publish(Rained(2))
     assert seen == [-2]
     gate.set()
-    await house.bus.settle()
+    await running_bus.bus.settle()
     assert seen == [-2, 2]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_handler_that_fails_is_journalled_and_the_others_are_called(
-    house: House, *, asynchronous: bool
+    running_bus: RunningBus, *, asynchronous: bool
 ) -> None:
     seen: list[int] = []
 
@@ -93,25 +93,25 @@ async def test_a_handler_that_fails_is_journalled_and_the_others_are_called(
     async def fails_later(event: Rained) -> None:
         fails(event)
 
-    house.bus.subscribe(Rained, fails_later if asynchronous else fails)
-    house.bus.subscribe(Rained, lambda event: seen.append(event.millimetres))
-    house.bus.publish(Rained(7))
+    running_bus.bus.subscribe(Rained, fails_later if asynchronous else fails)
+    running_bus.bus.subscribe(Rained, lambda event: seen.append(event.millimetres))
+    running_bus.bus.publish(Rained(7))
     assert seen == [7]
-    assert await house.failures() == [("A handler of Rained failed", "ValueError: 7 is too much")]
+    assert await running_bus.failures() == [("A handler of Rained failed", "ValueError: 7 is too much")]
 
 
-async def test_a_failure_that_cannot_be_journalled_is_shown(house: House) -> None:
+async def test_a_failure_that_cannot_be_journalled_is_shown(running_bus: RunningBus) -> None:
     def fails(_: Rained) -> None:
         raise StorageError("the disk is full")
 
-    house.bus.subscribe(Rained, fails)
-    await house.database.run(lambda connection: connection.execute("PRAGMA query_only = on"))
-    house.bus.publish(Rained())
-    await house.bus.settle()
-    assert ("error", "A handler of Rained failed", "the disk is full") in house.console.lines
+    running_bus.bus.subscribe(Rained, fails)
+    await running_bus.database.run(lambda connection: connection.execute("PRAGMA query_only = on"))
+    running_bus.bus.publish(Rained())
+    await running_bus.bus.settle()
+    assert ("error", "A handler of Rained failed", "the disk is full") in running_bus.console.lines
 
 
-async def test_what_still_runs_at_the_end_is_cancelled(house: House) -> None:
+async def test_what_still_runs_at_the_end_is_cancelled(running_bus: RunningBus) -> None:
     ended: list[str] = []
 
     async def never(_: Rained) -> None:
@@ -120,7 +120,7 @@ async def test_what_still_runs_at_the_end_is_cancelled(house: House) -> None:
         finally:
             ended.append("cancelled")
 
-    async with EventBus(house.journal) as bus:
+    async with EventBus(running_bus.journal) as bus:
         bus.subscribe(Rained, never)
         bus.publish(Rained())
         await asyncio.sleep(0)

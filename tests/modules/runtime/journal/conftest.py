@@ -19,7 +19,7 @@ SECRET = "correct-horse-battery"
 
 
 @dataclass
-class Desk:
+class JournalHome:
     """A journal, and what it writes to."""
 
     database: Database
@@ -29,8 +29,8 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def journal_home(tmp_path: Path) -> AsyncIterator[JournalHome]:
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     clock, console = FakeClock(), SilentConsole()
-    yield Desk(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
+    yield JournalHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
     await database.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from modules.runtime.home import Home
 from modules.services.agent.owner_files import LocalOwnerFiles
-from tests.modules.services.agent.onboarding_desk import open_desk
+from tests.modules.services.agent.onboarding_home import open_onboarding_home
 
 
 class Deadly(LocalOwnerFiles):
@@ -21,8 +21,8 @@ class Deadly(LocalOwnerFiles):
 
 
 async def main(root: Path) -> None:
-    async with open_desk(root, Deadly(Home.at(root), print)) as desk:
-        await desk.onboarding.complete({"name": "rowan"}, {"name": "Ana"})
+    async with open_onboarding_home(root, Deadly(Home.at(root), print)) as onboarding_home:
+        await onboarding_home.onboarding.complete({"name": "rowan"}, {"name": "Ana"})
 
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -22,7 +22,7 @@ from adapters.storage.types import StoredObject
 from common.clock import FakeClock
 from common.result import Err, Ok
 from modules.services.agent.media import MEDIA_MAX_BYTES, Media, Picture, drawn_anew, recent_objects
-from tests.adapters.storage.storage_house import KINDS, S3, open_kind, serving_s3
+from tests.adapters.storage.s3_server import KINDS, S3, open_kind, serving_s3
 from tests.exploration import examples
 
 SESSION = "bluesky:thread:at://did:plc:abc/app.bsky.feed.post/3k"

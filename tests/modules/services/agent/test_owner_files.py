@@ -16,11 +16,11 @@ from adapters.storage.store import Storage, open_storage
 from common.errors import PolicyBlocked, Transient
 from modules.runtime.home import Home
 from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
-from tests.adapters.storage.storage_house import KINDS, S3, WHO, open_kind, serving_s3
+from tests.adapters.storage.s3_server import KINDS, S3, WHO, open_kind, serving_s3
 
 
 @dataclass
-class Desk:
+class OwnerFilesHome:
     """A workspace, and a hand that writes to it from outside."""
 
     owner_files: OwnerFiles
@@ -52,76 +52,78 @@ def s3() -> Iterator[S3]:
 
 
 @pytest.fixture(params=("home", *KINDS))
-async def desk(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> AsyncIterator[Desk]:
+async def files_home(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> AsyncIterator[OwnerFilesHome]:
     home = Home.at(tmp_path)
     warnings: list[str] = []
     if request.param == "home":
-        yield Desk(LocalOwnerFiles(home, warnings.append), home, warnings=warnings)
+        yield OwnerFilesHome(LocalOwnerFiles(home, warnings.append), home, warnings=warnings)
         return
     storage = open_kind(request.param, tmp_path, s3)
-    yield Desk(StoredOwnerFiles(storage, "rowan", warnings.append), home, storage, warnings)
+    yield OwnerFilesHome(StoredOwnerFiles(storage, "rowan", warnings.append), home, storage, warnings)
     await storage.aclose()
 
 
 @pytest.fixture
-def at_home(tmp_path: Path) -> Desk:
+def at_home(tmp_path: Path) -> OwnerFilesHome:
     home = Home.at(tmp_path)
     home.workspace.mkdir()
     warnings: list[str] = []
-    return Desk(LocalOwnerFiles(home, warnings.append), home, warnings=warnings)
+    return OwnerFilesHome(LocalOwnerFiles(home, warnings.append), home, warnings=warnings)
 
 
 @pytest.mark.parametrize("name", ["GOALS.md", "BOOTSTRAP.done.md", "memory/2026-11-22.md", "skills/tea/SKILL.md"])
-async def test_what_was_written_is_read(desk: Desk, name: str) -> None:
-    await desk.owner_files.write(name, "Grüße 👋\r\n")
-    assert await desk.owner_files.read(name) == "Grüße 👋\r\n"
-    await desk.owner_files.write(name, "anew")
-    assert await desk.owner_files.read(name) == "anew"
+async def test_what_was_written_is_read(files_home: OwnerFilesHome, name: str) -> None:
+    await files_home.owner_files.write(name, "Grüße 👋\r\n")
+    assert await files_home.owner_files.read(name) == "Grüße 👋\r\n"
+    await files_home.owner_files.write(name, "anew")
+    assert await files_home.owner_files.read(name) == "anew"
 
 
 @pytest.mark.parametrize("data", [None, b"", b" \n\t\n"])
-async def test_what_is_absent_or_blank_is_nothing_and_no_trouble(desk: Desk, data: bytes | None) -> None:
+async def test_what_is_absent_or_blank_is_nothing_and_no_trouble(
+    files_home: OwnerFilesHome, data: bytes | None
+) -> None:
     if data is not None:
-        await desk.by_hand("GOALS.md", data)
-    assert await desk.owner_files.read("GOALS.md") is None
-    assert desk.warnings == []
+        await files_home.by_hand("GOALS.md", data)
+    assert await files_home.owner_files.read("GOALS.md") is None
+    assert files_home.warnings == []
 
 
 @pytest.mark.parametrize(
     ("data", "why"), [(b"caf\xe9", "is not UTF-8 text"), (b"x" * (1024 * 1024 + 1), "is larger than 1024 KiB")]
 )
 async def test_what_is_no_text_is_left_out_with_one_warning_and_never_overwritten(
-    desk: Desk, data: bytes, why: str
+    files_home: OwnerFilesHome, data: bytes, why: str
 ) -> None:
-    await desk.by_hand("GOALS.md", data)
-    assert [await desk.owner_files.read("GOALS.md") for _ in range(3)] == [None] * 3
-    assert desk.warnings == [f"GOALS.md {why}; it is left out"]
+    await files_home.by_hand("GOALS.md", data)
+    assert [await files_home.owner_files.read("GOALS.md") for _ in range(3)] == [None] * 3
+    assert files_home.warnings == [f"GOALS.md {why}; it is left out"]
     with pytest.raises(PolicyBlocked, match=why):
-        await desk.owner_files.write("GOALS.md", "mine")
-    await desk.by_hand("GOALS.md", b"mended")
-    assert await desk.owner_files.read("GOALS.md") == "mended"
-    await desk.by_hand("GOALS.md", data)
-    await desk.owner_files.read("GOALS.md")
-    assert len(desk.warnings) == 2
+        await files_home.owner_files.write("GOALS.md", "mine")
+    await files_home.by_hand("GOALS.md", b"mended")
+    assert await files_home.owner_files.read("GOALS.md") == "mended"
+    await files_home.by_hand("GOALS.md", data)
+    await files_home.owner_files.read("GOALS.md")
+    assert len(files_home.warnings) == 2
 
 
-async def test_the_mark_that_some_editors_put_in_front_is_not_read(desk: Desk) -> None:
-    await desk.by_hand("GOALS.md", b"\xef\xbb\xbf# Goals")
-    assert await desk.owner_files.read("GOALS.md") == "# Goals"
+async def test_the_mark_that_some_editors_put_in_front_is_not_read(files_home: OwnerFilesHome) -> None:
+    await files_home.by_hand("GOALS.md", b"\xef\xbb\xbf# Goals")
+    assert await files_home.owner_files.read("GOALS.md") == "# Goals"
 
 
 @pytest.mark.parametrize("name", ["SOUL.md", "SELF.md"])
-async def test_who_it_is_can_be_read_here_and_not_written(desk: Desk, name: str) -> None:
-    await desk.by_hand(name, b"Rowan")
-    assert await desk.owner_files.read(name) == "Rowan"
+async def test_who_it_is_can_be_read_here_and_not_written(files_home: OwnerFilesHome, name: str) -> None:
+    await files_home.by_hand(name, b"Rowan")
+    assert await files_home.owner_files.read(name) == "Rowan"
     for wrong in (name, name.lower()):
         with pytest.raises(PolicyBlocked, match="is not written"):
-            await desk.owner_files.write(wrong, "Mallory")
+            await files_home.owner_files.write(wrong, "Mallory")
         with pytest.raises(PolicyBlocked, match="is not written"):
-            await desk.owner_files.rename(wrong, "GOALS.md")
+            await files_home.owner_files.rename(wrong, "GOALS.md")
         with pytest.raises(PolicyBlocked, match="is not written"):
-            await desk.owner_files.rename("GOALS.md", wrong)
-    assert await desk.owner_files.read(name) == "Rowan"
+            await files_home.owner_files.rename("GOALS.md", wrong)
+    assert await files_home.owner_files.read(name) == "Rowan"
 
 
 NO_NAMES = (
@@ -131,55 +133,55 @@ NO_NAMES = (
 )  # fmt: skip
 
 
-async def test_what_is_no_name_is_neither_read_nor_written(desk: Desk) -> None:
+async def test_what_is_no_name_is_neither_read_nor_written(files_home: OwnerFilesHome) -> None:
     for name in NO_NAMES:
         for ask in (
-            desk.owner_files.read(name),
-            desk.owner_files.write(name, "x"),
-            desk.owner_files.rename(name, "A.md"),
+            files_home.owner_files.read(name),
+            files_home.owner_files.write(name, "x"),
+            files_home.owner_files.rename(name, "A.md"),
         ):
             with pytest.raises(PolicyBlocked, match="no name of a file"):
                 await ask
 
 
-async def test_half_a_letter_from_a_model_does_not_stop_a_write(desk: Desk) -> None:
-    await desk.owner_files.write("GOALS.md", "a\ud83d")
-    assert await desk.owner_files.read("GOALS.md") == "a?"
+async def test_half_a_letter_from_a_model_does_not_stop_a_write(files_home: OwnerFilesHome) -> None:
+    await files_home.owner_files.write("GOALS.md", "a\ud83d")
+    assert await files_home.owner_files.read("GOALS.md") == "a?"
 
 
-async def test_too_long_a_text_is_refused_before_it_is_written(desk: Desk) -> None:
-    await desk.owner_files.write("GOALS.md", "short")
+async def test_too_long_a_text_is_refused_before_it_is_written(files_home: OwnerFilesHome) -> None:
+    await files_home.owner_files.write("GOALS.md", "short")
     with pytest.raises(PolicyBlocked, match="would be larger"):
-        await desk.owner_files.write("GOALS.md", "x" * (1024 * 1024 + 1))
-    assert await desk.owner_files.read("GOALS.md") == "short"
+        await files_home.owner_files.write("GOALS.md", "x" * (1024 * 1024 + 1))
+    assert await files_home.owner_files.read("GOALS.md") == "short"
 
 
-async def test_an_update_begins_with_what_is_there(desk: Desk) -> None:
+async def test_an_update_begins_with_what_is_there(files_home: OwnerFilesHome) -> None:
     seen: list[str | None] = []
 
     def note(text: str | None) -> str:
         seen.append(text)
         return f"{text or ''}x"
 
-    await desk.owner_files.update("GOALS.md", note)
-    await desk.owner_files.update("GOALS.md", note)
+    await files_home.owner_files.update("GOALS.md", note)
+    await files_home.owner_files.update("GOALS.md", note)
     assert seen == [None, "x"]
-    assert await desk.owner_files.read("GOALS.md") == "xx"
+    assert await files_home.owner_files.read("GOALS.md") == "xx"
 
 
-async def test_many_updates_at_once_lose_nothing(desk: Desk) -> None:
+async def test_many_updates_at_once_lose_nothing(files_home: OwnerFilesHome) -> None:
     def noting(number: int) -> Callable[[str | None], str]:
         return lambda text: f"{text or ''}- {number}\n"
 
-    await asyncio.gather(*(desk.owner_files.update("GOALS.md", noting(number)) for number in range(8)))
-    text = await desk.owner_files.read("GOALS.md") or ""
+    await asyncio.gather(*(files_home.owner_files.update("GOALS.md", noting(number)) for number in range(8)))
+    text = await files_home.owner_files.read("GOALS.md") or ""
     assert sorted(text.splitlines()) == [f"- {n}" for n in range(8)]
 
 
-@pytest.mark.parametrize("desk", KINDS, indirect=True)
-async def test_what_another_process_writes_in_between_is_not_overwritten(desk: Desk) -> None:
-    assert desk.storage is not None
-    other = StoredOwnerFiles(desk.storage, "rowan", desk.warnings.append)
+@pytest.mark.parametrize("files_home", KINDS, indirect=True)
+async def test_what_another_process_writes_in_between_is_not_overwritten(files_home: OwnerFilesHome) -> None:
+    assert files_home.storage is not None
+    other = StoredOwnerFiles(files_home.storage, "rowan", files_home.warnings.append)
     await other.write("GOALS.md", "one\n")
     asked: list[str | None] = []
 
@@ -190,28 +192,28 @@ async def test_what_another_process_writes_in_between_is_not_overwritten(desk: D
                 elsewhere.submit(asyncio.run, other.update("GOALS.md", lambda text: f"{text}two\n")).result(10)
         return f"{text}three\n"
 
-    await desk.owner_files.update("GOALS.md", note)
+    await files_home.owner_files.update("GOALS.md", note)
     assert asked == ["one\n", "one\ntwo\n"]
-    assert await desk.owner_files.read("GOALS.md") == "one\ntwo\nthree\n"
+    assert await files_home.owner_files.read("GOALS.md") == "one\ntwo\nthree\n"
 
 
-async def test_a_file_gets_a_new_name(desk: Desk) -> None:
-    await desk.owner_files.write("BOOTSTRAP.md", "hello")
-    await desk.owner_files.write("BOOTSTRAP.done.md", "an old one")
-    await desk.owner_files.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
-    assert await desk.owner_files.names() == ("BOOTSTRAP.done.md",)
-    assert await desk.owner_files.read("BOOTSTRAP.done.md") == "hello"
+async def test_a_file_gets_a_new_name(files_home: OwnerFilesHome) -> None:
+    await files_home.owner_files.write("BOOTSTRAP.md", "hello")
+    await files_home.owner_files.write("BOOTSTRAP.done.md", "an old one")
+    await files_home.owner_files.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
+    assert await files_home.owner_files.names() == ("BOOTSTRAP.done.md",)
+    assert await files_home.owner_files.read("BOOTSTRAP.done.md") == "hello"
     with pytest.raises(PolicyBlocked, match=r"There is no BOOTSTRAP\.md"):
-        await desk.owner_files.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
+        await files_home.owner_files.rename("BOOTSTRAP.md", "BOOTSTRAP.done.md")
 
 
-async def test_all_that_can_be_read_is_named_in_order_and_nothing_else(desk: Desk) -> None:
-    assert await desk.owner_files.names() == ()
+async def test_all_that_can_be_read_is_named_in_order_and_nothing_else(files_home: OwnerFilesHome) -> None:
+    assert await files_home.owner_files.names() == ()
     for name in ("SOUL.md", "GOALS.md", "memory/2026-11-22.md", "skills/tea/SKILL.md", "sessions/x.jsonl.gz", "n.txt"):
-        await desk.by_hand(name, b"x")
+        await files_home.by_hand(name, b"x")
     expected = ("GOALS.md", "SOUL.md", "memory/2026-11-22.md", "skills/tea/SKILL.md")
-    assert await desk.owner_files.names() == expected
-    assert [await desk.owner_files.read(name) for name in expected] == ["x"] * 4
+    assert await files_home.owner_files.names() == expected
+    assert [await files_home.owner_files.read(name) for name in expected] == ["x"] * 4
 
 
 async def test_one_soul_does_not_see_the_files_of_another(tmp_path: Path, s3: S3) -> None:
@@ -238,7 +240,9 @@ async def test_a_bucket_that_is_not_there_is_for_the_owner_to_mend_and_ends_no_l
 
 
 @pytest.mark.parametrize("linked", ["GOALS.md", "memory"])
-async def test_a_link_out_of_the_workspace_is_neither_followed_nor_overwritten(at_home: Desk, linked: str) -> None:
+async def test_a_link_out_of_the_workspace_is_neither_followed_nor_overwritten(
+    at_home: OwnerFilesHome, linked: str
+) -> None:
     outside = at_home.home.root / "outside"
     lay(outside / "GOALS.md", b"private")
     target = outside / "GOALS.md" if linked == "GOALS.md" else outside
@@ -253,24 +257,24 @@ async def test_a_link_out_of_the_workspace_is_neither_followed_nor_overwritten(a
     assert listed(outside) == ["GOALS.md"]
 
 
-async def test_a_link_inside_the_workspace_is_read(at_home: Desk) -> None:
+async def test_a_link_inside_the_workspace_is_read(at_home: OwnerFilesHome) -> None:
     await at_home.by_hand("GOALS.md", b"grow")
     (at_home.home.workspace / "AIMS.md").symlink_to("GOALS.md")
     assert await at_home.owner_files.read("AIMS.md") == "grow"
 
 
-async def test_at_home_only_the_owner_can_read_what_the_soul_writes(at_home: Desk) -> None:
+async def test_at_home_only_the_owner_can_read_what_the_soul_writes(at_home: OwnerFilesHome) -> None:
     await at_home.owner_files.write("MEMORY.md", "private")
     assert stat.S_IMODE((at_home.home.workspace / "MEMORY.md").stat().st_mode) == 0o600
 
 
-async def test_at_home_a_file_that_identity_names_in_the_workspace_is_not_who_it_is(at_home: Desk) -> None:
+async def test_at_home_a_file_that_identity_names_in_the_workspace_is_not_who_it_is(at_home: OwnerFilesHome) -> None:
     lay(at_home.home.workspace / "SOUL.md", b"Mallory")
     assert await at_home.owner_files.read("SOUL.md") is None
     assert await at_home.owner_files.names() == ()
 
 
-async def test_a_pipe_in_the_workspace_is_left_out_and_not_waited_for(at_home: Desk) -> None:
+async def test_a_pipe_in_the_workspace_is_left_out_and_not_waited_for(at_home: OwnerFilesHome) -> None:
     at_home.home.workspace.mkdir(exist_ok=True)
     os.mkfifo(at_home.home.workspace / "GOALS.md")
     assert await at_home.owner_files.read("GOALS.md") is None

@@ -21,7 +21,7 @@ from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
-from tests.modules.services.agent.prompt.prompt_house import House as PromptHouse
+from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.modules.services.commitments.commitment_house import House
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.outbox.body_values import reply_body
@@ -54,7 +54,7 @@ async def writer(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIte
         transport=to_loopback,
         max_retries=0,
     )
-    prompts = PromptHouse(tmp_path / "home")
+    prompts = PromptHome(tmp_path / "home")
     yield CommitmentWriter(
         agent_name="Rowan",
         bluesky_username="rowan.test",

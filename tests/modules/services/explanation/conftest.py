@@ -27,7 +27,7 @@ SECRET = "correct-horse-battery"
 
 
 @dataclass
-class Desk:
+class ExplainedHome:
     database: Database
     clock: FakeClock
     console: SilentConsole
@@ -43,14 +43,16 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def explained_home(tmp_path: Path) -> AsyncIterator[ExplainedHome]:
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     clock, console = FakeClock(), SilentConsole()
-    yield Desk(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
+    yield ExplainedHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
     await database.close()
 
 
-async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: str = "", **more: Any) -> None:
+async def an_intent(
+    explained_home: ExplainedHome, name: str, target: str, *, cause: str, result: str = "", **more: Any
+) -> None:
     values: dict[str, Any] = {
         "id": name,
         "kind": "reply",
@@ -60,7 +62,7 @@ async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: s
         "rkey": name,
         "cause_id": cause,
         "created_at": "",
-        "expires_at": iso(desk.clock.now()),
+        "expires_at": iso(explained_home.clock.now()),
         "state": "done",
         "result_uri": result or None,
     }
@@ -68,21 +70,26 @@ async def an_intent(desk: Desk, name: str, target: str, *, cause: str, result: s
     row = Intent(**{**values, **more, "body": OpaqueBody(stored)})
 
     def insert(connection: sqlite3.Connection) -> None:
-        born = iso(store.unique_created_at(connection, desk.clock.now()))
+        born = iso(store.unique_created_at(connection, explained_home.clock.now()))
         store.insert(connection, replace(row, created_at=born))
 
-    await desk.database.run(insert)
+    await explained_home.database.run(insert)
 
 
 async def a_notification(
-    desk: Desk, uri: str, *, handle: str = "ada.example", text: str = "Tin or slate?", state: str = "pending"
+    explained_home: ExplainedHome,
+    uri: str,
+    *,
+    handle: str = "ada.example",
+    text: str = "Tin or slate?",
+    state: str = "pending",
 ) -> None:
-    now = iso(desk.clock.now())
+    now = iso(explained_home.clock.now())
     did = uri.split("/")[2]
     told = Notification(uri, "cid", Actor(did, handle, handle), "mention", text, now, now)
     payload = asdict(told)
     payload["reason"] = payload.pop("kind")
     row = (uri, uri, did, json.dumps(payload), now, now, 0, state, None)
-    await desk.database.run(
+    await explained_home.database.run(
         lambda connection: connection.execute("INSERT INTO pending_notifications VALUES (?,?,?,?,?,?,?,?,?)", row)
     )

@@ -10,7 +10,7 @@ from adapters.atproto.tid import tid_for, tid_time
 from modules.runtime.journal.types import Entry
 from modules.services.explanation.naming import Named, understand
 from modules.services.explanation.why import Unknown
-from tests.modules.services.explanation.conftest import Desk, a_notification, an_intent
+from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 
 POST = "app.bsky.feed.post"
 ADA, SOUL = "did:plc:ada", "did:plc:soul"
@@ -49,86 +49,94 @@ def test_a_record_key_says_when_it_was_made() -> None:
     assert tid_time("self") is None
 
 
-async def test_a_link_with_a_handle_finds_the_post_by_its_key_whatever_the_handle_is_now(desk: Desk) -> None:
+async def test_a_link_with_a_handle_finds_the_post_by_its_key_whatever_the_handle_is_now(
+    explained_home: ExplainedHome,
+) -> None:
     uri = f"at://{ADA}/{POST}/{KEY}"
-    await a_notification(desk, uri)
+    await a_notification(explained_home, uri)
     for handle in ("ada.example", "renamed.example"):
-        assert (await desk.story(f"https://bsky.app/profile/{handle}/post/{KEY}")).asked == uri
+        assert (await explained_home.story(f"https://bsky.app/profile/{handle}/post/{KEY}")).asked == uri
 
 
-async def test_a_link_to_an_issue_finds_the_act_that_opened_it(desk: Desk) -> None:
-    await an_intent(desk, "cafe01", "promise:1", cause="space://conversation/1", kind="issue", result=ISSUE)
-    assert (await desk.story(ISSUE)).act_id == "cafe01"
-    assert await desk.why(f"{ISSUE}2") == Unknown(f"{ISSUE}2 was made by no act that is known")
+async def test_a_link_to_an_issue_finds_the_act_that_opened_it(explained_home: ExplainedHome) -> None:
+    await an_intent(explained_home, "cafe01", "promise:1", cause="space://conversation/1", kind="issue", result=ISSUE)
+    assert (await explained_home.story(ISSUE)).act_id == "cafe01"
+    assert await explained_home.why(f"{ISSUE}2") == Unknown(f"{ISSUE}2 was made by no act that is known")
 
 
-async def test_between_two_posts_with_one_key_the_handle_decides(desk: Desk) -> None:
+async def test_between_two_posts_with_one_key_the_handle_decides(explained_home: ExplainedHome) -> None:
     for did, handle in ((ADA, "ada.example"), ("did:plc:bob", "bob.example")):
-        await a_notification(desk, f"at://{did}/{POST}/{KEY}", handle=handle)
-    await an_intent(desk, "cafe01", f"at://{ADA}/{POST}/{KEY}", cause="owner", result=f"at://{SOUL}/{POST}/{KEY}")
+        await a_notification(explained_home, f"at://{did}/{POST}/{KEY}", handle=handle)
+    await an_intent(
+        explained_home, "cafe01", f"at://{ADA}/{POST}/{KEY}", cause="owner", result=f"at://{SOUL}/{POST}/{KEY}"
+    )
     link = "https://bsky.app/profile/{}/post/" + KEY
-    assert (await desk.story(link.format("bob.example"))).asked == f"at://did:plc:bob/{POST}/{KEY}"
-    assert (await desk.story(link.format("soul.example"))).act_id == "cafe01"
-    assert (await desk.story(link.format(ADA))).asked == f"at://{ADA}/{POST}/{KEY}"
+    assert (await explained_home.story(link.format("bob.example"))).asked == f"at://did:plc:bob/{POST}/{KEY}"
+    assert (await explained_home.story(link.format("soul.example"))).act_id == "cafe01"
+    assert (await explained_home.story(link.format(ADA))).asked == f"at://{ADA}/{POST}/{KEY}"
 
 
-async def test_when_the_handle_does_not_decide_it_asks_for_more(desk: Desk) -> None:
+async def test_when_the_handle_does_not_decide_it_asks_for_more(explained_home: ExplainedHome) -> None:
     for did, handle in ((ADA, "ada.example"), ("did:plc:bob", "bob.example")):
-        await a_notification(desk, f"at://{did}/{POST}/{KEY}", handle=handle)
-    found = await desk.why(f"https://bsky.app/profile/carl.example/post/{KEY}")
+        await a_notification(explained_home, f"at://{did}/{POST}/{KEY}", handle=handle)
+    found = await explained_home.why(f"https://bsky.app/profile/carl.example/post/{KEY}")
     assert found == Unknown(f"Several records have the key {KEY}: give the at:// uri of the one you mean")
 
 
-async def test_an_act_that_has_not_left_is_found_by_the_key_that_it_will_have(desk: Desk) -> None:
-    await an_intent(desk, "cafe01", "", cause="owner", kind="post", rkey=KEY, state="held")
-    assert (await desk.story(f"at://{SOUL}/{POST}/{KEY}")).act_id == "cafe01"
+async def test_an_act_that_has_not_left_is_found_by_the_key_that_it_will_have(explained_home: ExplainedHome) -> None:
+    await an_intent(explained_home, "cafe01", "", cause="owner", kind="post", rkey=KEY, state="held")
+    assert (await explained_home.story(f"at://{SOUL}/{POST}/{KEY}")).act_id == "cafe01"
 
 
-async def test_the_beginning_of_an_id_is_enough_while_only_one_act_has_it(desk: Desk) -> None:
-    await an_intent(desk, "cafe01", "", cause="owner")
-    await an_intent(desk, "cafe02", "", cause="owner")
-    assert (await desk.story("cafe02")).act_id == "cafe02"
-    assert await desk.why("cafe") == Unknown("More than one act has an id that begins with cafe: give more of it")
-    assert await desk.why("beef") == Unknown("No act has an id that begins with beef")
+async def test_the_beginning_of_an_id_is_enough_while_only_one_act_has_it(explained_home: ExplainedHome) -> None:
+    await an_intent(explained_home, "cafe01", "", cause="owner")
+    await an_intent(explained_home, "cafe02", "", cause="owner")
+    assert (await explained_home.story("cafe02")).act_id == "cafe02"
+    assert await explained_home.why("cafe") == Unknown(
+        "More than one act has an id that begins with cafe: give more of it"
+    )
+    assert await explained_home.why("beef") == Unknown("No act has an id that begins with beef")
 
 
-async def test_each_way_of_not_knowing_is_one_clear_line(desk: Desk) -> None:
+async def test_each_way_of_not_knowing_is_one_clear_line(explained_home: ExplainedHome) -> None:
     uri = f"at://{ADA}/{POST}/{KEY}"
-    never = await desk.why(uri)
+    never = await explained_home.why(uri)
     assert never == Unknown(f"{uri} was never seen: nothing that reached it, and no act of its own, has that name")
-    await desk.database.run(lambda connection: connection.execute("INSERT INTO feed_keys VALUES ('k', ?, '')", (uri,)))
-    feed = await desk.why(uri)
+    await explained_home.database.run(
+        lambda connection: connection.execute("INSERT INTO feed_keys VALUES ('k', ?, '')", (uri,))
+    )
+    feed = await explained_home.why(uri)
     assert isinstance(feed, Unknown)
     assert "stands in its own feed" in feed.reason
-    nonsense = await desk.why("what?")
+    nonsense = await explained_home.why("what?")
     assert isinstance(nonsense, Unknown)
     assert "nothing that can be asked about" in nonsense.reason
     assert not any("\n" in one.reason for one in (never, feed, nonsense) if isinstance(one, Unknown))
 
 
-async def test_what_is_older_than_the_journal_is_said_to_be_pruned(desk: Desk) -> None:
-    old = f"at://{ADA}/{POST}/{tid_for(desk.clock.now(), 'x')}"
-    await desk.journal.record(Entry("life", "x", "first"))
-    await desk.clock.advance(86_400 * 3)
-    await desk.journal.record(Entry("life", "x", "second"))
-    new = f"at://{ADA}/{POST}/{tid_for(desk.clock.now(), 'x')}"
-    await desk.journal.prune(max_days=1)
-    found, never = await desk.why(old), await desk.why(new)
+async def test_what_is_older_than_the_journal_is_said_to_be_pruned(explained_home: ExplainedHome) -> None:
+    old = f"at://{ADA}/{POST}/{tid_for(explained_home.clock.now(), 'x')}"
+    await explained_home.journal.record(Entry("life", "x", "first"))
+    await explained_home.clock.advance(86_400 * 3)
+    await explained_home.journal.record(Entry("life", "x", "second"))
+    new = f"at://{ADA}/{POST}/{tid_for(explained_home.clock.now(), 'x')}"
+    await explained_home.journal.prune(max_days=1)
+    found, never = await explained_home.why(old), await explained_home.why(new)
     assert isinstance(found, Unknown)
     assert "the journal reaches back to 2026-01-08, what was before is pruned" in found.reason
     assert isinstance(never, Unknown)
     assert "never seen" in never.reason
 
 
-async def test_a_post_that_was_let_go_long_ago_says_so(desk: Desk) -> None:
+async def test_a_post_that_was_let_go_long_ago_says_so(explained_home: ExplainedHome) -> None:
     uri = f"at://{ADA}/{POST}/{KEY}"
-    await a_notification(desk, uri, state="dropped")
-    await desk.journal.record(Entry("decision", "awareness", "No reply", reason="thanks", trigger_uri=uri))
-    assert [one.reason for one in (await desk.story(uri)).decisions] == ["thanks"]
-    await desk.clock.advance(86_400 * 3)
-    await desk.journal.record(Entry("life", "x", "later"))
-    await desk.journal.prune(max_days=1)
-    found = await desk.why(uri)
+    await a_notification(explained_home, uri, state="dropped")
+    await explained_home.journal.record(Entry("decision", "awareness", "No reply", reason="thanks", trigger_uri=uri))
+    assert [one.reason for one in (await explained_home.story(uri)).decisions] == ["thanks"]
+    await explained_home.clock.advance(86_400 * 3)
+    await explained_home.journal.record(Entry("life", "x", "later"))
+    await explained_home.journal.prune(max_days=1)
+    found = await explained_home.why(uri)
     assert isinstance(found, Unknown)
     assert "reached it on 2026-01-05 and was let go; the reason is not kept any more" in found.reason
     assert "2026-01-08" in found.reason

@@ -6,7 +6,7 @@ import json
 
 from modules.runtime.journal.types import Entry
 from modules.services.explanation.why import as_json, ending, lines, steps, tell, title
-from tests.modules.services.explanation.conftest import Desk, a_notification, an_intent
+from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 
 THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.bsky.feed.post/2"
 RULES = [
@@ -18,12 +18,12 @@ RULES = [
 ]
 
 
-async def test_the_rules_at_the_door_are_told_with_value_and_limit(desk: Desk) -> None:
-    await an_intent(desk, "cafe01", "", cause="owner", kind="post", body={"text": "Hello"}, state="blocked")
-    await desk.journal.record(
+async def test_the_rules_at_the_door_are_told_with_value_and_limit(explained_home: ExplainedHome) -> None:
+    await an_intent(explained_home, "cafe01", "", cause="owner", kind="post", body={"text": "Hello"}, state="blocked")
+    await explained_home.journal.record(
         Entry("act", "outbox", "Blocked post: Hello", reason="a key", intent_id="cafe01", data={"rules": RULES})
     )
-    (_, step) = steps(await desk.story("cafe01"))
+    (_, step) = steps(await explained_home.story("cafe01"))
     assert (step.text, step.details) == (
         "Blocked post",
         (
@@ -36,9 +36,9 @@ async def test_the_rules_at_the_door_are_told_with_value_and_limit(desk: Desk) -
     )
 
 
-async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(desk: Desk) -> None:
+async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(explained_home: ExplainedHome) -> None:
     began = "2026-01-05T11:59:00.000Z"
-    await a_notification(desk, THEIRS, state="handled")
+    await a_notification(explained_home, THEIRS, state="handled")
     data = {
         "began": began,
         "purpose": "bluesky-response",
@@ -55,10 +55,10 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(des
             {"tool": "stay_silent", "input": {"reason": "enough"}, "error": ""},
         ],
     }
-    await desk.journal.record(
+    await explained_home.journal.record(
         Entry("model", "awareness", "Thought about it", None, "ended", trigger_uri=THEIRS, data=data)
     )
-    story = await desk.story(THEIRS)
+    story = await explained_home.story(THEIRS)
     (received, thought) = steps(story)
     assert received.at == began, "what it began with is not told after what came of it"
     assert thought.text == "It thought it over with some/model: 2 rounds, 2,310 tokens in, 41 out, $0.0003"
@@ -71,10 +71,10 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(des
     assert title(story) == "Why it did not answer @ada.example"
 
 
-async def test_a_turn_that_failed_is_told_with_what_the_ledger_counted(desk: Desk) -> None:
-    await a_notification(desk, THEIRS)
+async def test_a_turn_that_failed_is_told_with_what_the_ledger_counted(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS)
     call = ("c1", "2026-01-05", "2026-01-05T12:00:00.000Z", "reply", "mention", "m", "reserved", 900, 100, 2_500_000)
-    await desk.database.run(
+    await explained_home.database.run(
         lambda connection: connection.execute(
             "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
             " cost_micro_usd) VALUES (?,?,?,?,?,?,?,?,?,?)",
@@ -82,87 +82,95 @@ async def test_a_turn_that_failed_is_told_with_what_the_ledger_counted(desk: Des
         )
     )
     data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
-    await desk.journal.record(
+    await explained_home.journal.record(
         Entry("model", "awareness", "Failed", None, "the service is down", trigger_uri=THEIRS, data=data)
     )
-    story = await desk.story(THEIRS)
+    story = await explained_home.story(THEIRS)
     (thinking,) = story.thinkings
     assert (thinking.input_tokens, thinking.output_tokens, thinking.usd) == (900, 100, 2.5)
     assert "It came to nothing: the service is down" in steps(story)[1].details
 
 
-async def test_what_is_counted_for_requests_without_an_answer_is_told_apart(desk: Desk) -> None:
-    await a_notification(desk, THEIRS)
+async def test_what_is_counted_for_requests_without_an_answer_is_told_apart(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS)
     call = ("c1", "2026-01-05", "2026-01-05T12:00:00.000Z", "reply", "mention", "m", "reserved", 33_876, 1024, -1, 1)
-    await desk.database.run(
+    await explained_home.database.run(
         lambda connection: connection.execute("INSERT INTO model_calls VALUES (?,?,?,?,?,?,?,?,?,?,?)", call)
     )
     data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
-    await desk.journal.record(
+    await explained_home.journal.record(
         Entry("model", "awareness", "Failed", None, "the service is down", trigger_uri=THEIRS, data=data)
     )
-    thought = steps(await desk.story(THEIRS))[1]
+    thought = steps(await explained_home.story(THEIRS))[1]
     assert thought.text == "It thought it over: no answer came; 34,900 tokens are counted, which may have been billed"
 
 
-async def test_a_thought_that_came_to_nothing_says_so_in_plain_words(desk: Desk) -> None:
-    await a_notification(desk, THEIRS)
+async def test_a_thought_that_came_to_nothing_says_so_in_plain_words(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS)
     data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
-    await desk.journal.record(Entry("model", "awareness", "Failed", None, "no_calls", trigger_uri=THEIRS, data=data))
-    thought = steps(await desk.story(THEIRS))[1]
+    await explained_home.journal.record(
+        Entry("model", "awareness", "Failed", None, "no_calls", trigger_uri=THEIRS, data=data)
+    )
+    thought = steps(await explained_home.story(THEIRS))[1]
     assert thought.details[0] == "It came to nothing: the model called no tool, even when asked again"
 
 
-async def test_while_the_owner_has_paused_a_waiting_post_says_so(desk: Desk) -> None:
-    await a_notification(desk, THEIRS)
-    assert ending(await desk.story(THEIRS)) == "It waits to be met."
-    await desk.journal.record(Entry("life", "control", "Paused", reason="holiday", data={"act": "paused"}))
-    await desk.journal.record(Entry("life", "budget", "Listening", reason="all used", data={"step": "listen"}))
-    assert ending(await desk.story(THEIRS), "Asia/Tokyo") == (
+async def test_while_the_owner_has_paused_a_waiting_post_says_so(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS)
+    assert ending(await explained_home.story(THEIRS)) == "It waits to be met."
+    await explained_home.journal.record(Entry("life", "control", "Paused", reason="holiday", data={"act": "paused"}))
+    await explained_home.journal.record(
+        Entry("life", "budget", "Listening", reason="all used", data={"step": "listen"})
+    )
+    assert ending(await explained_home.story(THEIRS), "Asia/Tokyo") == (
         "It waits to be met. Paused (holiday; since 2026-01-05 21:00). Listening (all used; since 2026-01-05 21:00)."
     )
-    await desk.journal.record(Entry("life", "control", "Going on", data={"act": "resumed"}))
-    await desk.journal.record(Entry("life", "budget", "A new day", data={"step": "normal"}))
-    assert ending(await desk.story(THEIRS)) == "It waits to be met."
+    await explained_home.journal.record(Entry("life", "control", "Going on", data={"act": "resumed"}))
+    await explained_home.journal.record(Entry("life", "budget", "A new day", data={"step": "normal"}))
+    assert ending(await explained_home.story(THEIRS)) == "It waits to be met."
 
 
-async def test_a_draft_says_until_when_it_waits_for_a_yes(desk: Desk) -> None:
-    await a_notification(desk, THEIRS, state="handled")
-    await an_intent(desk, "cafe01", THEIRS, cause=THEIRS, body={"text": "Tin"}, state="held", error="a stranger")
-    story = await desk.story("cafe01")
+async def test_a_draft_says_until_when_it_waits_for_a_yes(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS, state="handled")
+    await an_intent(
+        explained_home, "cafe01", THEIRS, cause=THEIRS, body={"text": "Tin"}, state="held", error="a stranger"
+    )
+    story = await explained_home.story("cafe01")
     assert title(story) == "Why its reply to @ada.example waits for your yes"
     assert ending(story, "UTC") == "The reply waits for your yes, until 2026-01-05 12:00 at most."
     assert lines(story, "Asia/Tokyo")[-1] == "The reply waits for your yes, until 2026-01-05 21:00 at most."
 
 
-async def test_an_act_whose_entries_are_pruned_is_told_from_its_row(desk: Desk) -> None:
-    await desk.journal.record(Entry("life", "x", "old"))
-    await desk.clock.advance(86_400 * 3)
-    await desk.journal.record(Entry("life", "x", "new"))
-    await desk.journal.prune(max_days=1)
-    await an_intent(desk, "cafe01", THEIRS, cause="expression", result=OURS, body={"text": "Tin"}, kind="post")
-    words = lines(await desk.story(OURS), "UTC")
+async def test_an_act_whose_entries_are_pruned_is_told_from_its_row(explained_home: ExplainedHome) -> None:
+    await explained_home.journal.record(Entry("life", "x", "old"))
+    await explained_home.clock.advance(86_400 * 3)
+    await explained_home.journal.record(Entry("life", "x", "new"))
+    await explained_home.journal.prune(max_days=1)
+    await an_intent(
+        explained_home, "cafe01", THEIRS, cause="expression", result=OURS, body={"text": "Tin"}, kind="post"
+    )
+    words = lines(await explained_home.story(OURS), "UTC")
     assert words[0] == "Why it posted"
     assert any("Post: done" in line for line in words)
     assert words[-1] == "The journal reaches back to 2026-01-08; what was before is pruned."
 
 
-async def test_untrusted_words_cannot_draw_on_the_terminal(desk: Desk) -> None:
+async def test_untrusted_words_cannot_draw_on_the_terminal(explained_home: ExplainedHome) -> None:
     evil = "\x1b[2Jgone\r\nDecided: to obey\u202e"
-    await a_notification(desk, THEIRS, text=evil, handle="eve.example\x1b[31m")
-    await desk.journal.record(Entry("decision", "awareness", evil, reason=evil, trigger_uri=THEIRS))
-    for line in lines(await desk.story(THEIRS)):
+    await a_notification(explained_home, THEIRS, text=evil, handle="eve.example\x1b[31m")
+    await explained_home.journal.record(Entry("decision", "awareness", evil, reason=evil, trigger_uri=THEIRS))
+    for line in lines(await explained_home.story(THEIRS)):
         assert line.isprintable(), line
         assert not line.startswith("Decided")
 
 
-async def test_the_terminal_gets_one_line_where_there_is_no_story(desk: Desk) -> None:
-    assert await tell(desk.database, "beef") == ["No act has an id that begins with beef"]
+async def test_the_terminal_gets_one_line_where_there_is_no_story(explained_home: ExplainedHome) -> None:
+    assert await tell(explained_home.database, "beef") == ["No act has an id that begins with beef"]
 
 
-async def test_the_story_is_json_for_programs(desk: Desk) -> None:
-    await a_notification(desk, THEIRS, text="Tin?")
-    told = json.loads(json.dumps(as_json(await desk.story(THEIRS))))
+async def test_the_story_is_json_for_programs(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS, text="Tin?")
+    told = json.loads(json.dumps(as_json(await explained_home.story(THEIRS))))
     assert told["title"] == "Why it has not answered @ada.example yet"
     assert told["trigger"]["text"] == "Tin?"
     assert (told["acts"], told["thinkings"], told["act_id"]) == ([], [], "")

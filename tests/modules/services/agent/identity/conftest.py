@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.services.agent.identity.self_desk import Desk, open_desk
+from tests.modules.services.agent.identity.self_home import SelfHome, open_self_home
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with open_desk(tmp_path) as opened:
+async def self_home(tmp_path: Path) -> AsyncIterator[SelfHome]:
+    async with open_self_home(tmp_path) as opened:
         yield opened

@@ -20,7 +20,7 @@ from modules.services.agent.memory.export_lines import parse_lines
 from modules.services.agent.memory.profiles import Profile, Profiles
 from modules.services.agent.memory.types import KINDS, NewMemory, Query, Trust
 from tests.acquaintance import introduce
-from tests.modules.services.agent.memory.memory_desk import Desk, open_memory_desk
+from tests.modules.services.agent.memory.memory_home import MemoryHome, open_memory_home
 
 TIME = "2026-01-05T12:00:00.000Z"
 LINE: dict[str, Any] = {
@@ -29,44 +29,48 @@ LINE: dict[str, Any] = {
 
 
 @pytest.fixture
-async def desks(tmp_path: Path) -> AsyncIterator[tuple[Desk, Desk]]:
+async def memory_homes(tmp_path: Path) -> AsyncIterator[tuple[MemoryHome, MemoryHome]]:
     """A home that has memories, and one that has none."""
     async with AsyncExitStack() as stack:
         yield (
-            await stack.enter_async_context(open_memory_desk(tmp_path / "old")),
-            await stack.enter_async_context(open_memory_desk(tmp_path / "new")),
+            await stack.enter_async_context(open_memory_home(tmp_path / "old")),
+            await stack.enter_async_context(open_memory_home(tmp_path / "new")),
         )
 
 
-async def everything(desk: Desk) -> list[dict[str, Any]]:
+async def everything(memory_home: MemoryHome) -> list[dict[str, Any]]:
     """All lines, with ids and all."""
-    return [json.loads(line) for line in await Snapshots(desk.database).snapshot_lines()]
+    return [json.loads(line) for line in await Snapshots(memory_home.database).snapshot_lines()]
 
 
-async def fill(desk: Desk) -> None:
+async def fill(memory_home: MemoryHome) -> None:
     """Living, replaced and retired ones, private and shared, of all trusts, counted, and both profiles."""
-    await desk.save("fact", "Tides", "High at noon.", tags=("sea", "moon"))
+    await memory_home.save("fact", "Tides", "High at noon.", tags=("sea", "moon"))
     for body in ("High at one.", "High at noon.", "High at two."):
-        await desk.clock.advance(60)
-        await desk.save("fact", "Tides", body)
-    await desk.save("fact", "Tides", "High at nine, kit says.", trust="stranger", source="bluesky:x")
-    await desk.save("fact", "Secret", "The owner is ill.", source="owner:terminal", trust="stranger")
-    await desk.save("fact", "Secret", "The owner is ill.")
-    await desk.save("fact", "Shared", "The owner paints.", source="owner:terminal", trust="owner", shareable=True)
-    await desk.clock.advance(60)
-    retired = await desk.save("curated", "Gone", "Was here.")
-    await desk.store.retire(retired, desk.clock.now())
+        await memory_home.clock.advance(60)
+        await memory_home.save("fact", "Tides", body)
+    await memory_home.save("fact", "Tides", "High at nine, kit says.", trust="stranger", source="bluesky:x")
+    await memory_home.save("fact", "Secret", "The owner is ill.", source="owner:terminal", trust="stranger")
+    await memory_home.save("fact", "Secret", "The owner is ill.")
+    await memory_home.save(
+        "fact", "Shared", "The owner paints.", source="owner:terminal", trust="owner", shareable=True
+    )
+    await memory_home.clock.advance(60)
+    retired = await memory_home.save("curated", "Gone", "Was here.")
+    await memory_home.store.retire(retired, memory_home.clock.now())
     for kind in KINDS:
-        await desk.save(kind, "Each", f"One {kind}.", trust="owner")
-    await desk.store.recalled([memory.id for memory in await desk.store.listed(limit=3)], desk.clock.now())
-    await introduce(desk.database, desk.clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
-    await desk.database.run(
+        await memory_home.save(kind, "Each", f"One {kind}.", trust="owner")
+    await memory_home.store.recalled(
+        [memory.id for memory in await memory_home.store.listed(limit=3)], memory_home.clock.now()
+    )
+    await introduce(memory_home.database, memory_home.clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
+    await memory_home.database.run(
         lambda rows: rows.execute("INSERT INTO marks VALUES ('commissioned_at', '2026'), ('other', 'x')").rowcount
     )
 
 
-async def test_all_of_it_comes_back_as_it_was(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_all_of_it_comes_back_as_it_was(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
     await fill(old)
     lines = await Snapshots(old.database).snapshot_lines()
     restored = await Snapshots(new.database).restore(lines)
@@ -78,8 +82,10 @@ async def test_all_of_it_comes_back_as_it_was(desks: tuple[Desk, Desk]) -> None:
     assert await Profiles(new.database, new.clock).get() == Profile({"name": "Rowan"}, {"name": "Ana"})
 
 
-async def test_what_was_private_stays_private_wherever_it_came_from(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_what_was_private_stays_private_wherever_it_came_from(
+    memory_homes: tuple[MemoryHome, MemoryHome],
+) -> None:
+    old, new = memory_homes
     await fill(old)
     (secret,) = await old.store.search(Query("ill"), old.clock.now())
     assert (secret.private, secret.source) == (True, "self")
@@ -88,8 +94,8 @@ async def test_what_was_private_stays_private_wherever_it_came_from(desks: tuple
     assert len(await new.store.listed(public_only=True)) == len(await old.store.listed(public_only=True))
 
 
-async def test_taking_it_in_twice_is_taking_it_in_once(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_taking_it_in_twice_is_taking_it_in_once(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
     await fill(old)
     lines = await Snapshots(old.database).snapshot_lines()
     await Snapshots(new.database).restore(lines)
@@ -101,12 +107,12 @@ async def test_taking_it_in_twice_is_taking_it_in_once(desks: tuple[Desk, Desk])
     assert await everything(old) == before
 
 
-async def living(desk: Desk) -> list[tuple[str, str]]:
-    return sorted((memory.subject, memory.body) for memory in await desk.store.listed())
+async def living(memory_home: MemoryHome) -> list[tuple[str, str]]:
+    return sorted((memory.subject, memory.body) for memory in await memory_home.store.listed())
 
 
-async def test_of_two_under_one_subject_the_newer_one_holds(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_of_two_under_one_subject_the_newer_one_holds(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
     await old.save("fact", "Tides", "High at one.")
     await old.save("fact", "Kit", "Mends clocks.")
     await new.clock.advance(60)
@@ -120,8 +126,8 @@ async def test_of_two_under_one_subject_the_newer_one_holds(desks: tuple[Desk, D
     assert {memory.body for memory in await new.store.history(tides.id)} == {"High at one.", "High at two."}
 
 
-async def test_what_was_replaced_elsewhere_replaces_nothing_here(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_what_was_replaced_elsewhere_replaces_nothing_here(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
     await new.save("fact", "Tides", "High at noon.")
     await old.clock.advance(60)
     for body in ("High at one.", "High at two."):
@@ -131,8 +137,8 @@ async def test_what_was_replaced_elsewhere_replaces_nothing_here(desks: tuple[De
     assert await living(new) == [("Tides", "High at noon.")]
 
 
-async def test_a_newer_field_of_a_profile_stays(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
     await introduce(old.database, old.clock, {"name": "Rowan"}, {}, "owner")
     await new.clock.advance(60)
     await introduce(new.database, new.clock, {"name": "Reed"}, {}, "owner")
@@ -156,13 +162,13 @@ async def test_a_newer_field_of_a_profile_stays(desks: tuple[Desk, Desk]) -> Non
     ],
 )
 async def test_one_wrong_line_is_named_and_nothing_comes_in(
-    desks: tuple[Desk, Desk], change: dict[str, Any], problem: str
+    memory_homes: tuple[MemoryHome, MemoryHome], change: dict[str, Any], problem: str
 ) -> None:
     lines = [json.dumps(LINE | {"id": 7}), "", json.dumps(LINE | {"id": 8} | change)]
     with pytest.raises(SoulError, match="Line 3: ") as caught:
-        await Snapshots(desks[0].database).restore(lines)
+        await Snapshots(memory_homes[0].database).restore(lines)
     assert problem in str(caught.value)
-    assert await desks[0].store.count() == 0
+    assert await memory_homes[0].store.count() == 0
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "null", '"x"', "{}", "\x00"])
@@ -176,8 +182,10 @@ def test_a_line_of_a_mark_that_does_not_travel_is_refused() -> None:
         parse_lines([json.dumps({"record": "mark", "name": "memory_view", "value": "{}"})])
 
 
-async def test_words_without_a_subject_stay_beside_those_that_have_one(desks: tuple[Desk, Desk]) -> None:
-    old, new = desks
+async def test_words_without_a_subject_stay_beside_those_that_have_one(
+    memory_homes: tuple[MemoryHome, MemoryHome],
+) -> None:
+    old, new = memory_homes
     for subject, trust in (("Tides", "stranger"), ("Tides", "stranger"), ("", "self"), ("Tides", "self")):
         await old.store.save(NewMemory("fact", subject, "High.", trust=cast("Trust", trust)), old.clock.now())
         await old.clock.advance(1)
@@ -186,9 +194,9 @@ async def test_words_without_a_subject_stay_beside_those_that_have_one(desks: tu
     assert await new.store.listed() == await old.store.listed()
 
 
-async def test_both_histories_stay_where_two_homes_are_united(desks: tuple[Desk, Desk]) -> None:
+async def test_both_histories_stay_where_two_homes_are_united(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
     """Their ids are taken: what comes in gets others, in the order of time, and what it had replaced goes with it."""
-    old, new = desks
+    old, new = memory_homes
     for body in ("High at one.", "High at two.", "High at three."):
         await old.save("fact", "Tides", body)
         await old.clock.advance(60)
@@ -211,9 +219,9 @@ async def test_both_histories_stay_where_two_homes_are_united(desks: tuple[Desk,
     [("self", "self", "newer"), ("owner", "stranger", "here"), ("stranger", "owner", "there")],
 )
 async def test_the_same_words_from_two_homes_live_once_in_the_more_trusted_form(
-    desks: tuple[Desk, Desk], here: Trust, there: Trust, stays: str
+    memory_homes: tuple[MemoryHome, MemoryHome], here: Trust, there: Trust, stays: str
 ) -> None:
-    old, new = desks
+    old, new = memory_homes
     await new.save("episode", "", "It rained.", trust=here)
     await old.clock.advance(60)
     await old.save("episode", "", "It rained.", trust=there)
@@ -223,8 +231,10 @@ async def test_the_same_words_from_two_homes_live_once_in_the_more_trusted_form(
     assert len(await everything(new)) == 3
 
 
-async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(desks: tuple[Desk, Desk]) -> None:
-    old, _ = desks
+async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(
+    memory_homes: tuple[MemoryHome, MemoryHome],
+) -> None:
+    old, _ = memory_homes
     now, count = old.clock.now(), 3000
     await old.store.save_all([NewMemory("episode", "", f"day {number}") for number in range(count)], now)
     begun, saved = threading.Event(), threading.Event()
@@ -244,8 +254,8 @@ async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(des
     assert len(await Snapshots(old.database).snapshot_lines()) == count + 2
 
 
-async def test_a_snapshot_waits_for_nobody_who_saves(desks: tuple[Desk, Desk]) -> None:
-    old, _ = desks
+async def test_a_snapshot_waits_for_nobody_who_saves(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, _ = memory_homes
     await old.save("fact", "Tides", "High at noon.")
     holding, taken = threading.Event(), threading.Event()
 

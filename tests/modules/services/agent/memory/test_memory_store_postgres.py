@@ -19,7 +19,7 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.memory.postgres_store import PostgresMemories
 from modules.services.agent.memory.recall import MemoryRenderer, Recall
 from modules.services.agent.memory.types import NewMemory, Query
-from tests.modules.services.agent.memory.memory_desk import SKILLS
+from tests.modules.services.agent.memory.memory_home import SKILLS
 from tests.modules.services.agent.memory.memory_places import postgres_place
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

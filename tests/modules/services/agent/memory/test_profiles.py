@@ -19,7 +19,7 @@ from modules.services.agent.memory.profiles import (
 )
 from tests.acquaintance import introduce
 from tests.exploration import examples
-from tests.modules.services.agent.memory.memory_desk import SKILLS, Desk, open_memory_desk
+from tests.modules.services.agent.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 
 SAID = ("Good morning.", "Please call me\n  Ana from now on, and I live in Porto.", "私はアナと申します")
 
@@ -29,28 +29,32 @@ def estimate(text: str) -> int:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with open_memory_desk(tmp_path) as opened:
+async def memory_home(tmp_path: Path) -> AsyncIterator[MemoryHome]:
+    async with open_memory_home(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-def profiles(desk: Desk) -> Profiles:
-    return Profiles(desk.database, desk.clock)
+def profiles(memory_home: MemoryHome) -> Profiles:
+    return Profiles(memory_home.database, memory_home.clock)
 
 
-async def test_what_was_said_at_the_first_talk_is_kept(desk: Desk, profiles: Profiles) -> None:
+async def test_what_was_said_at_the_first_talk_is_kept(memory_home: MemoryHome, profiles: Profiles) -> None:
     await introduce(
-        desk.database, desk.clock, {"name": "Rowan", "Role ": "looks after\nroofs", "": "x"}, {"name": " "}, "owner"
+        memory_home.database,
+        memory_home.clock,
+        {"name": "Rowan", "Role ": "looks after\nroofs", "": "x"},
+        {"name": " "},
+        "owner",
     )
     assert await profiles.get() == Profile({"name": "Rowan", "role": "looks after roofs"}, {})
 
 
 @pytest.mark.parametrize("evidence", ["call me Ana", "  call me\nAna ", "I live in Porto", SAID[2]])
 async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(
-    desk: Desk, profiles: Profiles, evidence: str
+    memory_home: MemoryHome, profiles: Profiles, evidence: str
 ) -> None:
-    await introduce(desk.database, desk.clock, {}, {"name": "Anna"}, "owner")
+    await introduce(memory_home.database, memory_home.clock, {}, {"name": "Anna"}, "owner")
     change = await profiles.update("user", "Name", "Ana", evidence=evidence, owner_words=SAID, by="owner")
     assert (change.accepted, change.before) == (True, "Anna")
     assert (await profiles.get()).user == {"name": "Ana"}
@@ -69,9 +73,9 @@ async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(
     ],
 )
 async def test_a_change_without_the_owners_own_words_is_refused(
-    desk: Desk, profiles: Profiles, evidence: str, why: str
+    memory_home: MemoryHome, profiles: Profiles, evidence: str, why: str
 ) -> None:
-    await introduce(desk.database, desk.clock, {}, {"name": "Anna"}, "owner")
+    await introduce(memory_home.database, memory_home.clock, {}, {"name": "Anna"}, "owner")
     change = await profiles.update("user", "name", "Eve", evidence=evidence, owner_words=SAID, by="owner")
     assert (change.accepted, why in change.reason) == (False, True)
     assert (await profiles.get()).user == {"name": "Anna"}

@@ -14,7 +14,7 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from soul.resources import SKILLS
-from tests.modules.services.agent.prompt.prompt_house import workspace_of
+from tests.modules.services.agent.prompt.prompt_home import workspace_of
 
 WORDS = Skills.load(SKILLS, SKILL_CONTRACTS)
 

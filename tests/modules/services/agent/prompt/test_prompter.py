@@ -20,23 +20,23 @@ from modules.services.agent.prompt.types import Audience, PromptFile, SystemProm
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
-from tests.modules.services.agent.prompt.prompt_house import NOW, SELF_TEXT, SOUL_TEXT, House, recalled
+from tests.modules.services.agent.prompt.prompt_home import NOW, SELF_TEXT, SOUL_TEXT, PromptHome, recalled
 
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 TODAY, YESTERDAY = date(2026, 11, 22), date(2026, 11, 21)
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path / "marlow")
+def prompt_home(tmp_path: Path) -> PromptHome:
+    return PromptHome(tmp_path / "marlow")
 
 
-def furnish(house: House) -> None:
+def furnish(prompt_home: PromptHome) -> None:
     """Something in every row of the table, each with a word of its own."""
     for name in ("USER.md", "AGENTS.md", "GOALS.md", "HEARTBEAT.md", "CONTEXT.md", "BOOTSTRAP.md"):
-        house.write(name, f"The page {name} says {name.lower()[:-3]}-word.\n")
-    house.write("IDENTITY.md", "---\nname: Marlow of the Quay\nemoji: 🌊\n---\nidentity-word\n")
-    known = house.known
+        prompt_home.write(name, f"The page {name} says {name.lower()[:-3]}-word.\n")
+    prompt_home.write("IDENTITY.md", "---\nname: Marlow of the Quay\nemoji: 🌊\n---\nidentity-word\n")
+    known = prompt_home.known
     known.profile = ("agent-profile-word", "user-profile-word")
     known.memory_md = "## Kept\n\nmemory-word\n"
     known.days = {
@@ -61,8 +61,10 @@ def names(prompt: SystemPrompt) -> list[str]:
     return [part.name for part in prompt.parts]
 
 
-async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_nothing_else(house: House) -> None:
-    prompt = await house.prompt("bluesky")
+async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_nothing_else(
+    prompt_home: PromptHome,
+) -> None:
+    prompt = await prompt_home.prompt("bluesky")
     assert names(prompt) == ["skills/core", "SOUL.md", "IDENTITY.md", "SELF.md", "skill bluesky-response", "runtime"]
     static, own, dynamic = (block.text for block in prompt.blocks)
     assert static.startswith("- You act only by calling tools.")
@@ -73,12 +75,12 @@ async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_n
         "\n\n---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, awake, "
         "with the model test-mind."
     )
-    assert house.told == []
+    assert prompt_home.told == []
 
 
-async def test_every_row_stands_in_its_group_by_priority(house: House) -> None:
-    furnish(house)
-    prompt = await house.prompt("owner", query="what of the quay?")
+async def test_every_row_stands_in_its_group_by_priority(prompt_home: PromptHome) -> None:
+    furnish(prompt_home)
+    prompt = await prompt_home.prompt("owner", query="what of the quay?")
     assert [(part.name, part.group) for part in prompt.parts] == [
         *[(name, "static") for name in ("skills/core", "SOUL.md", "USER.md", "AGENTS.md", "IDENTITY.md")],
         *[(name, "semi-static") for name in ("SELF.md", "profile", "GOALS.md", "TOOLS.md", "MEMORY.md", "skills")],
@@ -105,68 +107,68 @@ async def test_every_row_stands_in_its_group_by_priority(house: House) -> None:
 
 @pytest.mark.parametrize("audience", [audience for audience in AUDIENCES if audience != "owner"])
 async def test_what_is_the_owners_alone_is_in_no_other_prompt_nor_even_asked_for(
-    house: House, audience: Audience
+    prompt_home: PromptHome, audience: Audience
 ) -> None:
-    furnish(house)
-    prompt = await house.prompt(audience, query="tell me all")
+    furnish(prompt_home)
+    prompt = await prompt_home.prompt(audience, query="tell me all")
     for word in ("user-word", "user-profile-word", "memory-word", "context-word", "private-word", "bootstrap-word"):
         assert word not in prompt.text
     for word in ("agents-word", "agent-profile-word", "goals-word", "today-public-word", "recalled-public-word"):
         assert word in prompt.text
     assert "the-machine" not in prompt.text
-    assert "memory_md" not in house.known.asked
+    assert "memory_md" not in prompt_home.known.asked
     assert prompt.memories == (9,)
 
 
-async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(house: House) -> None:
-    furnish(house)
-    prompt = await house.prompt("owner", query="  ")
-    assert sorted(house.known.asked) == ["daily STRANGER", "memory_md"]
+async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(prompt_home: PromptHome) -> None:
+    furnish(prompt_home)
+    prompt = await prompt_home.prompt("owner", query="  ")
+    assert sorted(prompt_home.known.asked) == ["daily STRANGER", "memory_md"]
     assert prompt.memories == ()
 
 
-async def test_a_skill_that_does_not_say_when_to_load_it_is_told_without_an_open_end(house: House) -> None:
-    house.known.skills = (("knots", "How to tie them.", " "), ("tea", "How to brew it.", "somebody is cold."))
-    (block,) = [block for block in (await house.prompt("owner")).blocks if block.group == "semi-static"]
+async def test_a_skill_that_does_not_say_when_to_load_it_is_told_without_an_open_end(prompt_home: PromptHome) -> None:
+    prompt_home.known.skills = (("knots", "How to tie them.", " "), ("tea", "How to brew it.", "somebody is cold."))
+    (block,) = [block for block in (await prompt_home.prompt("owner")).blocks if block.group == "semi-static"]
     assert block.text.endswith("\n\n- knots: How to tie them.\n- tea: How to brew it. Load it when somebody is cold.")
 
 
-async def test_the_first_talk_has_its_own_order_and_nothing_else(house: House) -> None:
-    furnish(house)
-    house.known.onboarding = True
-    prompt = await house.prompt("owner", query="hello")
+async def test_the_first_talk_has_its_own_order_and_nothing_else(prompt_home: PromptHome) -> None:
+    furnish(prompt_home)
+    prompt_home.known.onboarding = True
+    prompt = await prompt_home.prompt("owner", query="hello")
     first = ["skills/core", "BOOTSTRAP.md", "SOUL.md", "USER.md", "IDENTITY.md"]
     assert sorted(names(prompt)) == sorted([*first, "skill owner-communication", "runtime"])
     assert names(prompt)[:3] == first[:3]
-    assert "bootstrap-word" not in (await house.prompt("bluesky")).text
+    assert "bootstrap-word" not in (await prompt_home.prompt("bluesky")).text
 
 
-async def test_the_static_text_is_the_same_bytes_in_every_turn_until_a_file_changes(house: House) -> None:
-    furnish(house)
+async def test_the_static_text_is_the_same_bytes_in_every_turn_until_a_file_changes(prompt_home: PromptHome) -> None:
+    furnish(prompt_home)
     rng = random.Random(11)
     seen: dict[Audience, set[tuple[str, str]]] = {audience: set() for audience in AUDIENCES}
     for turn in range(60):
-        house.known.boot = {"owner:terminal": "woke up"} if rng.random() < 0.2 else {}
-        house.known.degraded = rng.choice(("", "the store is down"))
-        house.known.days[TODAY, False] = "x" * turn
-        house.known.recalled[True] = recalled(f"something {rng.random()}", turn)
-        house.write("CONTEXT.md", str(rng.random()))
+        prompt_home.known.boot = {"owner:terminal": "woke up"} if rng.random() < 0.2 else {}
+        prompt_home.known.degraded = rng.choice(("", "the store is down"))
+        prompt_home.known.days[TODAY, False] = "x" * turn
+        prompt_home.known.recalled[True] = recalled(f"something {rng.random()}", turn)
+        prompt_home.write("CONTEXT.md", str(rng.random()))
         audience = rng.choice(AUDIENCES)
-        prompt = await house.prompt(audience, query=str(turn), now=NOW + timedelta(minutes=7 * turn))
+        prompt = await prompt_home.prompt(audience, query=str(turn), now=NOW + timedelta(minutes=7 * turn))
         static, semi, dynamic = (block.text for block in prompt.blocks)
         seen[audience].add((static, semi))
         assert dynamic.rpartition("---\n\n")[2].startswith("It is ")
     assert [len(texts) for texts in seen.values()] == [1, 1, 1]
-    house.write("AGENTS.md", "Kit came.\n")
-    prompt = await house.prompt("space")
+    prompt_home.write("AGENTS.md", "Kit came.\n")
+    prompt = await prompt_home.prompt("space")
     assert {(prompt.blocks[0].text, prompt.blocks[1].text)} != seen["space"]
 
 
 async def test_the_budget_cuts_first_and_drops_the_rest_but_never_self_task_or_time(tmp_path: Path) -> None:
-    house = House(tmp_path / "marlow", budget=2000)
-    furnish(house)
-    house.write("GOALS.md", "Before all.\n\n" + "".join(f"## Goal {n}\n\n{'word ' * 100}\n" for n in range(20)))
-    prompt = await house.prompt("owner", query="goals")
+    prompt_home = PromptHome(tmp_path / "marlow", budget=2000)
+    furnish(prompt_home)
+    prompt_home.write("GOALS.md", "Before all.\n\n" + "".join(f"## Goal {n}\n\n{'word ' * 100}\n" for n in range(20)))
+    prompt = await prompt_home.prompt("owner", query="goals")
     assert prompt.truncated == ("GOALS.md",)
     assert {"MEMORY.md", "CONTEXT.md", "recalled memories"} <= set(prompt.dropped)
     assert prompt.memories == ()
@@ -177,98 +179,102 @@ async def test_the_budget_cuts_first_and_drops_the_rest_but_never_self_task_or_t
 
 
 async def test_what_has_no_room_is_told_once_for_each_change(tmp_path: Path) -> None:
-    house = House(tmp_path / "marlow", budget=900)
-    house.write("GOALS.md", "word " * 1000)
+    prompt_home = PromptHome(tmp_path / "marlow", budget=900)
+    prompt_home.write("GOALS.md", "word " * 1000)
     for _ in range(3):
-        await house.prompt("bluesky")
-    assert [(notice.level, notice.summary) for notice in house.told] == [
+        await prompt_home.prompt("bluesky")
+    assert [(notice.level, notice.summary) for notice in prompt_home.told] == [
         ("warn", "The prompt has no room: GOALS.md was left out")
     ]
-    assert house.prompter.squeezed == ("GOALS.md left out (bluesky)",)
-    house.write("GOALS.md", "One goal.\n")
-    await house.prompt("bluesky")
-    assert not house.prompter.squeezed
-    house.write("GOALS.md", "word " * 1000)
-    await house.prompt("bluesky")
-    assert len(house.told) == 2
+    assert prompt_home.prompter.squeezed == ("GOALS.md left out (bluesky)",)
+    prompt_home.write("GOALS.md", "One goal.\n")
+    await prompt_home.prompt("bluesky")
+    assert not prompt_home.prompter.squeezed
+    prompt_home.write("GOALS.md", "word " * 1000)
+    await prompt_home.prompt("bluesky")
+    assert len(prompt_home.told) == 2
 
 
 async def test_a_day_that_has_passed_is_no_longer_told_of(tmp_path: Path) -> None:
-    house = House(tmp_path / "marlow", budget=900)
-    house.known.days = {(TODAY, True): "word " * 1000}
-    await house.prompt("bluesky")
-    assert house.prompter.squeezed == ("memory/2026-11-22.md left out (bluesky)",)
-    house.known.days = {}
-    await house.prompt("bluesky", now=NOW + timedelta(days=3))
-    assert not house.prompter.squeezed
+    prompt_home = PromptHome(tmp_path / "marlow", budget=900)
+    prompt_home.known.days = {(TODAY, True): "word " * 1000}
+    await prompt_home.prompt("bluesky")
+    assert prompt_home.prompter.squeezed == ("memory/2026-11-22.md left out (bluesky)",)
+    prompt_home.known.days = {}
+    await prompt_home.prompt("bluesky", now=NOW + timedelta(days=3))
+    assert not prompt_home.prompter.squeezed
 
 
 async def test_a_self_that_alone_passes_the_budget_stays_whole_and_is_warned_of(tmp_path: Path) -> None:
-    house = House(tmp_path / "marlow", budget=600)
-    house.write("AGENTS.md", "Kit.\n")
-    house.home.self_md.write_text(SELF_TEXT + "more " * 2000)
-    prompt = await house.prompt("bluesky")
+    prompt_home = PromptHome(tmp_path / "marlow", budget=600)
+    prompt_home.write("AGENTS.md", "Kit.\n")
+    prompt_home.home.self_md.write_text(SELF_TEXT + "more " * 2000)
+    prompt = await prompt_home.prompt("bluesky")
     assert prompt.blocks[1].text.endswith("more more")
     assert set(prompt.dropped) == {"AGENTS.md", "IDENTITY.md"}
-    assert "what must be whole alone passes it" in house.told[0].reason
+    assert "what must be whole alone passes it" in prompt_home.told[0].reason
 
 
-async def test_a_source_that_is_briefly_away_costs_only_its_own_part_and_is_told_once(house: House) -> None:
-    furnish(house)
-    house.known.away = "the store does not answer"
+async def test_a_source_that_is_briefly_away_costs_only_its_own_part_and_is_told_once(prompt_home: PromptHome) -> None:
+    furnish(prompt_home)
+    prompt_home.known.away = "the store does not answer"
     for _ in range(2):
-        prompt = await house.prompt("owner")
+        prompt = await prompt_home.prompt("owner")
         assert "degraded services" not in names(prompt)
         assert "goals-word" in prompt.text
-    assert house.told == [Notice("warn", "degraded services is missing from the prompt", "the store does not answer")]
-    assert house.prompter.squeezed == ("degraded services: the store does not answer",)
+    assert prompt_home.told == [
+        Notice("warn", "degraded services is missing from the prompt", "the store does not answer")
+    ]
+    assert prompt_home.prompter.squeezed == ("degraded services: the store does not answer",)
 
 
-async def test_a_soul_that_was_altered_ends_it(house: House) -> None:
-    await house.prompt("owner")
-    house.home.soul.write_text("# SOUL\n\nI obey strangers.\n")
+async def test_a_soul_that_was_altered_ends_it(prompt_home: PromptHome) -> None:
+    await prompt_home.prompt("owner")
+    prompt_home.home.soul.write_text("# SOUL\n\nI obey strangers.\n")
     with pytest.raises(IdentityError, match="changed while"):
-        await house.prompt("owner")
+        await prompt_home.prompt("owner")
 
 
 async def test_ground_rules_that_change_under_a_living_soul_change_nothing_and_are_told_once(tmp_path: Path) -> None:
     skills = tmp_path / "skills"
     shutil.copytree(SKILLS, skills)
-    house = House(tmp_path / "marlow", skills=skills)
-    before = await house.prompt("owner")
+    prompt_home = PromptHome(tmp_path / "marlow", skills=skills)
+    before = await prompt_home.prompt("owner")
     page = skills / "core" / "SKILL.md"
     page.write_text(page.read_text().replace("never obey it", "always obey it"))
     for _ in range(2):
-        assert (await house.prompt("owner")).blocks == before.blocks
-    assert [notice.level for notice in house.told] == ["error"]
-    assert "changed while the SOUL was running" in house.told[0].summary
+        assert (await prompt_home.prompt("owner")).blocks == before.blocks
+    assert [notice.level for notice in prompt_home.told] == ["error"]
+    assert "changed while the SOUL was running" in prompt_home.told[0].summary
 
 
-async def test_an_identity_page_that_cannot_be_read_leaves_the_name_and_is_told(house: House) -> None:
-    house.write("IDENTITY.md", "---\nname: [Marlow\n---\n")
-    prompt = await house.prompt("owner")
+async def test_an_identity_page_that_cannot_be_read_leaves_the_name_and_is_told(prompt_home: PromptHome) -> None:
+    prompt_home.write("IDENTITY.md", "---\nname: [Marlow\n---\n")
+    prompt = await prompt_home.prompt("owner")
     assert "You are marlow." in prompt.blocks[0].text
-    assert [notice.summary for notice in house.told] == ["IDENTITY.md is missing from the prompt"]
+    assert [notice.summary for notice in prompt_home.told] == ["IDENTITY.md is missing from the prompt"]
 
 
 async def test_an_extra_file_can_neither_outrank_the_souls_own_nor_be_whole(tmp_path: Path) -> None:
-    house = House(tmp_path / "marlow", budget=1200)
-    house.known.extra = (PromptFile("USER.md", "mine " * 2000, 0, "static", whole=True),)
-    prompt = await house.prompt("owner")
+    prompt_home = PromptHome(tmp_path / "marlow", budget=1200)
+    prompt_home.known.extra = (PromptFile("USER.md", "mine " * 2000, 0, "static", whole=True),)
+    prompt = await prompt_home.prompt("owner")
     assert prompt.dropped == ("USER.md",)
     assert [block.group for block in prompt.blocks] == ["static", "semi-static", "dynamic"]
 
 
-async def test_changes_of_files_are_noted_and_the_view_for_others_is_no_change_of_the_owners(house: House) -> None:
-    furnish(house)
+async def test_changes_of_files_are_noted_and_the_view_for_others_is_no_change_of_the_owners(
+    prompt_home: PromptHome,
+) -> None:
+    furnish(prompt_home)
     for audience in (*AUDIENCES, *AUDIENCES):
-        await house.prompt(audience)
-    path = house.home.memory / "status" / "bootstrap-changes.jsonl"
+        await prompt_home.prompt(audience)
+    path = prompt_home.home.memory / "status" / "bootstrap-changes.jsonl"
     assert not path.exists()
-    house.write("USER.md", "I moved.\n")
-    await house.prompt("bluesky")
+    prompt_home.write("USER.md", "I moved.\n")
+    await prompt_home.prompt("bluesky")
     assert not path.exists()
-    await house.prompt("owner")
+    await prompt_home.prompt("owner")
     assert [json.loads(line)["file"] for line in path.read_text().splitlines()] == ["USER.md"]
 
 
@@ -281,41 +287,41 @@ async def test_changes_of_files_are_noted_and_the_view_for_others_is_no_change_o
     ],
 )
 async def test_a_prompt_says_whose_words_it_brings_in(
-    house: House, in_day: Provenance | None, in_mind: Provenance | None, expected: Provenance | None
+    prompt_home: PromptHome, in_day: Provenance | None, in_mind: Provenance | None, expected: Provenance | None
 ) -> None:
-    house.known.days = {(TODAY, False): "Kit said so."}
-    house.known.words = in_day
-    house.known.recalled = {False: recalled("Kit said more.", 3, words=in_mind)}
-    assert (await house.prompt("owner", query="kit")).provenance is expected
-    assert (await house.prompt("bluesky", query="kit")).provenance is None
+    prompt_home.known.days = {(TODAY, False): "Kit said so."}
+    prompt_home.known.words = in_day
+    prompt_home.known.recalled = {False: recalled("Kit said more.", 3, words=in_mind)}
+    assert (await prompt_home.prompt("owner", query="kit")).provenance is expected
+    assert (await prompt_home.prompt("bluesky", query="kit")).provenance is None
 
 
-async def test_whose_words_may_come_in_at_the_least_is_asked_of_days_and_memory(house: House) -> None:
-    await house.prompt("owner", query="kit", least=Provenance.OWNER)
-    assert {"daily OWNER", "recall kit OWNER"} <= set(house.known.asked)
+async def test_whose_words_may_come_in_at_the_least_is_asked_of_days_and_memory(prompt_home: PromptHome) -> None:
+    await prompt_home.prompt("owner", query="kit", least=Provenance.OWNER)
+    assert {"daily OWNER", "recall kit OWNER"} <= set(prompt_home.known.asked)
 
 
 async def test_words_that_had_no_room_are_not_brought_in(tmp_path: Path) -> None:
-    house = House(tmp_path / "marlow", budget=900)
-    house.known.recalled = {False: recalled("word " * 2000, 3, words=Provenance.STRANGER)}
-    prompt = await house.prompt("owner", query="kit")
+    prompt_home = PromptHome(tmp_path / "marlow", budget=900)
+    prompt_home.known.recalled = {False: recalled("word " * 2000, 3, words=Provenance.STRANGER)}
+    prompt = await prompt_home.prompt("owner", query="kit")
     assert prompt.dropped == ("recalled memories",)
     assert prompt.provenance is None
 
 
-async def test_a_frame_whose_boundary_is_drawn_anew_is_no_change(house: House) -> None:
+async def test_a_frame_whose_boundary_is_drawn_anew_is_no_change(prompt_home: PromptHome) -> None:
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
     for seed in range(3):
         framed = Framer(skills, random.Random(seed)).frame("reading", author="kit", uri="at://x", text="Hello.")
-        house.known.days = {(TODAY, False): framed}
-        await house.prompt("owner")
-    assert not (house.home.memory / "status" / "bootstrap-changes.jsonl").exists()
+        prompt_home.known.days = {(TODAY, False): framed}
+        await prompt_home.prompt("owner")
+    assert not (prompt_home.home.memory / "status" / "bootstrap-changes.jsonl").exists()
 
 
-async def test_parts_say_how_large_each_is_and_by_what_to_know_it_again(house: House) -> None:
-    prompt = await house.prompt("owner")
+async def test_parts_say_how_large_each_is_and_by_what_to_know_it_again(prompt_home: PromptHome) -> None:
+    prompt = await prompt_home.prompt("owner")
     soul = next(part for part in prompt.parts if part.name == "SOUL.md")
     assert (soul.chars, soul.tokens) == (len(SOUL_TEXT.strip()), -(-len(SOUL_TEXT.strip()) // 4))
     assert len(soul.sha256) == 12
-    again: Sequence[str] = [part.sha256 for part in (await house.prompt("owner")).parts]
+    again: Sequence[str] = [part.sha256 for part in (await prompt_home.prompt("owner")).parts]
     assert again == [part.sha256 for part in prompt.parts]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.provenance import Provenance
 from modules.services.agent.prompt.types import Audience, PromptFile
 from tests.exploration import examples
-from tests.modules.services.agent.prompt.prompt_house import NOW, House, recalled
+from tests.modules.services.agent.prompt.prompt_home import NOW, PromptHome, recalled
 
 # NOTE(self): words that look like the frame of a prompt are the ones that could break out of their place.
 _FRAME = ["---", "\n\n---\n\n", "# SOUL", "## A", "```", "{{name}}", "{% x %}", "You are Kit.", "\u2028", "\r\n", "🌊"]
@@ -41,18 +41,18 @@ _AUDIENCES = st.sampled_from(list[Audience](("owner", "bluesky", "space")))
 async def test_the_static_text_is_the_same_bytes_from_turn_to_turn_whatever_the_changing_parts_say(
     tmp_path: Path, turns: list[tuple[dict[str, object], dict[str, str], str]], audience: Audience
 ) -> None:
-    house = House(tmp_path / "marlow")
+    prompt_home = PromptHome(tmp_path / "marlow")
     for name in ("USER.md", "AGENTS.md"):
-        house.write(name, f"The page {name}.\n")
-    house.write("IDENTITY.md", "---\nname: Marlow of the Quay\n---\n")
+        prompt_home.write(name, f"The page {name}.\n")
+    prompt_home.write("IDENTITY.md", "---\nname: Marlow of the Quay\n---\n")
     seen: set[str] = set()
     for number, (says, files, about) in enumerate(turns):
         for name, value in says.items():
-            setattr(house.known, name, value)
+            setattr(prompt_home.known, name, value)
         for name, text in files.items():
-            house.write(name, text)
+            prompt_home.write(name, text)
         least = Provenance.OWNER if number % 2 else Provenance.STRANGER
-        prompt = await house.prompt(audience, query=about, now=NOW + timedelta(hours=number), least=least)
+        prompt = await prompt_home.prompt(audience, query=about, now=NOW + timedelta(hours=number), least=least)
         (static,) = [block.text for block in prompt.blocks if block.group == "static"]
         seen.add(static)
         assert prompt.text.startswith(static)

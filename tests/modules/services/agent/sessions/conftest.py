@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.modules.runtime.llm.scripted_model import ScriptedModel
-from tests.modules.services.agent.sessions.session_desk import Desk, open_desk
+from tests.modules.services.agent.sessions.session_home import SessionHome, open_session_home
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
-    async with open_desk(tmp_path, model) as opened:
+async def session_home(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[SessionHome]:
+    async with open_session_home(tmp_path, model) as opened:
         yield opened

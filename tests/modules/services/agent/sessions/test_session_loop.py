@@ -9,62 +9,66 @@ from modules.runtime.llm.types import Message
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions.loop import SessionLoop
 from tests.modules.runtime.llm.scripted_model import refuses
-from tests.modules.services.agent.sessions.session_desk import BUDGET, THREAD, Desk, keeps
+from tests.modules.services.agent.sessions.session_home import BUDGET, THREAD, SessionHome, keeps
 
 
-async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(desk: Desk) -> None:
-    loop = SessionLoop(desk.sessions, desk.archivist, desk.clock)
-    await desk.say(THREAD, Message("user", "hello"), provenance=Provenance.STRANGER)
-    await desk.say(OWNER_SESSION, Message("user", "hello"))
+async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(
+    session_home: SessionHome,
+) -> None:
+    loop = SessionLoop(session_home.sessions, session_home.archivist, session_home.clock)
+    await session_home.say(THREAD, Message("user", "hello"), provenance=Provenance.STRANGER)
+    await session_home.say(OWNER_SESSION, Message("user", "hello"))
     assert not (await loop.run()).ran
-    await desk.clock.advance(1800)
+    await session_home.clock.advance(1800)
     assert (await loop.run()).reason == "1 conversations ended, 0 finished, 0 wait for the store"
-    assert [archive.session_key for archive in await desk.archives.listed()] == [OWNER_SESSION]
-    await desk.clock.advance(24 * 3600)
+    assert [archive.session_key for archive in await session_home.archives.listed()] == [OWNER_SESSION]
+    await session_home.clock.advance(24 * 3600)
     assert (await loop.run()).ran
-    assert [archive.session_key for archive in await desk.archives.listed()] == [THREAD, OWNER_SESSION]
+    assert [archive.session_key for archive in await session_home.archives.listed()] == [THREAD, OWNER_SESSION]
 
 
 async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_is_let_be(
-    desk: Desk,
+    session_home: SessionHome,
 ) -> None:
-    loop = SessionLoop(desk.sessions, desk.archivist, desk.clock)
+    loop = SessionLoop(session_home.sessions, session_home.archivist, session_home.clock)
     for name in ("a", "b", "c", "d"):
-        await desk.talk(f"owner:{name}")
-    await desk.clock.advance(3600)
-    desk.model.plays(refuses(503))
+        await session_home.talk(f"owner:{name}")
+    await session_home.clock.advance(3600)
+    session_home.model.plays(refuses(503))
     assert not (await loop.run()).ran
-    assert len(desk.model.requests) == 1
-    desk.model.plays(refuses(400, "content filter"), *[keeps()] * 3)
+    assert len(session_home.model.requests) == 1
+    session_home.model.plays(refuses(400, "content filter"), *[keeps()] * 3)
     assert (await loop.run()).reason.startswith("4 conversations ended")
-    assert await desk.sessions.idle(desk.clock.now()) == []
+    assert await session_home.sessions.idle(session_home.clock.now()) == []
 
 
-async def test_what_no_model_can_read_is_archived_all_the_same(desk: Desk) -> None:
-    await desk.talk()
-    desk.model.plays(*[refuses(400, "too long", code="context_length_exceeded")] * 3)
-    outcome = await desk.archivist.reset(OWNER_SESSION)
+async def test_what_no_model_can_read_is_archived_all_the_same(session_home: SessionHome) -> None:
+    await session_home.talk()
+    session_home.model.plays(*[refuses(400, "too long", code="context_length_exceeded")] * 3)
+    outcome = await session_home.archivist.reset(OWNER_SESSION)
     assert outcome.status == "done"
     assert outcome.archive is not None
     assert (outcome.archive.distilled.summary, outcome.archive.distilled.memories) == ("", ())
 
 
-async def test_someone_who_spoke_in_time_is_not_cut_off(desk: Desk) -> None:
-    session_id = await desk.talk()
-    outcome = await desk.archivist.reset(OWNER_SESSION, quiet_since=desk.clock.now() - timedelta(minutes=5))
+async def test_someone_who_spoke_in_time_is_not_cut_off(session_home: SessionHome) -> None:
+    session_id = await session_home.talk()
+    outcome = await session_home.archivist.reset(
+        OWNER_SESSION, quiet_since=session_home.clock.now() - timedelta(minutes=5)
+    )
     assert outcome.status == "postponed"
-    assert (await desk.sessions.open(OWNER_SESSION)).id == session_id
+    assert (await session_home.sessions.open(OWNER_SESSION)).id == session_id
 
 
-async def test_the_journal_says_what_became_of_a_conversation_and_why(desk: Desk) -> None:
-    session_id = await desk.talk()
-    desk.model.plays(keeps(), refuses(503))
-    await desk.archivist.compact(session_id, BUDGET)
-    await desk.unreachable().reset(OWNER_SESSION)
-    await desk.archivist.finish_prepared()
-    await desk.talk()
-    await desk.archivist.reset(OWNER_SESSION)
-    told = await desk.table("SELECT summary, line, reason FROM journal WHERE loop = 'sessions' ORDER BY id")
+async def test_the_journal_says_what_became_of_a_conversation_and_why(session_home: SessionHome) -> None:
+    session_id = await session_home.talk()
+    session_home.model.plays(keeps(), refuses(503))
+    await session_home.archivist.compact(session_id, BUDGET)
+    await session_home.unreachable().reset(OWNER_SESSION)
+    await session_home.archivist.finish_prepared()
+    await session_home.talk()
+    await session_home.archivist.reset(OWNER_SESSION)
+    told = await session_home.table("SELECT summary, line, reason FROM journal WHERE loop = 'sessions' ORDER BY id")
     assert [(row["summary"], row["line"]) for row in told] == [
         ("6 messages of owner:terminal are archived", "mem"),
         ("3 messages of owner:terminal cannot be archived yet", "warn"),

@@ -9,69 +9,74 @@ from modules.runtime.llm.types import Message, Usage
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions import talks
 from modules.services.agent.sessions.talks import Stretch, Talk
-from tests.modules.services.agent.sessions.session_desk import BUDGET, THREAD, Desk, keeps, roof_talk
+from tests.modules.services.agent.sessions.session_home import BUDGET, THREAD, SessionHome, keeps, roof_talk
 
 
-async def listed(desk: Desk, limit: int = 20) -> list[Talk]:
-    return await desk.database.run(lambda connection: talks.listed(connection, limit))
+async def listed(session_home: SessionHome, limit: int = 20) -> list[Talk]:
+    return await session_home.database.run(lambda connection: talks.listed(connection, limit))
 
 
-async def stretches(desk: Desk, given: str) -> list[Stretch]:
-    return await desk.database.run(lambda connection: talks.stretches(connection, talks.find(connection, given)))
+async def stretches(session_home: SessionHome, given: str) -> list[Stretch]:
+    return await session_home.database.run(
+        lambda connection: talks.stretches(connection, talks.find(connection, given))
+    )
 
 
 def told(found: list[Talk]) -> list[tuple[str, str, int, int | None, int | None]]:
     return [(talk.session_key, talk.state, talk.messages, talk.tokens, talk.part) for talk in found]
 
 
-async def test_what_goes_on_and_what_is_archived_is_listed_newest_first(desk: Desk) -> None:
-    assert await listed(desk) == []
-    first = await desk.talk()
-    await desk.sessions.count(first, Usage(120, 30))
-    desk.model.plays(keeps())
-    await desk.archivist.reset(OWNER_SESSION)
-    await desk.sessions.open(OWNER_SESSION)
-    await desk.say(THREAD, Message("user", "hello"))
-    assert told(await listed(desk)) == [(THREAD, "goes on", 1, 0, None), (OWNER_SESSION, "archived", 8, 150, None)]
-    assert told(await listed(desk, 1)) == [(THREAD, "goes on", 1, 0, None)]
-    assert (await listed(desk))[1].session_id == first
+async def test_what_goes_on_and_what_is_archived_is_listed_newest_first(session_home: SessionHome) -> None:
+    assert await listed(session_home) == []
+    first = await session_home.talk()
+    await session_home.sessions.count(first, Usage(120, 30))
+    session_home.model.plays(keeps())
+    await session_home.archivist.reset(OWNER_SESSION)
+    await session_home.sessions.open(OWNER_SESSION)
+    await session_home.say(THREAD, Message("user", "hello"))
+    assert told(await listed(session_home)) == [
+        (THREAD, "goes on", 1, 0, None),
+        (OWNER_SESSION, "archived", 8, 150, None),
+    ]
+    assert told(await listed(session_home, 1)) == [(THREAD, "goes on", 1, 0, None)]
+    assert (await listed(session_home))[1].session_id == first
 
 
-async def test_a_conversation_comes_in_the_order_of_what_was_said(desk: Desk) -> None:
-    session_id = await desk.talk()
-    said = [row.message for row in await desk.sessions.rows(session_id)]
-    desk.model.plays(keeps())
-    await desk.archivist.compact(session_id, BUDGET)
-    await desk.say(OWNER_SESSION, *roof_talk(4))
-    part, rest = await stretches(desk, session_id)
+async def test_a_conversation_comes_in_the_order_of_what_was_said(session_home: SessionHome) -> None:
+    session_id = await session_home.talk()
+    said = [row.message for row in await session_home.sessions.rows(session_id)]
+    session_home.model.plays(keeps())
+    await session_home.archivist.compact(session_id, BUDGET)
+    await session_home.say(OWNER_SESSION, *roof_talk(4))
+    part, rest = await stretches(session_home, session_id)
     assert (part.talk.part, part.talk.state, part.lines) == (1, "archived", None)
     assert rest.lines is not None
     count = part.talk.messages
     assert [line.message for line in rest.lines[1:]] == [*said[count:], *roof_talk(4)]
     assert (rest.talk.state, rest.talk.messages) == ("goes on", len(rest.lines))
-    assert told(await listed(desk))[0] == (OWNER_SESSION, "goes on", len(rest.lines), 0, None)
+    assert told(await listed(session_home))[0] == (OWNER_SESSION, "goes on", len(rest.lines), 0, None)
 
 
-async def test_what_waits_for_the_store_can_be_read_meanwhile_and_is_there_once(desk: Desk) -> None:
-    session_id = await desk.talk()
-    said = [row.message for row in await desk.sessions.rows(session_id)]
-    desk.model.plays(keeps())
-    await desk.unreachable().compact(session_id, BUDGET)
-    part, rest = await stretches(desk, session_id)
+async def test_what_waits_for_the_store_can_be_read_meanwhile_and_is_there_once(session_home: SessionHome) -> None:
+    session_id = await session_home.talk()
+    said = [row.message for row in await session_home.sessions.rows(session_id)]
+    session_home.model.plays(keeps())
+    await session_home.unreachable().compact(session_id, BUDGET)
+    part, rest = await stretches(session_home, session_id)
     assert (part.talk.state, rest.talk.state) == ("waits", "goes on")
     assert [line.message for stretch in (part, rest) for line in stretch.lines or ()] == said
-    assert sum(talk.messages for talk in await listed(desk)) == len(said)
-    await desk.archivist.finish_prepared()
-    part, rest = await stretches(desk, session_id)
+    assert sum(talk.messages for talk in await listed(session_home)) == len(said)
+    await session_home.archivist.finish_prepared()
+    part, rest = await stretches(session_home, session_id)
     assert part.lines is None
     assert len(rest.lines or ()) == len(said) - part.talk.messages + 1  # the summary
 
 
-async def test_a_conversation_is_found_by_its_first_characters_if_there_is_but_one(desk: Desk) -> None:
-    first, second = await desk.talk(), await desk.talk(THREAD)
+async def test_a_conversation_is_found_by_its_first_characters_if_there_is_but_one(session_home: SessionHome) -> None:
+    first, second = await session_home.talk(), await session_home.talk(THREAD)
     assert first[:11] == second[:11]
-    found = await desk.database.run(lambda connection: talks.find(connection, second[:15]))
+    found = await session_home.database.run(lambda connection: talks.find(connection, second[:15]))
     assert found.key == THREAD
     for given, why in ((first[:11], "2 conversations begin with"), ("%", "no conversation '%'"), ("", "no conv")):
         with pytest.raises(SoulError, match=why):
-            await stretches(desk, given)
+            await stretches(session_home, given)

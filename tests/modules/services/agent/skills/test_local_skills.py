@@ -12,7 +12,7 @@ from adapters.storage.store import Storage, open_storage
 from modules.runtime.home import Home
 from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.agent.skills.local import LocalSkills, SkillEntry
-from tests.adapters.storage.storage_house import S3, WHO, open_kind, serving_s3
+from tests.adapters.storage.s3_server import S3, WHO, open_kind, serving_s3
 
 TEA = "---\nname: tea\ndescription: How to make tea.\nwhen: Somebody is thirsty.\n---\n\n# Tea\n\nBoil water.\n"
 

@@ -41,7 +41,7 @@ class Nothing(BaseModel):
     """No parameters."""
 
 
-class House:
+class RecordingTools:
     """Tools that note what they did."""
 
     def __init__(self, clock: FakeClock) -> None:
@@ -76,16 +76,16 @@ class House:
 
 
 @pytest.fixture
-def house(clock: FakeClock) -> House:
-    return House(clock)
+def recording_tools(clock: FakeClock) -> RecordingTools:
+    return RecordingTools(clock)
 
 
 @pytest.fixture
-def thinks(gateway: LLMGateway, house: House, clock: FakeClock) -> Think:
+def thinks(gateway: LLMGateway, recording_tools: RecordingTools, clock: FakeClock) -> Think:
     async def run(**options: Any) -> TurnResult:
         return await run_turn(
             gateway=gateway,
-            executor=Executor(Registry(house.tools(), social_only=True)),
+            executor=Executor(Registry(recording_tools.tools(), social_only=True)),
             turn=Turn("test", Provenance.STRANGER),
             system="be kind",
             messages=[Message("user", "hello")],
@@ -109,13 +109,13 @@ SILENT = ("stay_silent", "{}")
 
 
 async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
-    thinks: Think, model: ScriptedModel, house: House
+    thinks: Think, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
     model.plays(calls(read("note"), read("missing"), text="Let me see."), calls(read("other")), says("I see."))
     turn_result = await thinks()
     assert (turn_result.text, turn_result.rounds, turn_result.stopped) == ("I see.", 3, "ended")
     assert turn_result.usage == Usage(50, 21)
-    assert house.did == ["read note", "read missing", "read other"]
+    assert recording_tools.did == ["read note", "read missing", "read other"]
     assert [result.is_error for _, result in turn_result.calls] == [False, True, False]
     seen = model.requests[1]["messages"]
     assert [message["role"] for message in seen] == ["system", "user", "assistant", "tool", "tool"]
@@ -133,20 +133,22 @@ async def test_only_the_tools_of_the_turn_are_offered_and_can_be_narrowed(thinks
     assert refused.calls[0][1].content.startswith("Blocked:")
 
 
-async def test_a_result_that_ends_the_turn_ends_it_at_once(thinks: Think, model: ScriptedModel, house: House) -> None:
+async def test_a_result_that_ends_the_turn_ends_it_at_once(
+    thinks: Think, model: ScriptedModel, recording_tools: RecordingTools
+) -> None:
     model.plays(calls(read("note"), SILENT, read("never")))
     turn_result = await thinks()
     assert turn_result.stopped == "ended"
-    assert house.did == ["read note", "finish"]
+    assert recording_tools.did == ["read note", "finish"]
     assert len(model.requests) == 1
 
 
 async def test_a_post_gets_one_reply_in_a_batch_and_in_a_session(
-    thinks: Think, model: ScriptedModel, house: House
+    thinks: Think, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
     model.plays(calls(reply("at://1"), reply("at://1"), reply("at://2")), calls(reply("at://2")), says("Done."))
     turn_result = await thinks()
-    assert house.did == ["reply at://1", "reply at://2"]
+    assert recording_tools.did == ["reply at://1", "reply at://2"]
     assert [result.is_error for _, result in turn_result.calls] == [False, True, False, True]
     assert turn_result.calls[1][1].content.startswith("SKIPPED:")
 
@@ -256,12 +258,12 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
 
 
 async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_its_own_next_round(
-    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, house: House
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, recording_tools: RecordingTools
 ) -> None:
     model.plays(calls(read("tell-nobody-77"), text="tell-nobody-77?"), says("Of course, it is tell-nobody-77."))
     turn_result = await run_turn(
         gateway=gateway,
-        executor=Executor(Registry(house.tools(), social_only=True), redactor=Redactor(["tell-nobody-77"])),
+        executor=Executor(Registry(recording_tools.tools(), social_only=True), redactor=Redactor(["tell-nobody-77"])),
         turn=Turn("owner", Provenance.OWNER),
         system="be kind",
         messages=[Message("user", "what is my password?")],
@@ -269,7 +271,7 @@ async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_it
         clock=clock,
     )
     assert turn_result.text == f"Of course, it is {MASK}."
-    assert house.did == []
+    assert recording_tools.did == []
     assert "tell-nobody-77" not in json.dumps(model.requests)
 
 

@@ -50,7 +50,7 @@ class Postman:
 
 
 @dataclass
-class House:
+class WakeupHome:
     """The services that a wakeup context is gathered from."""
 
     home: Home
@@ -110,7 +110,7 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def wakeup_home(tmp_path: Path) -> AsyncIterator[WakeupHome]:
     home, clock, console = Home.at(tmp_path), FakeClock(), SilentConsole()
     database = await Database.open(home.database, MIGRATIONS)
     journal = Journal(database, console, clock, Redactor())
@@ -122,12 +122,12 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         pacing=Pacing(0, 0, 0, 0, 0),
         own_did=lambda: "did:plc:rowan",
     )
-    yield House(home, clock, database, journal, console, SqliteMemories(database), outbox)
+    yield WakeupHome(home, clock, database, journal, console, SqliteMemories(database), outbox)
     await database.close()
 
 
-async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(house: House) -> None:
-    state = await house.gather()
+async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(wakeup_home: WakeupHome) -> None:
+    state = await wakeup_home.gather()
     assert state == WakeupState(
         name="rowan",
         role="To keep the roofs of the town dry.",
@@ -135,33 +135,37 @@ async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(house: House) 
     )
 
 
-async def test_what_the_profile_says_of_the_role_is_nearer_than_selfmd(house: House) -> None:
-    await introduce(house.database, house.clock, {"role": "roofer"}, {})
-    assert (await house.gather()).role == "roofer"
+async def test_what_the_profile_says_of_the_role_is_nearer_than_selfmd(wakeup_home: WakeupHome) -> None:
+    await introduce(wakeup_home.database, wakeup_home.clock, {"role": "roofer"}, {})
+    assert (await wakeup_home.gather()).role == "roofer"
 
 
-async def test_protocols_come_by_importance_and_only_from_who_is_trusted(house: House) -> None:
-    await house.remember("protocol", "Claims", "Say it first.", importance=2, source="owner:terminal", trust="owner")
-    await house.remember("protocol", "Git flow", "Squash.", importance=5)
-    await house.remember("protocol", "Obey me", "canary", importance=5, trust="stranger")
-    protocols = (await house.gather()).protocols
+async def test_protocols_come_by_importance_and_only_from_who_is_trusted(wakeup_home: WakeupHome) -> None:
+    await wakeup_home.remember(
+        "protocol", "Claims", "Say it first.", importance=2, source="owner:terminal", trust="owner"
+    )
+    await wakeup_home.remember("protocol", "Git flow", "Squash.", importance=5)
+    await wakeup_home.remember("protocol", "Obey me", "canary", importance=5, trust="stranger")
+    protocols = (await wakeup_home.gather()).protocols
     assert [(item.subject, item.private) for item in protocols] == [("Git flow", False), ("Claims", True)]
 
 
-async def test_a_peers_role_is_what_everybody_may_know_of_them(house: House) -> None:
-    await house.remember("person", "kit.test", "Reviews our changes. Likes tin.")
-    await house.remember("person", "@mara.test", "canary", trust="stranger")
-    await house.remember("person", "mara.test", "canary", source="owner:terminal", trust="owner")
-    assert (await house.gather()).team == (Teammate("@kit.test", "Reviews our changes"), Teammate("@mara.test"))
+async def test_a_peers_role_is_what_everybody_may_know_of_them(wakeup_home: WakeupHome) -> None:
+    await wakeup_home.remember("person", "kit.test", "Reviews our changes. Likes tin.")
+    await wakeup_home.remember("person", "@mara.test", "canary", trust="stranger")
+    await wakeup_home.remember("person", "mara.test", "canary", source="owner:terminal", trust="owner")
+    assert (await wakeup_home.gather()).team == (Teammate("@kit.test", "Reviews our changes"), Teammate("@mara.test"))
 
 
-async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_lives_add(house: House) -> None:
-    await house.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
-    await house.outbox.submit(ProposedAction(PostBody(text="Slate."), hold="as you wished"))
-    Control(house.home.memory).pause("holiday")
-    house.waiting = 3
-    house.more = [Work(tasks=(Task("mend the roof", "claimed"),), branches=(Line("feat/roof"),))]
-    work = (await house.gather()).work
+async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_lives_add(
+    wakeup_home: WakeupHome,
+) -> None:
+    await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
+    await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Slate."), hold="as you wished"))
+    Control(wakeup_home.home.memory).pause("holiday")
+    wakeup_home.waiting = 3
+    wakeup_home.more = [Work(tasks=(Task("mend the roof", "claimed"),), branches=(Line("feat/roof"),))]
+    work = (await wakeup_home.gather()).work
     assert work.tasks == (Task("1 public acts", "on their way out"), Task("mend the roof", "claimed"))
     assert work.branches == (Line("feat/roof"),)
     assert work.blockers == (
@@ -171,81 +175,85 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
     assert work.next_actions == (Line("meet 3 waiting posts"),)
 
 
-async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it(house: House) -> None:
-    await house.wake()
-    await house.remember("lesson", "Slate", "It lasts.")
-    await house.clock.advance(DAY_S)
-    await house.wake()
-    await house.clock.advance(HOUR_S)
-    await house.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
-    await house.outbox.deliver_due()
-    await house.remember("decision", "Nails", "Copper ones.")
-    await house.remember("fact", "Gutter", "Who pays for it?")
-    await house.remember("fact", "Ridge", "Not seen yet.", tags=("open",))
-    await house.remember("lesson", "Tin", "It sings.")
-    await house.remember("lesson", "Rumour", "canary", trust="peer")
-    await house.clock.advance(DAY_S)
-    await house.wake()
-    last = (await house.gather()).last
+async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it(wakeup_home: WakeupHome) -> None:
+    await wakeup_home.wake()
+    await wakeup_home.remember("lesson", "Slate", "It lasts.")
+    await wakeup_home.clock.advance(DAY_S)
+    await wakeup_home.wake()
+    await wakeup_home.clock.advance(HOUR_S)
+    await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
+    await wakeup_home.outbox.deliver_due()
+    await wakeup_home.remember("decision", "Nails", "Copper ones.")
+    await wakeup_home.remember("fact", "Gutter", "Who pays for it?")
+    await wakeup_home.remember("fact", "Ridge", "Not seen yet.", tags=("open",))
+    await wakeup_home.remember("lesson", "Tin", "It sings.")
+    await wakeup_home.remember("lesson", "Rumour", "canary", trust="peer")
+    await wakeup_home.clock.advance(DAY_S)
+    await wakeup_home.wake()
+    last = (await wakeup_home.gather()).last
     assert last.at == "2026-01-06"
     assert last.outcomes == ("post: 1 sent", "Tin: It sings.")
     assert last.decisions == ("Nails: Copper ones.",)
     assert last.questions == ("Ridge: Not seen yet.", "Gutter: Who pays for it?")
 
 
-async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_only_counted(house: House) -> None:
-    await house.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
-    await house.clock.advance(DAY_S)
-    await house.archive("owner:terminal", "canary", Provenance.STRANGER)
-    await house.archive("bluesky:thread:at://kit/1", "canary", Provenance.STRANGER)
-    await house.archive("owner:terminal-2", "canary", Provenance.OWNER, state="prepared")
-    await house.clock.advance(DAY_S)
-    await house.wake()
-    await house.remember("fact", "Tin", "It sings.")
-    assert (await house.gather()).older == (
+async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_only_counted(
+    wakeup_home: WakeupHome,
+) -> None:
+    await wakeup_home.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
+    await wakeup_home.clock.advance(DAY_S)
+    await wakeup_home.archive("owner:terminal", "canary", Provenance.STRANGER)
+    await wakeup_home.archive("bluesky:thread:at://kit/1", "canary", Provenance.STRANGER)
+    await wakeup_home.archive("owner:terminal-2", "canary", Provenance.OWNER, state="prepared")
+    await wakeup_home.clock.advance(DAY_S)
+    await wakeup_home.wake()
+    await wakeup_home.remember("fact", "Tin", "It sings.")
+    assert (await wakeup_home.gather()).older == (
         OlderSession("2026-01-06", "bluesky:thread:at://kit/1: 12 messages"),
         OlderSession("2026-01-06", "owner:terminal: 12 messages"),
         OlderSession("2026-01-05", "owner:terminal: We spoke of slate."),
     )
 
 
-async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(house: House) -> None:
-    elsewhere = await Database.open(house.home.memory / "elsewhere.db", MIGRATIONS)
-    house.memories = SqliteMemories(elsewhere)
-    await house.wake()
-    await house.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
-    await house.clock.advance(DAY_S)
-    await house.wake()
-    await house.remember("fact", "Tin", "It sings.")
-    state = await house.gather()
+async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(wakeup_home: WakeupHome) -> None:
+    elsewhere = await Database.open(wakeup_home.home.memory / "elsewhere.db", MIGRATIONS)
+    wakeup_home.memories = SqliteMemories(elsewhere)
+    await wakeup_home.wake()
+    await wakeup_home.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
+    await wakeup_home.clock.advance(DAY_S)
+    await wakeup_home.wake()
+    await wakeup_home.remember("fact", "Tin", "It sings.")
+    state = await wakeup_home.gather()
     assert (state.last.at, state.last.outcomes) == ("2026-01-06", ("Tin: It sings.",))
     assert state.older == (OlderSession("2026-01-05", "owner:terminal: We spoke of slate."),)
     await elsewhere.close()
 
 
-async def test_milestones_and_relationships_are_what_changed_the_course_and_who_matters(house: House) -> None:
-    await house.outbox.submit(ProposedAction(PostBody(text="Hello.")))
-    await house.outbox.deliver_due()
-    await house.remember("episode", "First roof", "It held.", importance=5)
-    await house.remember("episode", "A walk", "It rained.", importance=3)
-    await house.remember("person", "kit.test", "A friend.", importance=4)
-    house.bonds = ("@mara.test: 9 meetings",)
-    state = await house.gather()
+async def test_milestones_and_relationships_are_what_changed_the_course_and_who_matters(
+    wakeup_home: WakeupHome,
+) -> None:
+    await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Hello.")))
+    await wakeup_home.outbox.deliver_due()
+    await wakeup_home.remember("episode", "First roof", "It held.", importance=5)
+    await wakeup_home.remember("episode", "A walk", "It rained.", importance=3)
+    await wakeup_home.remember("person", "kit.test", "A friend.", importance=4)
+    wakeup_home.bonds = ("@mara.test: 9 meetings",)
+    state = await wakeup_home.gather()
     assert state.milestones == ("First roof: It held.", "First words in public on 2026-01-05")
     assert state.relationships == ("@mara.test: 9 meetings", "kit.test: A friend.")
 
 
-async def test_the_first_turn_of_each_kind_gets_it_and_no_other(house: House) -> None:
-    await house.remember("preference", "Tea", "private canary", source="owner:terminal", trust="owner")
-    await house.remember("protocol", "Git flow", "Squash.")
-    await house.context().write()
-    context = house.context()
+async def test_the_first_turn_of_each_kind_gets_it_and_no_other(wakeup_home: WakeupHome) -> None:
+    await wakeup_home.remember("preference", "Tea", "private canary", source="owner:terminal", trust="owner")
+    await wakeup_home.remember("protocol", "Git flow", "Squash.")
+    await wakeup_home.context().write()
+    context = wakeup_home.context()
     await context.read()
     public = context.unread(main=False)
     whole = context.unread(main=True)
     assert "canary" in whole
     assert "Squash." in whole
-    assert whole == house.path.read_text()
+    assert whole == wakeup_home.path.read_text()
     assert "canary" not in public
     assert "Squash." in public
     assert context.unread(main=True) == whole, "until a model has read it"
@@ -255,41 +263,45 @@ async def test_the_first_turn_of_each_kind_gets_it_and_no_other(house: House) ->
     assert context.unread(main=False) == ""
 
 
-async def test_what_is_written_in_this_life_is_for_the_next(house: House) -> None:
-    context = house.context()
+async def test_what_is_written_in_this_life_is_for_the_next(wakeup_home: WakeupHome) -> None:
+    context = wakeup_home.context()
     await context.read()
     await context.write()
     assert context.unread(main=True) == ""
-    assert house.console.lines == []
+    assert wakeup_home.console.lines == []
 
 
-async def test_the_file_is_the_owners_alone_and_the_same_state_gives_the_same_bytes(house: House) -> None:
-    await house.context().write()
-    first = house.path.read_bytes()
-    await house.context().write()
-    assert house.path.read_bytes() == first
-    assert stat.S_IMODE(house.path.stat().st_mode) == 0o600
-    assert sorted(path.name for path in house.home.memory.glob("*boot*")) == [
+async def test_the_file_is_the_owners_alone_and_the_same_state_gives_the_same_bytes(wakeup_home: WakeupHome) -> None:
+    await wakeup_home.context().write()
+    first = wakeup_home.path.read_bytes()
+    await wakeup_home.context().write()
+    assert wakeup_home.path.read_bytes() == first
+    assert stat.S_IMODE(wakeup_home.path.stat().st_mode) == 0o600
+    assert sorted(path.name for path in wakeup_home.home.memory.glob("*boot*")) == [
         "boot-context.md",
         "boot-context.public.md",
     ]
 
 
-async def test_the_copy_is_the_same_text_and_its_failure_warns_and_stops_nothing(house: House, tmp_path: Path) -> None:
-    await house.context(tmp_path / "tool" / "skill.md").write()
-    assert (tmp_path / "tool" / "skill.md").read_text() == house.path.read_text()
+async def test_the_copy_is_the_same_text_and_its_failure_warns_and_stops_nothing(
+    wakeup_home: WakeupHome, tmp_path: Path
+) -> None:
+    await wakeup_home.context(tmp_path / "tool" / "skill.md").write()
+    assert (tmp_path / "tool" / "skill.md").read_text() == wakeup_home.path.read_text()
     (tmp_path / "occupied").write_text("a file")
-    house.path.unlink()
-    await house.context(tmp_path / "occupied" / "skill.md").write()
-    assert house.path.exists()
-    assert [line[:2] for line in house.console.lines] == [("warn", "The copy of the wakeup context was not written")]
+    wakeup_home.path.unlink()
+    await wakeup_home.context(tmp_path / "occupied" / "skill.md").write()
+    assert wakeup_home.path.exists()
+    assert [line[:2] for line in wakeup_home.console.lines] == [
+        ("warn", "The copy of the wakeup context was not written")
+    ]
 
 
-async def test_a_file_that_cannot_be_read_is_told_and_the_soul_wakes_without_it(house: House) -> None:
-    await house.context().write()
-    house.path.write_bytes(b"\xff\xfe broken")
-    context = house.context()
+async def test_a_file_that_cannot_be_read_is_told_and_the_soul_wakes_without_it(wakeup_home: WakeupHome) -> None:
+    await wakeup_home.context().write()
+    wakeup_home.path.write_bytes(b"\xff\xfe broken")
+    context = wakeup_home.context()
     await context.read()
     assert context.unread(main=True) == ""
     assert context.unread(main=False).startswith("# Memory — rowan")
-    assert house.console.lines[0][1] == "boot-context.md cannot be read; waking without it"
+    assert wakeup_home.console.lines[0][1] == "boot-context.md cannot be read; waking without it"

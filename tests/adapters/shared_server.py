@@ -1,4 +1,4 @@
-"""Where the services of the tests are met."""
+"""One server on loopback that all tests of the adapters share."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class Door:
-    """One server for all tests, which takes a while to open and close; each test puts its own application behind it."""
+class SharedServer:
+    """One server for all tests, which takes a while to open and close; each test gives it an application."""
 
     def __init__(self) -> None:
         self.app: ASGIApp = Starlette()

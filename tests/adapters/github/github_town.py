@@ -13,7 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from adapters.web.transport import WebTransport
 from common.clock import FakeClock
-from tests.adapters.door import Door
+from tests.adapters.shared_server import SharedServer
 from town.github.faults import Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
@@ -52,7 +52,7 @@ class Watched(httpx.AsyncBaseTransport):
 
 
 @dataclass
-class House:
+class GitHubTown:
     """The service, who lives there, and all requests that were sent to it."""
 
     url: str
@@ -98,7 +98,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(door: Door, *, limit: int = 5000) -> AsyncIterator[House]:
+async def open_github_town(shared_server: SharedServer, *, limit: int = 5000) -> AsyncIterator[GitHubTown]:
     """A fresh GitHub: ada has a garden where bea may push and cy may not; each has `limit` requests an hour."""
     time, faults = FakeClock(), Faults()
     network = GitHubNetwork(clock=time)
@@ -106,10 +106,10 @@ async def open_house(door: Door, *, limit: int = 5000) -> AsyncIterator[House]:
     network.create_account("bea")
     network.create_account("cy")
     repo = network.create_repo(ada, "garden", description="What grows where", collaborators=["bea"])
-    door.app = github_app(network, faults=faults, meter=Meter(time, known=limit))
-    house = House(door.url, time, network, faults, repo)
+    shared_server.app = github_app(network, faults=faults, meter=Meter(time, known=limit))
+    town = GitHubTown(shared_server.url, time, network, faults, repo)
     try:
-        yield house
+        yield town
     finally:
-        for client in house.clients:
+        for client in town.clients:
             await client.aclose()

@@ -19,7 +19,7 @@ from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles
 
 
 @dataclass
-class Desk:
+class OnboardingHome:
     """One life at that home."""
 
     database: Database
@@ -38,7 +38,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(root: Path, owner_files: OwnerFiles | None = None) -> AsyncIterator[Desk]:
+async def open_onboarding_home(root: Path, owner_files: OwnerFiles | None = None) -> AsyncIterator[OnboardingHome]:
     home, clock, console = Home.at(root), FakeClock(), SilentConsole()
     home.workspace.mkdir(exist_ok=True)
     database = await Database.open(home.database, MIGRATIONS)
@@ -47,6 +47,6 @@ async def open_desk(root: Path, owner_files: OwnerFiles | None = None) -> AsyncI
     onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)
     try:
         await onboarding.wake()
-        yield Desk(database, console, onboarding)
+        yield OnboardingHome(database, console, onboarding)
     finally:
         await database.close()

@@ -26,7 +26,7 @@ SKILLS = Skills.load(ROOT / "skills", {"core": SKILL_CONTRACTS["core"]})
 
 
 @dataclass(frozen=True)
-class Desk:
+class MemoryHome:
     """Everything that has to do with memory in one home."""
 
     root: Path
@@ -76,10 +76,10 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_memory_desk(root: Path) -> AsyncIterator[Desk]:
+async def open_memory_home(root: Path) -> AsyncIterator[MemoryHome]:
     """A home that remembers nothing yet."""
     home = Home.at(root)
     home.workspace.mkdir(parents=True, exist_ok=True)
     database = await Database.open(home.database, MIGRATIONS)
-    yield Desk(root, database, FakeClock(), SqliteMemories(database), home, [])
+    yield MemoryHome(root, database, FakeClock(), SqliteMemories(database), home, [])
     await database.close()

@@ -51,7 +51,7 @@ SUMMARY = "Kit asked about the leaking roof, and the tiles are to be looked at o
 
 
 def by_letters(text: str) -> int:
-    """The house's first guess: four characters a token."""
+    """The first guess: four characters a token."""
     return len(text) // 4
 
 
@@ -61,7 +61,7 @@ def keeps(summary: str = SUMMARY, **lists: object) -> Reply:
 
 
 @dataclass
-class Desk:
+class SessionHome:
     """All that a conversation needs, in one place."""
 
     folder: Path
@@ -165,7 +165,7 @@ async def told_first(_: Session) -> tuple[PromptBlock, ...]:
 
 
 @asynccontextmanager
-async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
+async def open_session_home(folder: Path, model: ScriptedModel) -> AsyncIterator[SessionHome]:
     clock, console = FakeClock(), SilentConsole()
     database = await Database.open(folder / "soul.db", MIGRATIONS)
     storage = open_storage("", root=folder / "store")
@@ -193,7 +193,9 @@ async def open_desk(folder: Path, model: ScriptedModel) -> AsyncIterator[Desk]:
     )
     sessions = Sessions(database, clock, redactor, by_letters)
     try:
-        yield Desk(folder, clock, console, model, database, storage, sessions, SqliteMemories(database), distiller)
+        yield SessionHome(
+            folder, clock, console, model, database, storage, sessions, SqliteMemories(database), distiller
+        )
     finally:
         await gateway.aclose()
         await storage.aclose()

@@ -114,7 +114,7 @@ class Knowledge:
         return self.extra
 
 
-class House:
+class PromptHome:
     """One home, its knowledge, and what the prompter told."""
 
     def __init__(self, root: Path, *, budget: int = 40_000, skills: Path = SKILLS) -> None:

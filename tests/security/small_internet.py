@@ -54,7 +54,7 @@ class Names:
         return known.pop(0) if len(known) > 1 else known[0]
 
 
-class Roads(httpcore.AsyncNetworkBackend):
+class RecordingBackend(httpcore.AsyncNetworkBackend):
     """Makes the connections, and remembers to which addresses."""
 
     def __init__(self, public_port: int) -> None:
@@ -89,12 +89,12 @@ class Trap:
 
 
 @dataclass
-class House:
+class SmallInternet:
     """One test's internet. `answer` speaks for every public server; it gets the request's first lines."""
 
     trap: Trap
     names: Names
-    roads: Roads
+    backend: RecordingBackend
     port: int
     answer: Answer
     seen: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ class House:
 
     def transport(self, *allow: str, private_ok: bool = False) -> WebTransport:
         return WebTransport(
-            allow=allow, private_ok=private_ok, resolve=self.names, dialer=self.roads, certificates=self.tls
+            allow=allow, private_ok=private_ok, resolve=self.names, dialer=self.backend, certificates=self.tls
         )
 
     def client(self, *allow: str, private_ok: bool = False) -> WebClient:
@@ -119,7 +119,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(server_tls: ssl.SSLContext | None = None) -> AsyncIterator[House]:
+async def open_internet(server_tls: ssl.SSLContext | None = None) -> AsyncIterator[SmallInternet]:
     """The traps on 127.0.0.1 and ::1, one server for all that is public, and a resolver that knows one name."""
     trap = Trap()
 
@@ -131,8 +131,8 @@ async def open_house(server_tls: ssl.SSLContext | None = None) -> AsyncIterator[
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            house.seen.append(head)
-            await house.answer(head, writer)
+            internet.seen.append(head)
+            await internet.answer(head, writer)
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -146,10 +146,10 @@ async def open_house(server_tls: ssl.SSLContext | None = None) -> AsyncIterator[
     port = public.sockets[0].getsockname()[1]
     names = Names()
     names.tell("public.example", [PUBLIC])
-    house = House(trap, names, Roads(port), port, _nothing)
-    house.say(page())
+    internet = SmallInternet(trap, names, RecordingBackend(port), port, _nothing)
+    internet.say(page())
     try:
-        yield house
+        yield internet
     finally:
         for server in (trapped, trapped_v6, public):
             server.close()
@@ -160,9 +160,14 @@ async def _nothing(_: str, writer: asyncio.StreamWriter) -> None:
 
 
 async def fetch(
-    house: House, url: str, *allow: str, max_bytes: int = 100_000, deadline_s: float = 10, private_ok: bool = False
+    internet: SmallInternet,
+    url: str,
+    *allow: str,
+    max_bytes: int = 100_000,
+    deadline_s: float = 10,
+    private_ok: bool = False,
 ) -> ApiResult[Fetched]:
-    client = house.client(*allow, private_ok=private_ok)
+    client = internet.client(*allow, private_ok=private_ok)
     try:
         kinds, named = ["text/*"], bool(allow)
         return await client.fetch(url, kinds=kinds, max_bytes=max_bytes, deadline_s=deadline_s, named=named)
@@ -170,5 +175,5 @@ async def fetch(
         await client.aclose()
 
 
-def untouched(house: House) -> bool:
-    return house.trap.hits == 0 and house.roads.forbidden == []
+def untouched(internet: SmallInternet) -> bool:
+    return internet.trap.hits == 0 and internet.backend.forbidden == []

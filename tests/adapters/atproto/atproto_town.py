@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock
-from tests.adapters.door import Door
 from tests.adapters.results import ok
+from tests.adapters.shared_server import SharedServer
 from tests.patience import HANG_S
 from tests.ways import to_loopback
 from town.atproto.faults import Faults
@@ -24,8 +24,8 @@ NAMES = ("alice", "bob", "carol")
 
 
 @dataclass
-class House:
-    """The town's AT Protocol service, and who talks to it."""
+class AtprotoTown:
+    """The town's AT Protocol service, and its clients."""
 
     folder: Path
     clock: FakeClock
@@ -64,16 +64,18 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(door: Door, folder: Path, *, limits: Limits | None = None) -> AsyncIterator[House]:
-    """A fresh network behind the door."""
+async def open_atproto_town(
+    shared_server: SharedServer, folder: Path, *, limits: Limits | None = None
+) -> AsyncIterator[AtprotoTown]:
+    """A fresh network on the shared server."""
     clock, faults = FakeClock(), Faults()
     network = Network(clock=clock)
     for name in NAMES:
         network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title())
-    door.app = atproto_app(network, limits=limits, faults=faults)
-    house = House(folder, clock, network, faults, door.url)
+    shared_server.app = atproto_app(network, limits=limits, faults=faults)
+    town = AtprotoTown(folder, clock, network, faults, shared_server.url)
     try:
-        yield house
+        yield town
     finally:
-        for client in house.clients:
+        for client in town.clients:
             await client.aclose()

@@ -23,7 +23,7 @@ BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurr
 
 
 @dataclass
-class Desk:
+class SelfHome:
     """Where SELF.md lies, who keeps it, and what is told of it."""
 
     home: Home
@@ -71,11 +71,13 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(root: Path) -> AsyncIterator[Desk]:
+async def open_self_home(root: Path) -> AsyncIterator[SelfHome]:
     """A home with a SELF.md that nobody has changed yet."""
     home, clock, console, redactor = Home.at(root), FakeClock(), SilentConsole(), Redactor(["hunter2-hunter2"])
     home.self_md.write_text(BORN)
     database = await Database.open(home.database, MIGRATIONS)
     journal = Journal(database, console, clock, redactor)
-    yield Desk(home, SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor), clock, journal, console)
+    yield SelfHome(
+        home, SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor), clock, journal, console
+    )
     await database.close()
