@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from common.clock import span
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.types import Intent, Verdict, Wait
+from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 
 PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
@@ -16,8 +15,9 @@ SHORT_ID_CHARS = 6
 _FOR_PROPOSERS = {"instead", "retry_in_s"}
 
 
-def admission_entry(intent: Intent, verdicts: Sequence[Verdict]) -> Entry:
+def admission_entry(admission: Admission) -> Entry:
     """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
+    intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
         case "blocked" if any(verdict.withhold for verdict in verdicts):
             entry = _entry(intent, "error", f"Blocked {intent.kind}: its words were not kept", intent.error or "")

@@ -6,6 +6,7 @@ know are kept, and written back as they were read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -43,6 +44,11 @@ class _Body(_Stored):
     def short_preview(self) -> str:
         """What the owner is shown where there is room for one line; "" if there is nothing."""
         return self.preview
+
+    @property
+    def as_json(self) -> str:
+        """The body as it is stored."""
+        return _json_of(self.stored())
 
 
 class _OfCommitment(_Body):
@@ -198,6 +204,11 @@ class OpaqueBody:
         return dict(self.fields)
 
     @property
+    def as_json(self) -> str:
+        """The body as it is stored."""
+        return _json_of(self.stored())
+
+    @property
     def public_text(self) -> str:
         """The words in it that Bluesky may show under our name; "" if there are none."""
         text = self.fields.get("text")
@@ -246,3 +257,7 @@ def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
         return _BY_KIND[kind].model_validate(stored, by_alias=True, by_name=False)
     except ValidationError:
         return OpaqueBody(stored)
+
+
+def _json_of(stored: Mapping[str, Any]) -> str:
+    return json.dumps(stored, sort_keys=True, separators=(",", ":"))

@@ -10,18 +10,16 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
-from adapters.atproto.tid import tid_for
-from common.clock import Clock, iso
+from common.clock import Clock
 from common.errors import PolicyBlocked
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval, audit, policy, store
-from modules.services.outbox.bodies import IntentKind, OpaqueBody
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
     DeliveryReport,
@@ -77,7 +75,19 @@ class Outbox:
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
-        submitted = await self._journal.record_with(lambda connection: self._admit(connection, action))
+
+        def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
+            now = self._clock.now()
+            said = [verdict for rule in self._rules for verdict in _asked(rule, connection, action, now)]
+            before = store.stored_before(connection, action, now)
+            admission = policy.admit(action, said, before, intent_id=uuid.uuid4().hex, now=now)
+            intent = admission.intent
+            store.insert(connection, intent)
+            if intent.kind == "delete" and intent.state == "pending":
+                store.cancel_unsent(connection, intent.target)
+            return Submitted(intent, admission.advice), audit.admission_entry(admission)
+
+        submitted = await self._journal.record_with(admit)
         if submitted.accepted:
             self._work.set()
         return submitted
@@ -157,41 +167,6 @@ class Outbox:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
         return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
 
-    def _admit(self, connection: sqlite3.Connection, action: ProposedAction) -> tuple[Submitted, Entry]:
-        now = self._clock.now()
-        key = dedup_key(action.text, action.media_id) if action.text.strip() or action.media_id else ""
-        verdicts = [verdict for rule in self._rules for verdict in _asked(rule, connection, action, now)]
-        verdicts.append(_once(connection, action, key, now))
-        # NOTE(self): what another rule says may quote the action, so of a withheld one nobody else is heard.
-        withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
-        verdicts = withheld or verdicts
-        state, reason = policy.decide(verdicts, action.hold)
-        intent_id = uuid.uuid4().hex
-        born = store.unique_created_at(connection, now)
-        intent = Intent(
-            id=intent_id,
-            kind=action.kind,
-            target=action.target,
-            body=action.body,
-            body_hash=store.body_hash(action.body),
-            dedup_key=key,
-            rkey=tid_for(born, intent_id),
-            cause_id=action.cause_id,
-            created_at=iso(born),
-            expires_at=iso(policy.expires_at(action.kind, now)),
-            state=state,
-            urgent=action.urgent,
-            error=reason or None,
-            by_owner=action.by_owner,
-        )
-        if withheld:
-            intent = replace(intent, body=OpaqueBody(), target="", body_hash="", dedup_key="")
-        store.insert(connection, intent)
-        if intent.kind == "delete" and state == "pending":
-            store.cancel_unsent(connection, intent.target)
-        advice = policy.advise(state, reason, verdicts, now)
-        return Submitted(intent, advice), audit.admission_entry(intent, verdicts)
-
 
 def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
     """What the rule says. One that fails lets nothing pass."""
@@ -201,14 +176,3 @@ def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, n
         return [Verdict(named(rule), "block", str(refusal))]
     except Exception as error:
         return [Verdict(named(rule), "block", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")]
-
-
-def _once(connection: sqlite3.Connection, action: ProposedAction, key: str, now: datetime) -> Verdict:
-    """Nothing twice to one target, and no words twice."""
-    reason = ""
-    if action.target:
-        reason = policy.repeated_reason(action.kind, store.active_on_target(connection, action.kind, action.target))
-    if not reason and key:
-        twin = store.active_duplicate(connection, key)
-        reason = policy.duplicate_reason(twin, now, in_feed=store.in_feed(connection, key))
-    return Verdict("once", "block", reason) if reason else Verdict("once")

@@ -5,22 +5,27 @@ Pace is computed from the times of past acts, so it holds across restarts by its
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from adapters.atproto.tid import tid_for
 from common import constants as c
-from common.clock import parse_iso
+from common.clock import iso, parse_iso
 from common.result import Err
-from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.bodies import IntentKind, OpaqueBody
 from modules.services.outbox.types import (
     NON_BLUESKY_KINDS,
+    Admission,
     Advice,
     AdviceCode,
     Instead,
     Intent,
     IntentState,
     Pacing,
+    ProposedAction,
+    StoredBefore,
     Verdict,
 )
 
@@ -193,6 +198,50 @@ def look_again_in_s(intent: Intent) -> float | None:
 def recheck_in_s(intent: Intent) -> float | None:
     """Seconds until the next look for a duplicate of what is done; None after the last one."""
     return RECHECKS_S[intent.looks] if intent.looks < len(RECHECKS_S) else None
+
+
+def admit(
+    action: ProposedAction, said: Sequence[Verdict], before: StoredBefore, *, intent_id: str, now: datetime
+) -> Admission:
+    """Return what becomes of a proposed action.
+
+    Args:
+        action: what is proposed.
+        said: the verdicts of the rules; one verdict on repetition is added.
+        before: what was stored before.
+        intent_id: the id of the new intent, in hexadecimal digits.
+        now: when it is proposed.
+
+    """
+    reason = repeated_reason(action.kind, before.same_act) or duplicate_reason(
+        before.same_text, now, in_feed=before.in_feed
+    )
+    verdicts = [*said, Verdict("once", "block", reason) if reason else Verdict("once")]
+    # NOTE(self): what another rule says may quote the action, so of a withheld one nobody else is heard.
+    withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
+    verdicts = withheld or verdicts
+    state, why = decide(verdicts, action.hold)
+    advice = advise(state, why, verdicts, now)
+    expires = expires_at(action.kind, now)
+    intent = Intent(
+        id=intent_id,
+        kind=action.kind,
+        target=action.target,
+        body=action.body,
+        body_hash=hashlib.sha256(action.body.as_json.encode()).hexdigest(),
+        dedup_key=action.dedup_key,
+        rkey=tid_for(before.created_at, intent_id),
+        cause_id=action.cause_id,
+        created_at=iso(before.created_at),
+        expires_at=iso(expires),
+        state=state,
+        urgent=action.urgent,
+        error=why or None,
+        by_owner=action.by_owner,
+    )
+    if withheld:
+        intent = replace(intent, body=OpaqueBody(), target="", body_hash="", dedup_key="")
+    return Admission(intent, advice, verdicts)
 
 
 def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -11,8 +10,8 @@ from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
 from common.constants import FEED_KEYS_MAX
-from modules.services.outbox.bodies import IntentBody, IntentKind, read_body
-from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentState
+from modules.services.outbox.bodies import IntentKind, read_body
+from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentState, ProposedAction, StoredBefore
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
@@ -21,12 +20,15 @@ _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})
 _TICK = timedelta(milliseconds=1)
 
 
-def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
-    """`now`, or the next millisecond at which no intent was born yet: record keys are made of it."""
-    moment = now
-    while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
-        moment += _TICK
-    return parse_iso(iso(moment))
+def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> StoredBefore:
+    """What is stored that bears on admitting `action` at `now`, read once."""
+    key, target = action.dedup_key, action.target
+    return StoredBefore(
+        same_act=active_on_target(connection, action.kind, target) if target else None,
+        same_text=active_duplicate(connection, key) if key else None,
+        in_feed=in_feed(connection, key) if key else False,
+        created_at=unique_created_at(connection, now),
+    )
 
 
 def insert(connection: sqlite3.Connection, intent: Intent) -> None:
@@ -230,13 +232,12 @@ def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]
     return added
 
 
-def body_hash(body: IntentBody) -> str:
-    """SHA-256 (hex) of a body as it is stored."""
-    return hashlib.sha256(_json(body).encode()).hexdigest()
-
-
-def _json(body: IntentBody) -> str:
-    return json.dumps(body.stored(), sort_keys=True, separators=(",", ":"))
+def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
+    """`now`, or the next millisecond at which no intent was made yet: record keys are made of it."""
+    moment = now
+    while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
+        moment += _TICK
+    return parse_iso(iso(moment))
 
 
 def _moment(connection: sqlite3.Connection, query: str) -> str:
@@ -249,7 +250,7 @@ def _select(connection: sqlite3.Connection, where: str, *values: object, limit: 
 
 
 def _values(intent: Intent) -> list[object]:
-    return [_json(intent.body) if name == "body" else getattr(intent, name) for name in _FIELDS]
+    return [intent.body.as_json if name == "body" else getattr(intent, name) for name in _FIELDS]
 
 
 def _intent(row: sqlite3.Row) -> Intent:

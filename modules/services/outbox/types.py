@@ -10,6 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from common.pace import Pace
 from common.result import ApiResult
+from common.text.strings import dedup_key
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 
 NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
@@ -59,6 +60,11 @@ class ProposedAction:
         """The words that become public on Bluesky, for deduplication; "" if there are none."""
         return self.body.public_text
 
+    @property
+    def dedup_key(self) -> str:
+        """The key by which its words and media count as said before; "" if it has neither."""
+        return dedup_key(self.text, self.media_id) if self.text.strip() or self.media_id else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Intent:
@@ -102,6 +108,24 @@ class Intent:
     def was_repeated(self) -> bool:
         """Whether it set out more than once."""
         return self.first_sent_at != self.sent_at
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBefore:
+    """What was stored before an action was proposed, as far as it bears on its admission.
+
+    Attributes:
+        same_act: the active intent that does or did the same to the same target.
+        same_text: the newest active intent with the same words.
+        in_feed: whether our feed shows the words already.
+        created_at: the moment to store the action under; no intent has it yet.
+
+    """
+
+    same_act: Intent | None
+    same_text: Intent | None
+    in_feed: bool
+    created_at: datetime
 
 
 AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]
@@ -148,6 +172,15 @@ class Submitted:
     def reason(self) -> str:
         """Why it was refused, or is held; "" if it was admitted."""
         return self.intent.error or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the rules made of a proposed action: the intent to store, the advice, and what was said of it."""
+
+    intent: Intent
+    advice: Advice
+    verdicts: Sequence[Verdict]
 
 
 @dataclass(frozen=True, slots=True)

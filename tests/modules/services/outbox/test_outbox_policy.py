@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,8 +13,18 @@ from common.clock import iso
 from common.constants import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTEMPTS
 from common.result import Err, ErrKind
 from modules.services.outbox import policy
-from modules.services.outbox.bodies import IntentKind, OpaqueBody
-from modules.services.outbox.types import Advice, Instead, Intent, IntentState, Pacing, Verdict
+from modules.services.outbox.bodies import IntentKind, LikeBody, OpaqueBody, PostBody
+from modules.services.outbox.types import (
+    Admission,
+    Advice,
+    Instead,
+    Intent,
+    IntentState,
+    Pacing,
+    ProposedAction,
+    StoredBefore,
+    Verdict,
+)
 from tests.modules.services.outbox.outbox_house import KINDS, PACING
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -276,3 +287,48 @@ def test_the_answer_is_a_code_and_the_strictest_refusal_decides(
     verdicts: list[Verdict], hold: str, advice: Advice
 ) -> None:
     assert policy.advise(*policy.decide(verdicts, hold), verdicts, NOW) == advice
+
+
+NOTHING_BEFORE = StoredBefore(same_act=None, same_text=None, in_feed=False, created_at=NOW)
+POST = ProposedAction(PostBody(text="The weir is open again."), cause_id="expression")
+
+
+def admit(action: ProposedAction, said: list[Verdict], before: StoredBefore = NOTHING_BEFORE) -> Admission:
+    return policy.admit(action, said, before, intent_id="ab" * 16, now=NOW)
+
+
+def test_an_admitted_action_becomes_an_intent_with_all_that_was_proposed() -> None:
+    admission = admit(POST, [Verdict("consent")])
+    intent = admission.intent
+    assert admission.advice == Advice("admitted")
+    assert admission.verdicts == [Verdict("consent"), Verdict("once")]
+    assert (intent.kind, intent.body, intent.state, intent.error) == ("post", POST.body, "pending", None)
+    assert (intent.cause_id, intent.dedup_key, intent.created_at) == ("expression", POST.dedup_key, iso(NOW))
+    assert intent.expires_at == iso(NOW + timedelta(hours=24))
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "reason"),
+    [
+        (POST, replace(NOTHING_BEFORE, in_feed=True), "Duplicate of post already in feed"),
+        (POST, replace(NOTHING_BEFORE, same_text=intent("post")), "Near-duplicate of post sent 0s ago"),
+        (
+            ProposedAction(LikeBody(uri="at://target", cid="c")),
+            replace(NOTHING_BEFORE, same_act=intent("like", state="done")),
+            "Already done: like to at://target",
+        ),
+    ],
+)
+def test_what_was_done_or_said_before_is_refused(action: ProposedAction, before: StoredBefore, reason: str) -> None:
+    admission = admit(action, [Verdict("consent")], before)
+    assert (admission.intent.state, admission.intent.error) == ("blocked", reason)
+    assert admission.advice == Advice("refused", reason)
+    assert admission.verdicts[-1] == Verdict("once", "block", reason)
+
+
+def test_of_a_withheld_action_nothing_is_kept_and_no_other_rule_is_heard() -> None:
+    leak = Verdict("secrets", "block", "it holds a secret", withhold=True)
+    admission = admit(POST, [Verdict("consent", "block", f"it says {POST.text}"), leak])
+    intent = admission.intent
+    assert (intent.body, intent.target, intent.body_hash, intent.dedup_key) == (OpaqueBody(), "", "", "")
+    assert (intent.state, intent.error, admission.verdicts) == ("blocked", "it holds a secret", [leak])
