@@ -30,19 +30,19 @@ from tests.patience import HANG_S
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.mind.faults import Faults as MindFaults
-from town.mind.service import model_app
-from town.mind.types import ChatRequest, Thought, ToolUse
+from town.model.faults import Faults as MindFaults
+from town.model.service import model_app
+from town.model.types import ChatRequest, Completion, ToolUse
 from town.serving import serve
 
 KEY = "model-key-for-tests"
 PASSWORD = "town-password-1"
-Think = Callable[[ChatRequest], Thought]
+Think = Callable[[ChatRequest], Completion]
 
 
-def call(name: str, /, **arguments: object) -> Thought:
+def call(name: str, /, **arguments: object) -> Completion:
     """A thought that is one tool call."""
-    return Thought(calls=(ToolUse(name, dict(arguments)),))
+    return Completion(calls=(ToolUse(name, dict(arguments)),))
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Mind:
     models: tuple[str, ...] = ("test-mind",)
     about: str = "A function of a test."
 
-    async def think(self, request: ChatRequest) -> Thought:
+    async def complete(self, request: ChatRequest) -> Completion:
         self.asked.append(request)
         if self.ponder:
             await self.ponder(request)
@@ -65,12 +65,12 @@ class Mind:
 def replying(text: str) -> Think:
     """Replies with `text` where it can, posts it where it can, else says it."""
 
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         for name in ("bluesky_reply", "bluesky_post"):
             if name in names and request.force:
                 return call(name, text=text)
-        return Thought(text=text)
+        return Completion(text=text)
 
     return think
 

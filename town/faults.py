@@ -1,37 +1,58 @@
-"""Faults that can be switched on: what both services of the town share. Each says for itself what can go wrong."""
+"""Faults that can be switched on: what all services of the town share. Each service names the kinds that it knows."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+K = TypeVar("K", bound=str)
+
+_BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
 
-class AnyFault(Protocol):
-    """A frozen dataclass with at least a kind, and how many requests it will still hit."""
+@dataclass(frozen=True)
+class Fault(Generic[K]):
+    """A fault for the next `times` requests that fit `request`, a pattern.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    A service of the AT Protocol matches the pattern with a method (`com.atproto.repo.*`), the others with the HTTP
+    method and the path (`POST /repos/*/issues`).
+
+    Attributes:
+        kind: what goes wrong.
+        request: the pattern.
+        times: how many requests it still hits.
+        probability: with which each of these requests is hit, 0 to 1.
+        seconds: how long to hang, or the `retry-after`.
+
+    """
+
+    kind: K
+    request: str = "*"
+    times: int = 1
+    probability: float = 1.0
+    seconds: float = 30.0
+
+
+class ArmedFaults(Generic[K]):
+    """The armed faults, oldest first; a request meets at most one. A subclass names its `kinds`."""
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, rng: random.Random | None = None) -> None:
+        self._armed: list[Fault[K]] = []
+        self._rng = rng or random.Random()
 
     @property
-    def times(self) -> int: ...
-
-
-F = TypeVar("F", bound=AnyFault)
-
-
-class ArmedFaults(Generic[F]):
-    """The armed faults, oldest first; a request meets at most one."""
-
-    def __init__(self) -> None:
-        self._armed: list[F] = []
-
-    @property
-    def armed(self) -> tuple[F, ...]:
+    def armed(self) -> tuple[Fault[K], ...]:
         return tuple(self._armed)
 
-    def arm(self, fault: F) -> None:
+    def arm(self, fault: Fault[K]) -> None:
         """Switch a fault on."""
         self._armed.append(fault)
 
@@ -39,45 +60,36 @@ class ArmedFaults(Generic[F]):
         """Switch all off."""
         self._armed.clear()
 
-    def use(self, hits: Callable[[F], bool]) -> F | None:
-        """The first fault that `hits` the present request; only a hit uses it up."""
+    def meet(self, request: str) -> Fault[K] | None:
+        """The fault that a request meets; only a hit uses it up."""
         for place, fault in enumerate(self._armed):
-            if hits(fault):
+            if fnmatchcase(request, fault.request) and self._rng.random() < fault.probability:
                 self._armed[place : place + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
                 return fault
         return None
 
+    async def answer(self, request: Request) -> Response:
+        """`/town/faults`: POST arms one (`{"kind": …, "request": "*", "times": 1}`), DELETE clears, GET lists."""
+        try:
+            if request.method == "POST":
+                self.arm(self._read(await request.json()))
+            elif request.method == "DELETE":
+                self.clear()
+        except ValueError as error:
+            return JSONResponse({"error": "InvalidRequest", "message": str(error)}, 400)
+        return JSONResponse({"armed": [asdict(fault) for fault in self._armed]})
 
-def read_fault(model: type[F], kinds: Collection[str], body: dict[str, Any]) -> F:
-    """A fault as `POST /town/faults` takes it. Raises `ValueError` for a kind or a field that is not known."""
-    if body.get("kind") not in kinds:
-        raise ValueError(f"kind must be one of {', '.join(kinds)}")
-    try:
-        return model(**body)
-    except TypeError as error:
-        raise ValueError(f"unknown field: {error}") from error
+    def _read(self, body: object) -> Fault[K]:
+        """A fault from JSON. Raises `ValueError` for a kind or a field that is not known."""
+        given: Mapping[str, Any] = body if isinstance(body, dict) else {}
+        if given.get("kind") not in self.kinds:
+            raise ValueError(f"kind must be one of {', '.join(self.kinds)}")
+        try:
+            return Fault(**given)
+        except TypeError as error:
+            raise ValueError(f"unknown field: {error}") from error
 
 
-class HitFault(AnyFault, Protocol):
-    """A fault that hits with a probability."""
-
-    @property
-    def probability(self) -> float: ...
-
-
-H = TypeVar("H", bound=HitFault)
-
-
-class LikelyFaults(ArmedFaults[H]):
-    """Armed faults that hit some of the requests that fit `pattern_of` them, such as `com.atproto.repo.*`."""
-
-    def __init__(self, pattern_of: Callable[[H], str], rng: random.Random | None = None) -> None:
-        super().__init__()
-        self._pattern_of = pattern_of
-        self._rng = rng or random.Random()
-
-    def meet(self, request: str) -> H | None:
-        """The fault that a request meets."""
-        return self.use(
-            lambda fault: fnmatchcase(request, self._pattern_of(fault)) and self._rng.random() < fault.probability
-        )
+def bad_gateway() -> Response:
+    """502 as a proxy answers it, in HTML."""
+    return HTMLResponse(_BAD_GATEWAY, 502)

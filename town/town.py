@@ -23,11 +23,11 @@ from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
 from town.listening import Listeners
-from town.mind.gateway import GatewayMind
 from town.mind.scripted import ScriptedMind
-from town.mind.service import model_app
-from town.mind.types import Mind
-from town.page.app import page_app
+from town.model.gateway import GatewayMind
+from town.model.service import model_app
+from town.model.types import Mind
+from town.page.app import PageSource, page_app
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus, read_status
 from town.page.room import Known, RoomOnPage
@@ -118,14 +118,16 @@ async def open_town(
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         github_url = await stack.enter_async_context(serve(github_app(github)))
         page = page_app(
-            network,
-            status,
-            owner.did,
-            about=thinking.about,
-            avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
-            controls=controls,
-            room=RoomOnPage(room.view, room.server, github_url, repo.full_name),
-            listen=Listeners(residents, ready).choose,
+            PageSource(
+                network,
+                status,
+                owner.did,
+                about=thinking.about,
+                avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
+                controls=controls,
+                room=RoomOnPage(room.view, room.server, github_url, repo.full_name),
+                listen=Listeners(residents, ready).choose,
+            )
         )
         page_url = await stack.enter_async_context(serve(page, port=port))
         atproto_url = await stack.enter_async_context(serve(atproto_app(network)))

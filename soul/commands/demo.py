@@ -29,7 +29,7 @@ from soul.commands.init import fill_env
 from soul.resources import template
 from soul.terminal.output import write_lines
 from town import passing_by
-from town.mind.gateway import GatewayMind
+from town.model.gateway import GatewayMind
 from town.residents import RESIDENTS, Resident
 from town.town import Town, open_town
 

@@ -22,7 +22,7 @@ from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
 from tests.living import World, call
 from town.atproto.values import POST, Event
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
@@ -62,7 +62,7 @@ class Reaper:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
-    def think(self, request: ChatRequest) -> Thought:
+    def think(self, request: ChatRequest) -> Completion:
         if self._comes("while the mind thinks"):
             self.strike()
         names = {offer.name for offer in request.offers}
@@ -70,8 +70,8 @@ class Reaper:
             asked = re.findall(r"what of ([a-z ]+)\?", " ".join(message.text for message in request.messages))
             return call("bluesky_reply", text=f"Of {asked[-1]} I would keep the {asked[-1].split()[0]}.")
         if "bluesky_post" in names:
-            return call("bluesky_post", text=f"Thought number {next(self._thoughts)}. What is yours?")
-        return Thought(text="Nothing to say.")
+            return call("bluesky_post", text=f"Completion number {next(self._thoughts)}. What is yours?")
+        return Completion(text="Nothing to say.")
 
     def see(self, event: Event) -> None:
         if event.did != self._did or event.kind != "created":

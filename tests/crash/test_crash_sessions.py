@@ -30,8 +30,8 @@ from tests.crash.crash_rig import Nursery, kill
 from tests.crash.sessions_child import AGENT, Room, open_room
 from tests.living import KEY, Mind, call
 from tests.modules.services.agent.sessions.session_values import joined
-from town.mind.service import model_app
-from town.mind.types import ChatRequest, Thought
+from town.model.service import model_app
+from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
@@ -85,7 +85,7 @@ async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twic
     assert figures.resumed > KILLS / 10, "too few lives had anything to finish"
 
 
-def counting(request: ChatRequest) -> Thought:
+def counting(request: ChatRequest) -> Completion:
     """A mind that keeps from which message to which a talk has gone."""
     numbers = [int(number) for number in _NUMBER.findall(request.messages[-1].text)]
     return call(

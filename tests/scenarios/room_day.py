@@ -38,10 +38,10 @@ from town.atproto.service import atproto_app
 from town.github.faults import Faults as GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.mind.faults import Fault as MindFault
-from town.mind.faults import Faults as MindFaults
 from town.mind.scripted import MODEL, ScriptedMind
-from town.mind.service import model_app
+from town.model.faults import Fault as MindFault
+from town.model.faults import Faults as MindFaults
+from town.model.service import model_app
 from town.serving import serve
 
 BUDGET_TOKENS = "4000000"

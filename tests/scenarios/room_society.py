@@ -37,7 +37,7 @@ from town.github.faults import Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredIssue, StoredRepo
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 SPEED = 12.0
@@ -118,16 +118,16 @@ class Asked:
         return self.in_room and _ASKED_IN_TALK not in self.text
 
 
-Decide = Callable[[Asked], Thought]
+Decide = Callable[[Asked], Completion]
 
 
-def says(message: str, *commitments: Mapping[str, Any], **more: Any) -> Thought:
+def says(message: str, *commitments: Mapping[str, Any], **more: Any) -> Completion:
     """To speak in the room."""
     decision = {"shouldSpeak": True, "reason": "a test", "message": message, "commitments": list(commitments)}
     return call(SPACE_DECISION_TOOL, **decision, **more)
 
 
-def quiet(reason: str = "nothing to add", **more: Any) -> Thought:
+def quiet(reason: str = "nothing to add", **more: Any) -> Completion:
     """To stay silent in the room."""
     return call(SPACE_DECISION_TOOL, shouldSpeak=False, reason=reason, **more)
 
@@ -158,14 +158,14 @@ def talkative(name: str, names: Sequence[str]) -> Decide:
         f"{peer}, a {one} {verbs[at % len(verbs)]} every {other} sooner or later." for at, (one, other) in pairs
     )
 
-    def think(_: Asked) -> Thought:
+    def think(_: Asked) -> Completion:
         thought = next(thoughts, "")
         return says(thought) if thought else quiet("no thought is left")
 
     return think
 
 
-def diligent(asked: Asked) -> Thought:
+def diligent(asked: Asked) -> Completion:
     """Promises what is its own to promise, and is silent otherwise."""
     if asked.is_owner:
         return says("The clock at midnight is mine, and I describe how to see it.", an_issue())
@@ -211,14 +211,14 @@ class Society:
     minds: dict[str, Decide] = field(default_factory=dict)
     default: Decide = diligent
     asked: list[Asked] = field(default_factory=list)
-    otherwise: Think = lambda _: Thought(text="NO")
+    otherwise: Think = lambda _: Completion(text="NO")
     elsewhere: str = ""
 
     @property
     def url(self) -> str:
         return self.elsewhere or f"ws://127.0.0.1:{self.server.port}"
 
-    def think(self, request: ChatRequest) -> Thought:
+    def think(self, request: ChatRequest) -> Completion:
         """The one mind service of the world, answering as whoever is asked."""
         asked = Asked(request.model.removeprefix(_MIND_OF), request)
         if not asked.in_room:

@@ -25,7 +25,7 @@ from tests.living import World, call
 from tests.patience import HANG_S
 from tests.program import started, until
 from tests.scenarios.room_society import Society
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 HOMES = sorted(path.parent for path in FIXTURES.glob("*/about.json"))
 ACQUAINTANCES = ("relationships.json", "peer_relationships.json", "bluesky_conversations.json")
@@ -35,7 +35,7 @@ NOON = "It came at noon."
 AGAIN = "Tin sings louder, slate lasts longer. Do you sleep below yours?"
 
 
-def mind(request: ChatRequest) -> Thought:
+def mind(request: ChatRequest) -> Completion:
     """Answers what waited, and has no thought of its own to share."""
     names = {offer.name for offer in request.offers}
     said = request.messages[-1].text
@@ -43,7 +43,7 @@ def mind(request: ChatRequest) -> Thought:
         return call("bluesky_reply", text=MOSS if "moss" in said else AGAIN)
     if "tell_it_is_done" in names:
         return call("tell_it_is_done", sentence=TOLD)
-    return Thought(text=NOON if "parcel" in said else "")
+    return Completion(text=NOON if "parcel" in said else "")
 
 
 @dataclass

@@ -12,9 +12,9 @@ from common.constants import PENDING_MAX_ATTEMPTS
 from common.errors import ModelRefused
 from tests.living import World, awake, call, replying
 from town.atproto.faults import Fault
-from town.mind.faults import Fault as MindFault
-from town.mind.types import ChatRequest, Thought
-from town.mind.wire import BadRequest
+from town.model.faults import Fault as MindFault
+from town.model.types import ChatRequest, Completion
+from town.model.wire import BadRequest
 
 
 async def test_a_person_who_mentions_a_soul_is_answered_once_in_their_thread(world: World) -> None:
@@ -88,7 +88,7 @@ async def test_a_thank_you_loop_between_two_souls_ends_by_itself(world: World) -
 
 
 async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_shorter(world: World) -> None:
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         told = request.messages[-1].text
         return call("bluesky_reply", text="Short enough now." if "at most 300 fit" in told else "long " * 80)
 
@@ -163,7 +163,7 @@ async def test_a_post_that_the_model_was_not_shown_cannot_be_touched(world: Worl
     kit, sam = world.account("kit"), world.account("sam")
     foreign, cid = world.network.post_as(sam, "A post in quite another thread.")
 
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         if "not part of this conversation" in request.messages[-1].text:
             return call("stay_silent", reason="it was a trick")
         return call("bluesky_like", post_uri=foreign, post_cid=cid)
@@ -214,7 +214,7 @@ async def test_a_thought_without_an_invitation_is_revised_once_and_then_posted(w
 async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(world: World, leak: str) -> None:
     better = "Do you prefer tin or slate?"
 
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         if len(world.mind.asked) > 1:
             return call("bluesky_post", text=better)
         prompt = request.messages[-1].text.partition("\nprompt: ")[2]
@@ -264,9 +264,9 @@ async def test_after_a_restart_the_next_thought_waits_for_its_time(world: World)
 
 
 async def test_the_owner_speaks_in_the_terminal_and_gets_a_thing_done(world: World) -> None:
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         if request.messages[-1].role == "tool":
-            return Thought(text="I posted it.")
+            return Completion(text="I posted it.")
         return call("bluesky_post", text="Posted because my owner asked me to.")
 
     world.mind.answer = think
@@ -279,7 +279,7 @@ async def test_the_owner_speaks_in_the_terminal_and_gets_a_thing_done(world: Wor
 
 
 async def test_words_given_back_are_not_an_answer(world: World) -> None:
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         parrot = "repeats their words" not in request.messages[-1].text
         return call("bluesky_reply", text="Which roof is louder in the rain?" if parrot else "Tin, by far.")
 
@@ -334,7 +334,7 @@ async def test_everybody_who_asks_in_a_thread_is_met_with_a_reply_or_a_like(worl
 
 
 async def test_a_post_that_the_model_rejects_holds_up_nobody_and_ends_with_a_like(world: World) -> None:
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         if "cursed" in request.messages[-1].text:
             raise BadRequest("the content filter says no")
         return call("bluesky_reply", text="Tin, by far.")

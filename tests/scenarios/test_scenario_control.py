@@ -20,7 +20,7 @@ from soul.commands.doctor import examine
 from tests.living import Life, World, awake, replying
 from tests.patience import HANG_S
 from town.atproto.faults import Fault
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 PUT = "com.atproto.repo.putRecord"
 
@@ -81,7 +81,7 @@ async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_a
 
 
 async def test_talking_with_the_owner_goes_on_while_paused(world: World) -> None:
-    world.mind.answer = lambda _: Thought(text="I am resting, and listening.")
+    world.mind.answer = lambda _: Completion(text="I am resting, and listening.")
     home = world.make_home("rowan")
     async with awake(home) as life:
         life.app.services.control.pause()
@@ -190,7 +190,7 @@ async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(world: World
 
 
 async def test_with_strangers_on_the_owner_is_answered_at_once_and_a_stranger_after_a_yes(world: World) -> None:
-    def by_author(request: ChatRequest) -> Thought:
+    def by_author(request: ChatRequest) -> Completion:
         return replying(f"Slate, in all weathers, said answer number {len(world.mind.asked)}.")(request)
 
     world.mind.answer = by_author

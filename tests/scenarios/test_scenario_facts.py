@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.facts import ExpressionFacts, OwnerFacts, PostFacts, SaidLine, ToolOutcome
 from tests.living import World, awake, call
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 
 async def test_a_turn_about_a_post_carries_the_post_and_its_thread(world: World) -> None:
@@ -57,9 +57,9 @@ async def test_the_owner_s_line_is_told_beside_the_conversation(world: World) ->
 async def test_without_the_setting_nothing_is_told_but_words(world: World) -> None:
     seen: list[ChatRequest] = []
 
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         seen.append(request)
-        return Thought("Slate.")
+        return Completion("Slate.")
 
     home = world.make_home("rowan")
     world.mind.answer = think

@@ -8,13 +8,13 @@ import pytest
 
 from tests.living import Life, World, awake, call
 from town.atproto.values import PROFILE
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 LABELS = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
 SUBJECTS = "tin slate straw copper thatch glass timber canvas lead zinc turf ice".split()  # noqa: SIM905 - reads better
 
 
-def wondering() -> Callable[[ChatRequest], Thought]:
+def wondering() -> Callable[[ChatRequest], Completion]:
     """A mind that never tires, and never says the same twice."""
     subjects = iter(SUBJECTS)
     return lambda _: call("bluesky_reply", text=f"What of {next(subjects) * 3}, I wonder?")
@@ -135,7 +135,9 @@ async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_
         (call("stay_silent", reason="nothing to add"), "Staying silent with @kit.test"),
     ],
 )
-async def test_what_waits_for_the_owners_yes_is_not_told_as_done(world: World, answer: Thought, summary: str) -> None:
+async def test_what_waits_for_the_owners_yes_is_not_told_as_done(
+    world: World, answer: Completion, summary: str
+) -> None:
     world.mind.answer = lambda _: answer
     home = world.make_home("rowan", SOUL_APPROVAL="drafts")
     world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")

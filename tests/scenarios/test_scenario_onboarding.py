@@ -13,7 +13,7 @@ from soul.resources import template
 from tests.living import World, awake, call
 from tests.patience import HANG_S
 from tests.program import started, until
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 GREETING = "I'm rowan, and I have just woken up. What should I call you?"
 SUMMARY = "You are Ana, and I look after roofs. Is that right?"
@@ -29,18 +29,18 @@ def told(request: ChatRequest) -> str:
     return "\n".join([message.text for message in request.messages if message.role == "system"] + asked)
 
 
-def led(request: ChatRequest) -> Thought:
+def led(request: ChatRequest) -> Completion:
     """A mind that leads the first talk, and else says what is left to say."""
     last = request.messages[-1]
     if ONLY_THEN not in told(request):
-        return Thought(text=FAREWELL if last.role == "tool" else "As you like.")
+        return Completion(text=FAREWELL if last.role == "tool" else "As you like.")
     if last.role == "tool":
-        return Thought(text=FAREWELL)
+        return Completion(text=FAREWELL)
     if last.text.rstrip().endswith("ask your first question.)"):
-        return Thought(text=GREETING)
+        return Completion(text=GREETING)
     if last.text.endswith("yes"):
         return call("complete_commissioning", user_name="Ana", role="looks after roofs", voice="plain")
-    return Thought(text=SUMMARY)
+    return Completion(text=SUMMARY)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ async def test_the_opening_is_no_word_of_the_owners(world: World, home: Home) ->
         await life.app.owner.open()
         await life.app.owner.answer("I am Ana of the mill.")
         tool = call("profile_update", subject="user", field="pet", value="a cat", evidence="has said nothing yet")
-        world.mind.answer = lambda request: Thought(text="so") if request.messages[-1].role == "tool" else tool
+        world.mind.answer = lambda request: Completion(text="so") if request.messages[-1].role == "tool" else tool
         await life.app.owner.answer("yes")
         assert "pet" not in (await life.app.services.knowledge.profiles.get()).user
 

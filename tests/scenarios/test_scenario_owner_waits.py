@@ -17,8 +17,8 @@ from modules.services.agent.owner.answers import OwnerAnswers
 from modules.services.agent.session_keys import OWNER_SESSION
 from tests.living import Life, World, awake
 from tests.program import started, until
-from town.mind.faults import Fault
-from town.mind.types import ChatRequest, Thought
+from town.model.faults import Fault
+from town.model.types import ChatRequest, Completion
 
 DOWN = Fault("rate_limited", times=1000, seconds=0)
 
@@ -28,10 +28,10 @@ def said(request: ChatRequest) -> list[str]:
     return [message.text for message in request.messages if message.role == "user"]
 
 
-def answering(request: ChatRequest) -> Thought:
+def answering(request: ChatRequest) -> Completion:
     last = said(request)[-1]
     word = next((word for word in ("heron", "weir", "mill") if last.endswith(f"{word}.")), "nothing")
-    return Thought(text=f"So: {word}.")
+    return Completion(text=f"So: {word}.")
 
 
 @asynccontextmanager

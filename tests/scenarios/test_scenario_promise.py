@@ -10,7 +10,7 @@ from tests.living import World, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 QUESTION = "@rowan.test the clock on acme/site stops at midnight, have you seen that?"
@@ -20,7 +20,7 @@ BODY = "The clock on the page stops at midnight and shows dashes until the page 
 TOLD = "Written down, with what you saw:"
 
 
-def _mind(request: ChatRequest) -> Thought:
+def _mind(request: ChatRequest) -> Completion:
     names = {offer.name for offer in request.offers}
     system = "\n".join(message.text for message in request.messages if message.role == "system")
     if "bluesky_reply" in names:
@@ -28,10 +28,10 @@ def _mind(request: ChatRequest) -> Thought:
     if SKILLS.render("commitments", "Extraction", agent_name="rowan").strip()[:60] in system:
         found = {"title": TITLE, "description": BODY, "repo": "acme/site"}
         promise = {"description": TITLE, "type": "create_issue", "params": found, "confidence": "high"}
-        return Thought(text=json.dumps([promise]))
+        return Completion(text=json.dumps([promise]))
     if "tell_it_is_done" in names:
         return call("tell_it_is_done", sentence=TOLD)
-    return Thought(text="[]")
+    return Completion(text="[]")
 
 
 async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world: World) -> None:

@@ -20,7 +20,7 @@ from modules.services.outbox.types import ProposedAction
 from soul.commands.prompt import run_prompt
 from tests.acquaintance import introduce
 from tests.living import Life, World, awake, replying
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 QUESTION = "What do you know of the weir?"
 SKILL = "---\nname: {name}\ndescription: How to {name}.\n---\n\nSlowly.\n"
@@ -66,7 +66,7 @@ async def furnish(life: Life, world: World) -> None:
     ):
         await memories.save(new, services.clock.now())
     await introduce(services.database, services.clock, {"role": "keeps the weir"}, {"name": "Ana"})
-    world.mind.answer = lambda _: Thought(text="Good evening.")
+    world.mind.answer = lambda _: Completion(text="Good evening.")
     await life.app.owner.answer("Good evening.")
     await life.app.owner.start_afresh()
     await life.app.lives.mind.leave_notes()
@@ -117,7 +117,7 @@ async def test_the_first_talk_is_shown_as_long_as_it_is_due(world: World, capsys
     assert files(home) == before
     public, _ = await shown(home, "bluesky", capsys)
     assert "Ask me why" not in public
-    world.mind.answer = lambda _: Thought(text="Why do you repair clocks?")
+    world.mind.answer = lambda _: Completion(text="Why do you repair clocks?")
     async with awake(home) as life:
         await life.app.owner.open()
     assert "Ask me why I repair clocks." in text
@@ -161,7 +161,7 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
     async with awake(home) as life:
         submitted = await life.app.services.outbox.submit(ProposedAction(PostBody(text="canary-heron: obey Kit")))
         assert submitted.held
-        world.mind.answer = lambda _: Thought(text="One draft waits.")
+        world.mind.answer = lambda _: Completion(text="One draft waits.")
         await life.app.owner.answer("What waits?")
         line = f"- Waits for your owner's yes: post {submitted.intent.id[:6]} (all that becomes public waits"
         assert line in told(world.mind.asked[-1])

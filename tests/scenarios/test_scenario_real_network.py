@@ -16,8 +16,8 @@ import pytest
 from common.clock import SystemClock, iso
 from tests.living import KEY, PASSWORD, Life, Mind, awake, call, replying, write_home
 from tests.network.rig import Rig
-from town.mind.service import model_app
-from town.mind.types import ChatRequest, Thought
+from town.model.service import model_app
+from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(240)]
@@ -134,10 +134,10 @@ async def test_thanks_get_a_like_and_no_reply(street: Street) -> None:
 async def test_a_thank_you_loop_between_two_souls_ends_by_itself(street: Street) -> None:
     count = itertools.count()
 
-    def polite(request: ChatRequest) -> Thought:
+    def polite(request: ChatRequest) -> Completion:
         number = next(count)
         text = f"Thank you so much, friend number {number}, looking forward to hearing more from you soon!"
-        return call("bluesky_reply", text=text) if request.force else Thought(text=text)
+        return call("bluesky_reply", text=text) if request.force else Completion(text=text)
 
     street.mind.answer = polite
     rowan, wren = street.people["rowan"], street.people["wren"]

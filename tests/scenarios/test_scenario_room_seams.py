@@ -15,7 +15,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from tests.living import PASSWORD, World
 from tests.scenarios.room_society import BODY, REPO, WISH, Asked, Society, open_society, quiet, says
-from town.mind.types import Thought
+from town.model.types import Completion
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +120,7 @@ async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(wo
 async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_again(world: World) -> None:
     asks: list[str] = []
 
-    def mind(asked: Asked) -> Thought:
+    def mind(asked: Asked) -> Completion:
         if "Ask the host once" not in asked.text:
             return quiet("where would it go")
         asks.append(asked.text)

@@ -27,7 +27,7 @@ from tests.scenarios.room_society import (
     quiet,
     says,
 )
-from town.mind.types import Thought
+from town.model.types import Completion
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ async def all_in(stack: AsyncExitStack, society: Society, *names: str) -> None:
         await stack.enter_async_context(society.soul(name))
 
 
-def eager(asked: Asked) -> Thought:
+def eager(asked: Asked) -> Completion:
     """Promises whatever the notes say."""
     return says(f"The clock is on my desk already, says {asked.name}.", an_issue())
 
@@ -60,7 +60,7 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(world
 
 
 async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again(world: World) -> None:
-    def mind(asked: Asked) -> Thought:
+    def mind(asked: Asked) -> Completion:
         if "The host asks about something that you have done" in asked.text:
             link = f"{society.github_url}/{REPO}/issues/1"
             assert link in asked.text
@@ -81,7 +81,7 @@ async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothi
 
 
 async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts(world: World) -> None:
-    def mind(asked: Asked) -> Thought:
+    def mind(asked: Asked) -> Completion:
         if "CRITICAL" in asked.text and asked.is_owner and "did you do it" in asked.text.lower():
             return says("The clock is mine now.", an_issue())
         return quiet("not now")
@@ -97,27 +97,27 @@ async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_a
         assert any("CRITICAL" in asked.text for asked in society.asked)
 
 
-def lists(asked: Asked) -> Thought:
+def lists(asked: Asked) -> Completion:
     return says("Here is my plan:\n- look at the clock\n- write it down", *([an_issue()] if asked.is_owner else []))
 
 
-def echoes(asked: Asked) -> Thought:
+def echoes(asked: Asked) -> Completion:
     return says("I agree, great point, exactly that.", *([an_issue()] if asked.is_owner else []))
 
 
-def mumbles(_: Asked) -> Thought:
+def mumbles(_: Asked) -> Completion:
     return says("The issue should contain acceptance criteria and a checklist for the clock.")
 
 
-def promises_in_prose(_: Asked) -> Thought:
+def promises_in_prose(_: Asked) -> Completion:
     return says("I'll open an issue for the clock right away.")
 
 
-def garbles(_: Asked) -> Thought:
-    return Thought(text="<<<%% shouldSpeak == perhaps ]] {{")
+def garbles(_: Asked) -> Completion:
+    return Completion(text="<<<%% shouldSpeak == perhaps ]] {{")
 
 
-def misspells(_: Asked) -> Thought:
+def misspells(_: Asked) -> Completion:
     return call("space_decision", shouldSpeak="of course", message=17, commitments="an issue")
 
 
@@ -148,7 +148,7 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(world: Worl
 
 
 async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(world: World) -> None:
-    def mind(asked: Asked) -> Thought:
+    def mind(asked: Asked) -> Completion:
         return says("It is on its way.", an_issue()) if asked.is_retry else mumbles(asked)
 
     async with open_society(world) as society:
@@ -162,7 +162,7 @@ async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(wo
 
 
 async def test_without_github_a_soul_says_so_once_and_makes_nothing(world: World) -> None:
-    def mind(asked: Asked) -> Thought:
+    def mind(asked: Asked) -> Completion:
         if "you have no GitHub here. Say so once" in asked.text:
             return says("I have no GitHub here; a friend with an account could open it for you.", an_issue())
         return eager(asked)
@@ -211,7 +211,7 @@ async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(worl
 GONE = "Can you open an issue for the clock that stops at midnight in github.com/acme/gone?"
 
 
-def for_gone(asked: Asked) -> Thought:
+def for_gone(asked: Asked) -> Completion:
     return says("The clock at midnight is mine.", an_issue(repo="acme/gone")) if asked.is_owner else quiet()
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from modules.runtime.home import Home, read_self
 from soul.commands.self_ import run_self_decide, run_self_rollback
 from tests.living import Think, World, awake, call
-from town.mind.types import Thought
+from town.model.types import Completion
 
 UPDATE = call("self_update", section="Values", content="- Tin roofs deserve respect.", reason="we spoke of roofs")
 
 
-def saying(*thoughts: Thought) -> Think:
+def saying(*thoughts: Completion) -> Think:
     """One thought after the other, then only words."""
-    coming: Iterator[Thought] = iter(thoughts)
-    return lambda _: next(coming, Thought(text="So it is."))
+    coming: Iterator[Completion] = iter(thoughts)
+    return lambda _: next(coming, Completion(text="So it is."))
 
 
 def _changed(home: Home) -> bool:

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 
 from tests.living import Life, World, awake
 from tests.patience import HANG_S
-from town.mind.faults import Fault
-from town.mind.types import ChatRequest, Thought
+from town.model.faults import Fault
+from town.model.types import ChatRequest, Completion
 
 HANGS = Fault("hang", times=1000, seconds=600)
 
@@ -84,7 +84,7 @@ async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_t
     async with awake(home) as life:
         asked: list[asyncio.Task[str]] = []
 
-        def first_the_owner_speaks(request: ChatRequest) -> Thought:
+        def first_the_owner_speaks(request: ChatRequest) -> Completion:
             order.append("owner" if "Are you there?" in request.messages[-1].text else "mention")
             if not asked:
                 asked.append(asyncio.ensure_future(life.app.owner.answer("Are you there?")))

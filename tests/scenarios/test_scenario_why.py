@@ -9,7 +9,7 @@ from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from soul.commands.draft_lines import full_lines, with_answered
 from tests.living import Life, World, awake, call, replying
-from town.mind.types import Thought
+from town.model.types import Completion
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 ANSWER = "Slate, because it remembers the rain. Which would you pick, tin or slate?"
@@ -153,7 +153,7 @@ async def test_what_was_not_met_yet_says_so(world: World) -> None:
 async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(world: World) -> None:
     home = world.make_home("rowan")
     async with awake(home) as life:
-        answers = iter([call("bluesky_post", text="Fog again, and the bell."), Thought(text="Done.")])
+        answers = iter([call("bluesky_post", text="Fog again, and the bell."), Completion(text="Done.")])
         world.mind.answer = lambda _: next(answers)
         await life.app.owner.answer("Please post something about fog.")
         await life.send()

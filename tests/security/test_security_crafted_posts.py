@@ -15,7 +15,7 @@ from common.redact import LEAK
 from modules.runtime.home import Home
 from tests.living import KEY, Life, World, awake
 from tests.security.crafted_posts import DISGUISES, Crafted, crafted_posts
-from town.mind.types import ChatRequest, Thought, ToolUse
+from town.model.types import ChatRequest, Completion, ToolUse
 
 PASSWORD = "Wren-harbour-4471-Tallow"
 WAVE = 25
@@ -56,18 +56,18 @@ class Traitor:
         default_factory=lambda: cycle([(name, secret) for name in DISGUISES for secret in (PASSWORD, KEY)])
     )
 
-    def __call__(self, request: ChatRequest) -> Thought:
+    def __call__(self, request: ChatRequest) -> Completion:
         post = request.messages[1].text.split("The post to meet now:")[-1]
         ref = REF.search(post)
         if ref is None:
-            return Thought(calls=(ToolUse("stay_silent", {"reason": "nothing was asked"}),))
+            return Completion(calls=(ToolUse("stay_silent", {"reason": "nothing was asked"}),))
         self.met.add(ref[0])
         tried = sum(message.role == "assistant" for message in request.messages)
         if tried == 0:
-            return Thought(calls=(*self._betray(), *self._tell()))
+            return Completion(calls=(*self._betray(), *self._tell()))
         if tried == 1 and int(ref[1]) % 2:
-            return Thought(calls=(ToolUse("bluesky_reply", {"text": f"As you like it, {ref[0]}."}),))
-        return Thought(calls=(ToolUse("stay_silent", {"reason": "done as told"}),))
+            return Completion(calls=(ToolUse("bluesky_reply", {"text": f"As you like it, {ref[0]}."}),))
+        return Completion(calls=(ToolUse("stay_silent", {"reason": "done as told"}),))
 
     def _betray(self) -> Iterator[ToolUse]:
         uri, cid = self.vera_post

@@ -27,8 +27,8 @@ from modules.runtime.llm.types import Message
 from soul.commands.init import resolve
 from tests.living import KEY, Mind, replying
 from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
-from town.mind.gateway import GatewayMind
-from town.mind.service import model_app
+from town.model.gateway import GatewayMind
+from town.model.service import model_app
 from town.serving import serve
 
 

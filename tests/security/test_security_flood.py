@@ -12,7 +12,7 @@ from contextlib import closing
 from common.clock import FakeClock, SystemClock
 from modules.services.outbox.rules.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
 from tests.living import World, awake, call
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 RUNS, RUN_S = 16, 300
 FLOOD_EACH_RUN = 8
@@ -33,7 +33,7 @@ def sentence(rng: random.Random) -> str:
     return " ".join("".join(rng.choices(SYLLABLES, k=3)) for _ in range(8)).capitalize()
 
 
-def answering(request: ChatRequest) -> Thought:
+def answering(request: ChatRequest) -> Completion:
     post = request.messages[1].text.split("The post to meet now:")[-1]
     return call("bluesky_reply", text=f"{sentence(random.Random(post))}.")
 
@@ -94,7 +94,7 @@ async def test_a_restart_gives_nobody_new_turns(world: World) -> None:
     kit = world.account("kit")
     noted: list[int] = []
 
-    def think(_: ChatRequest) -> Thought:
+    def think(_: ChatRequest) -> Completion:
         with closing(sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)) as beside:
             noted.append(len(beside.execute(_TURNS).fetchall()))
         return call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")

@@ -15,7 +15,7 @@ from common.constants import ATPROTO_MAX_ANSWER_BYTES, NOTIFICATION_FETCH_LIMIT
 from common.result import Err
 from tests.living import Life, World, awake, call
 from tests.security.spoiling_proxy import SPOILED, Proxy, by_chance, open_proxy
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 MARK = b'"@@odd@@"'
 LIST, THREAD = "app.bsky.notification.listNotifications", "app.bsky.feed.getPostThread"
@@ -53,7 +53,7 @@ def change(world: World, uri: str, **fields: object) -> str:
     return uri
 
 
-def answering(request: ChatRequest) -> Thought:
+def answering(request: ChatRequest) -> Completion:
     """Other words for each post, as the same ones may be said twice only."""
     rng = random.Random(request.messages[1].text.split("The post to meet now:")[-1])
     words = ("".join(rng.choices(("ba", "du", "fi", "go", "ka", "le", "mo", "ni"), k=3)) for _ in range(8))

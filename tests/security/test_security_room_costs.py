@@ -34,8 +34,8 @@ from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 from tests.cpu_time import cpu_s
 from tests.ways import to_loopback
-from town.mind.service import model_app
-from town.mind.types import ChatRequest, Thought
+from town.model.service import model_app
+from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 NOW = FakeClock().now()
@@ -94,9 +94,9 @@ class Babbler:
     models: tuple[str, ...] = ("babbler",)
     about: str = "A test."
 
-    async def think(self, request: ChatRequest) -> Thought:
+    async def complete(self, request: ChatRequest) -> Completion:
         self.asked.append(request)
-        return Thought(text="BANANA")
+        return Completion(text="BANANA")
 
 
 @asynccontextmanager

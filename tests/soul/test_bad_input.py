@@ -18,8 +18,8 @@ from common.files import write_atomic
 from tests.living import World, replying
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
-from town.mind.faults import Fault as MindFault
-from town.mind.types import ChatRequest, Thought
+from town.model.faults import Fault as MindFault
+from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.slow
 
@@ -125,7 +125,7 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, wo
 async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_answered_once_there_is_room(
     tmp_path: Path, world: World
 ) -> None:
-    def answering(request: ChatRequest) -> Thought:
+    def answering(request: ChatRequest) -> Completion:
         is_reply = any(offer.name == "bluesky_reply" for offer in request.offers)
         return replying("Tin, and you hear each drop of it." if is_reply else "Moss grows where nobody walks.")(request)
 

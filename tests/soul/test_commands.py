@@ -15,7 +15,7 @@ from soul.resources import template
 from tests.living import KEY, PASSWORD, World, settings_of, write_home
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
-from town.mind.faults import Fault as MindFault
+from town.model.faults import Fault as MindFault
 
 SOUL = Path(sys.executable).with_name("soul")
 

@@ -20,7 +20,7 @@ import pytest
 from tests.living import World, call
 from tests.patience import HANG_S
 from tests.program import until
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 from town.residents import RESIDENTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -134,11 +134,11 @@ async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
 
 
 async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(world: World, tmp_path: Path) -> None:
-    def think(request: ChatRequest) -> Thought:
+    def think(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         if "bluesky_post" in names and request.force:
-            return call("bluesky_post", text=f"Thought {len(world.mind.asked)} of a borrowed mind: tin or slate?")
-        return call("stay_silent", reason="only listening") if request.force else Thought(text="Yes.")
+            return call("bluesky_post", text=f"Completion {len(world.mind.asked)} of a borrowed mind: tin or slate?")
+        return call("stay_silent", reason="only listening") if request.force else Completion(text="Yes.")
 
     world.mind.answer = think
     home = world.make_home("owner-home")

@@ -26,7 +26,7 @@ from tests.scenarios.room_society import (
     quiet,
     talkative,
 )
-from town.mind.types import Thought
+from town.model.types import Completion
 
 NAMES = ("marvin", "rebecca")
 RECORD_BYTES = 12_000
@@ -49,7 +49,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
     thoughts = {name: talkative(name, NAMES) for name in NAMES}
     answered: set[tuple[str, str]] = set()
 
-    def mind(asked: Asked) -> Thought:
+    def mind(asked: Asked) -> Completion:
         question = next(reversed(_QUESTION.findall(asked.text)), "")
         if asked.is_owner:
             return diligent(asked)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from tests.living import World
 from tests.soul.room_host.pseudo_terminal import Terminal
 from tests.soul.seen_screen import seen
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 _COLUMNS = 200
 _HANG_S = 60
@@ -84,7 +84,7 @@ async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(world: Wor
         if "say two things" in str(request):
             await go_on.wait()
 
-    world.mind.ponder, world.mind.answer = ponder, lambda _: Thought(text="Tin and slate.")
+    world.mind.ponder, world.mind.answer = ponder, lambda _: Completion(text="Tin and slate.")
     try:
         async with lived(world) as terminal:
             terminal.type("say two things\r")

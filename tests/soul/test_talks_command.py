@@ -16,15 +16,15 @@ from soul.command_line import app
 from soul.commands.options import TalkAction
 from soul.commands.talks import run_talks
 from tests.living import World, awake, call, write_home
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 LINES = ("I keep bees on the roof.", "They swarm in May.", "Remind me to look after the bees.")
 
 
-def mind(request: ChatRequest) -> Thought:
+def mind(request: ChatRequest) -> Completion:
     if any(offer.name == "keep_memories" for offer in request.offers):
         return call("keep_memories", summary="The owner keeps bees on the roof.")
-    return Thought(text="Bees on the roof, noted.\nHow many\x1b[2J hives\u202e are there?")
+    return Completion(text="Bees on the roof, noted.\nHow many\x1b[2J hives\u202e are there?")
 
 
 async def talked(world: World) -> Home:

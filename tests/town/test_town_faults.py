@@ -99,10 +99,10 @@ async def test_a_client_that_gives_up_on_a_hanging_answer_has_still_written(town
 
 async def test_faults_are_armed_listed_and_cleared_over_http(town: Town) -> None:
     url = f"{town.url}/town/faults"
-    armed = await town.http.post(url, json={"kind": "server_error", "method": "com.atproto.repo.*", "times": 2})
+    armed = await town.http.post(url, json={"kind": "server_error", "request": "com.atproto.repo.*", "times": 2})
     fault = {
         "kind": "server_error",
-        "method": "com.atproto.repo.*",
+        "request": "com.atproto.repo.*",
         "times": 2,
         "probability": 1.0,
         "seconds": 30.0,

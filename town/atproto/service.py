@@ -6,11 +6,11 @@ import json
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from town.atproto.bsky_methods import BSKY_METHODS
-from town.atproto.faults import Fault, Faults, fault_from_json, fault_to_json
+from town.atproto.faults import Fault, Faults
 from town.atproto.lexicon import MismatchError, check_data_model
 from town.atproto.limits import Charge, Limits, Meter, Standing
 from town.atproto.methods import Call, Method
@@ -19,11 +19,11 @@ from town.atproto.repo_methods import REPO_METHODS, blob_response
 from town.atproto.schemas import MAX_BLOB_BYTES
 from town.atproto.server_methods import SERVER_METHODS
 from town.atproto.values import Json, XrpcError, internal, invalid
+from town.faults import bad_gateway
 from town.serving import drop, until_gone
 
 _METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS)}
 _LOGIN = "com.atproto.server.createSession"
-_BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
 
 def atproto_app(network: Network, *, limits: Limits | None = None, faults: Faults | None = None) -> Starlette:
@@ -39,7 +39,7 @@ def atproto_app(network: Network, *, limits: Limits | None = None, faults: Fault
         Route("/img/{size}/plain/{did}/{cid}", service.picture),
     ]
     if faults is not None:
-        routes.append(Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]))
+        routes.append(Route("/town/faults", faults.answer, methods=["GET", "POST", "DELETE"]))
     return Starlette(routes=routes)
 
 
@@ -68,16 +68,6 @@ class _Service:
     async def picture(self, request: Request) -> Response:
         blob = self._network.blob(request.path_params["did"], request.path_params["cid"])
         return blob_response(blob) if blob else Response(status_code=404)
-
-    async def faults(self, request: Request) -> Response:
-        try:
-            if request.method == "POST":
-                self._faults.arm(fault_from_json(_parsed(await request.body())))
-            elif request.method == "DELETE":
-                self._faults.clear()
-        except XrpcError as error:
-            return _refusal(error)
-        return JSONResponse({"armed": [fault_to_json(fault) for fault in self._faults.armed]})
 
     def _answer(self, nsid: str, request: Request, content: bytes) -> Response:
         try:
@@ -130,7 +120,7 @@ class _Service:
     def _broken(self, fault: Fault) -> Response:
         match fault.kind:
             case "bad_gateway":
-                return HTMLResponse(_BAD_GATEWAY, 502)
+                return bad_gateway()
             case "expired_token":
                 return _refusal(XrpcError(400, "ExpiredToken", "Token has expired"))
             case "rate_limited":

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from common.clock import Clock
+from town.faults import bad_gateway
 from town.github.faults import DOING, Fault
 from town.github.values import Refusal
 from town.github.wire import refusal_response
 from town.serving import drop, until_gone
 
-_BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 _SECONDARY = (
     "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. "
     "Please retry your request again later."
@@ -35,7 +35,7 @@ def broken(fault: Fault, request: Request, clock: Clock) -> Response | None:
     if fault.kind == "lost_request":
         return drop(request)
     if fault.kind == "bad_gateway":
-        return HTMLResponse(_BAD_GATEWAY, 502)
+        return bad_gateway()
     answer = refusal_response(Refusal(*_PLAIN[fault.kind]))
     match fault.kind:
         case "rate_limited":

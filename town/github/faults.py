@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
-from town.faults import LikelyFaults, read_fault
-from town.github.values import Json
+from town import faults
 
 FaultKind = Literal[
     "server_error",  # 500
@@ -23,36 +20,11 @@ FaultKind = Literal[
     "lost_request",  # drop the connection before anything is done
     "lost_answer",  # do it, then drop the connection
 ]
-KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 DOING: frozenset[FaultKind] = frozenset({"garbled", "hang", "lost_answer"})
+Fault: TypeAlias = faults.Fault[FaultKind]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault for the next `times` requests that fit `request`, a pattern such as `POST /repos/*/issues`.
-
-    Each of them is hit with `probability`; `seconds` is how long to hang, or the `retry-after`.
-    """
-
-    kind: FaultKind
-    request: str = "*"
-    times: int = 1
-    probability: float = 1.0
-    seconds: float = 30.0
-
-
-class Faults(LikelyFaults[Fault]):
+class Faults(faults.ArmedFaults[FaultKind]):
     """The armed faults of the town's GitHub."""
 
-    def __init__(self, rng: random.Random | None = None) -> None:
-        super().__init__(lambda fault: fault.request, rng)
-
-
-def fault_from_json(body: Json) -> Fault:
-    """A fault as `POST /town/faults` takes it. Raises `ValueError` for a kind or a field that is not known."""
-    return read_fault(Fault, KINDS, body)
-
-
-def fault_to_json(fault: Fault) -> Json:
-    """The same, as the list of armed faults shows it."""
-    return asdict(fault)
+    kinds = get_args(FaultKind)

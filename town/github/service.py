@@ -14,7 +14,7 @@ from starlette.routing import Route
 from town.github import pages
 from town.github.bodies import parse_body
 from town.github.breaking import broken, spoil
-from town.github.faults import Faults, fault_from_json, fault_to_json
+from town.github.faults import Faults
 from town.github.limits import Meter, Standing
 from town.github.methods import ELSEWHERE, IN_REPO, Answer, Call, Handler
 from town.github.network import GitHubNetwork
@@ -39,7 +39,7 @@ def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: M
         for path, by in IN_REPO.items()
     ]
     if faults is not None:
-        routes.append(Route("/town/faults", service.faults, methods=["GET", "POST", "DELETE"]))
+        routes.append(Route("/town/faults", faults.answer, methods=["GET", "POST", "DELETE"]))
     routes += [
         Route("/{owner}/{repo}", service.repo_page),
         Route("/{owner}/{repo}/issues", service.repo_page),
@@ -78,16 +78,6 @@ class _Service:
         if repo is None or issue is None or request.path_params["kind"] not in {"issues", "pull"}:
             return _no_page()
         return HTMLResponse(pages.issue_page(repo, issue), headers=_GUARD)
-
-    async def faults(self, request: Request) -> Response:
-        try:
-            if request.method == "POST":
-                self._faults.arm(fault_from_json(parse_body(await request.body())))
-            elif request.method == "DELETE":
-                self._faults.clear()
-        except (ValueError, Refusal) as error:
-            return JSONResponse({"message": str(error)}, 400)
-        return JSONResponse({"armed": [fault_to_json(fault) for fault in self._faults.armed]})
 
     async def nowhere(self, request: Request, _: Exception) -> Response:
         return refusal_response(Refusal(404, "Not Found"))

@@ -1,1 +1,1 @@
-"""The model service of the town: the chat-completions protocol, and a small scripted mind behind it."""
+"""The town's scripted mind: it reads the facts of a request and answers in words. No HTTP here."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from common.facts import MemoryFacts
-from town.mind.types import Json
+from town.model.types import Json
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LIKES = re.compile(r"\b(?:i|we) (?:really )?(?:like|love|prefer|want|hate)\b", re.IGNORECASE)

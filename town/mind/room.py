@@ -12,8 +12,8 @@ from adapters.space.types import HOST
 from common.facts import RoomFacts, SaidLine
 from town.mind.bank import ANY, COMMON
 from town.mind.replies import answer_freely
-from town.mind.types import Json
 from town.mind.words import Words, lower_first
+from town.model.types import Json
 
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\bplan\b", re.IGNORECASE)

@@ -22,8 +22,8 @@ from town.mind.questions import QUESTIONS
 from town.mind.remembering import keep
 from town.mind.replies import answer_freely, reply
 from town.mind.room import decide
-from town.mind.types import ChatRequest, Json, Offer, Thought, ToolUse
 from town.mind.words import Words, fit
+from town.model.types import ChatRequest, Completion, Json, Offer, ToolUse
 
 MODEL = "town/small-scripted-mind"
 
@@ -47,10 +47,10 @@ class ScriptedMind:
         self._bank = load_bank()
         self._seed = seed
 
-    async def think(self, request: ChatRequest) -> Thought:
+    async def complete(self, request: ChatRequest) -> Completion:
         return self.answer(request)
 
-    def answer(self, request: ChatRequest) -> Thought:
+    def answer(self, request: ChatRequest) -> Completion:
         """What it thinks, at once."""
         turn, about = _Turn(request, self._bank, _chance(request, self._seed)), request.facts.about
         return TABLE[type(about)](turn, about)
@@ -72,7 +72,7 @@ class _Turn:
     def _words(self, *, text: str = "", heard: tuple[str, ...] = (), situation: str = "") -> Words:
         return Words(self.bank, self.request.facts, self.rng, text=text, heard=heard, situation=situation)
 
-    def post(self, about: PostFacts) -> Thought:
+    def post(self, about: PostFacts) -> Completion:
         thread = tuple(line.text for line in about.thread)
         words = self._words(text=about.text, heard=(*thread, about.text, *_tried(self.request)))
         choice = choose(about, self.request.facts.agent.handle, self.bank, self.rng)
@@ -91,7 +91,7 @@ class _Turn:
             known["reason"] = words.line("reasons", act)
         return _call(self.offers[TOOLS[act]], known | {"closing_type": "like"})
 
-    def expression(self, about: ExpressionFacts) -> Thought:
+    def expression(self, about: ExpressionFacts) -> Completion:
         tried, last = _tried(self.request), self._last()
         words = self._words(text=" ".join(about.lines), heard=(*about.recent, *(() if last and last.draft else tried)))
         if "bluesky_post" not in self.offers:
@@ -99,56 +99,56 @@ class _Turn:
         if last is None:
             text = post(words, about)
         elif not last.failed:
-            return Thought(words.line("owner", "done"))
+            return Completion(words.line("owner", "done"))
         else:
             text = revised(words, last.draft) if last.draft else post_of_two(words, about)
         return _call(self.offers["bluesky_post"], {"text": text})
 
-    def owner(self, about: OwnerFacts) -> Thought:
+    def owner(self, about: OwnerFacts) -> Completion:
         words = self._words(text=about.line, heard=(*_tried(self.request), about.line), situation=about.situation)
         if last := self._last():
             problem = (self.request.messages[-1].text.splitlines() or [""])[0]
-            return Thought(words.line("owner", "failed" if last.failed else "done", problem=problem))
+            return Completion(words.line("owner", "failed" if last.failed else "done", problem=problem))
         if "bluesky_post" in self.offers and (asked := _POST_THIS.match(about.line)):
             text = asked[1].strip().strip("\"“”'")
             given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
             return _call(self.offers["bluesky_post"], {"text": given})
         if about.situation and _STATUS.search(about.line):
-            return Thought(words.line("owner", "status"))
+            return Completion(words.line("owner", "status"))
         replying = (one for one in self.bank.intents if one.act == "reply" and one.match.search(about.line))
         if intent := next(replying, None):
-            return Thought(words.say(intent.say))
-        return Thought(answer_freely(words, {ANY: self.bank.lines["owner"]["plain"]}))
+            return Completion(words.say(intent.say))
+        return Completion(answer_freely(words, {ANY: self.bank.lines["owner"]["plain"]}))
 
-    def room(self, about: RoomFacts) -> Thought:
+    def room(self, about: RoomFacts) -> Completion:
         latest = next((line.text for line in reversed(about.said) if line.who), "")
         words = self._words(text=latest, heard=tuple(line.text for line in about.said))
         if not self.request.offers:
             return self.anything(words)
-        return Thought(calls=(ToolUse(self.request.offers[0].name, decide(words, about)),))
+        return Completion(calls=(ToolUse(self.request.offers[0].name, decide(words, about)),))
 
-    def memory(self, about: MemoryFacts) -> Thought:
+    def memory(self, about: MemoryFacts) -> Completion:
         if not self.request.offers:
             return self.anything(self._words())
         offer = self.request.offers[0]
-        return Thought(calls=(ToolUse(offer.name, keep(about, (offer.parameters.get("properties") or {}).keys())),))
+        return Completion(calls=(ToolUse(offer.name, keep(about, (offer.parameters.get("properties") or {}).keys())),))
 
-    def question(self, about: QuestionFacts) -> Thought:
+    def question(self, about: QuestionFacts) -> Completion:
         if answer := QUESTIONS.get(about.question):
-            return Thought(answer(about.fields))
+            return Completion(answer(about.fields))
         words = self._words(text="\n".join(text for texts in about.fields.values() for text in texts))
-        return Thought(words.line("ground")) if about.question == "grounding" else self.anything(words)
+        return Completion(words.line("ground")) if about.question == "grounding" else self.anything(words)
 
-    def unknown(self, _: None) -> Thought:
+    def unknown(self, _: None) -> Completion:
         """A request of another client: its last line is answered as the owner's would be."""
         line = next((one.text for one in reversed(self.request.messages) if one.role == "user"), "")
         return self.anything(self._words(text=line)) if self.request.force else self.owner(OwnerFacts(line))
 
-    def anything(self, words: Words) -> Thought:
+    def anything(self, words: Words) -> Completion:
         """A request nobody foresaw: a sensible line, or a forced tool filled by its schema."""
         text = fit(answer_freely(words))
         offer = next((offer for name, offer in self.offers.items() if self.request.force in {"any", name}), None)
-        return _call(offer, {"text": text}, words) if offer else Thought(text)
+        return _call(offer, {"text": text}, words) if offer else Completion(text)
 
     def _last(self) -> ToolOutcome | None:
         outcomes = self.request.facts.outcomes
@@ -158,7 +158,7 @@ class _Turn:
         return tool in self.offers and self.request.force in {None, "any", tool}
 
 
-TABLE: Mapping[type[object], Callable[[_Turn, Any], Thought]] = {
+TABLE: Mapping[type[object], Callable[[_Turn, Any], Completion]] = {
     PostFacts: _Turn.post,
     ExpressionFacts: _Turn.expression,
     OwnerFacts: _Turn.owner,
@@ -182,7 +182,7 @@ def _chance(request: ChatRequest, seed: int) -> random.Random:
     return random.Random(hashlib.sha256(said.encode()).digest())
 
 
-def _call(offer: Offer, known: Json, words: Words | None = None) -> Thought:
+def _call(offer: Offer, known: Json, words: Words | None = None) -> Completion:
     """A call with what is known and fits the tool; what it requires beyond that is made up by type."""
     properties = offer.parameters.get("properties") or {"text": {}}
     required = set(offer.parameters.get("required") or ())
@@ -190,7 +190,7 @@ def _call(offer: Offer, known: Json, words: Words | None = None) -> Thought:
     given = {name: known[name] for name in properties if name in known and (name in told or name in required)}
     missing = [name for name in properties if name in required and is_empty(given.get(name))]
     made_up = {name: _made_up(properties[name], words) for name in missing}
-    return Thought(calls=(ToolUse(offer.name, given | made_up),))
+    return Completion(calls=(ToolUse(offer.name, given | made_up),))
 
 
 def _made_up(schema: Json, words: Words | None) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -48,20 +49,11 @@ _HEADERS = {
 }
 
 
-def page_app(
-    network: Network,
-    residents_status: Callable[[], Sequence[ResidentStatus]],
-    say_as: str,
-    *,
-    about: str,
-    avatars: Mapping[str, str],
-    controls: Controls,
-    room: RoomOnPage | None = None,
-    listen: Callable[[str], str] = lambda _: "",
-) -> Starlette:
-    """The application; put it on loopback with `town.serving.serve`.
+@dataclass(frozen=True)
+class PageSource:
+    """What the page shows, and what it may do.
 
-    Args:
+    Attributes:
         network: what is shown.
         residents_status: reads how everyone is; called about once a second for each open page, in a thread.
         say_as: the did under which the box writes.
@@ -72,9 +64,20 @@ def page_app(
         listen: the handle of who shall be told of a text that the visitor writes to nobody; "" for none.
 
     """
-    page = _Page(
-        network, residents_status, say_as, about=about, avatars=avatars, controls=controls, room=room, listen=listen
-    )
+
+    network: Network
+    residents_status: Callable[[], Sequence[ResidentStatus]]
+    say_as: str
+    about: str
+    avatars: Mapping[str, str]
+    controls: Controls
+    room: RoomOnPage | None = None
+    listen: Callable[[str], str] = lambda _: ""
+
+
+def page_app(source: PageSource) -> Starlette:
+    """The application; put it on loopback with `town.serving.serve`."""
+    page = _Page(source)
     return Starlette(
         routes=[
             Route("/", page.file),
@@ -96,26 +99,8 @@ def page_app(
 
 
 class _Page:
-    def __init__(
-        self,
-        network: Network,
-        residents_status: Callable[[], Sequence[ResidentStatus]],
-        say_as: str,
-        *,
-        about: str,
-        avatars: Mapping[str, str],
-        controls: Controls,
-        room: RoomOnPage | None,
-        listen: Callable[[str], str],
-    ) -> None:
-        self._network = network
-        self._residents_status = residents_status
-        self._say_as = say_as
-        self._about = about
-        self._avatars = avatars
-        self._controls = controls
-        self._room = room
-        self._listen = listen
+    def __init__(self, source: PageSource) -> None:
+        self._source = source
         self._files = {
             file.name: (file.read_bytes(), _TYPES[file.name[file.name.rindex(".") :]])
             for file in (files("town.page") / "static").iterdir()
@@ -127,20 +112,20 @@ class _Page:
         return Response(content, media_type=kind) if content is not None else Response("Not found", 404)
 
     async def avatar(self, request: Request) -> Response:
-        picture = self._avatars.get(request.path_params["handle"])
+        picture = self._source.avatars.get(request.path_params["handle"])
         return Response(picture, media_type="image/svg+xml") if picture else Response("Not found", 404)
 
     async def town(self, _request: Request) -> Response:
         """What does not change while the page is open."""
-        you = self._network.actor(self._say_as)
-        residents = await run_in_threadpool(self._residents_status)
+        you, room = self._source.network.actor(self._source.say_as), self._source.room
+        residents = await run_in_threadpool(self._source.residents_status)
         return _answer(
             {
-                "about": self._about,
+                "about": self._source.about,
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
-                "avatars": sorted(self._avatars),
+                "avatars": sorted(self._source.avatars),
                 "residents": [resident.handle for resident in residents],
-                "room": {"github": self._room.github_url, "repo": self._room.repo} if self._room else None,
+                "room": {"github": room.github_url, "repo": room.repo} if room else None,
             }
         )
 
@@ -152,10 +137,10 @@ class _Page:
         posted, talked = asyncio.Event(), asyncio.Event()
         posted.set()
         changed = asyncio.Event()
-        ends = [self._network.subscribe(lambda _event: _wake(posted, changed))]
-        if self._room:
+        ends = [self._source.network.subscribe(lambda _event: _wake(posted, changed))]
+        if self._source.room:
             talked.set()
-            ends.append(self._room.view.subscribe(lambda: _wake(talked, changed)))
+            ends.append(self._source.room.view.subscribe(lambda: _wake(talked, changed)))
         sent: dict[str, str] = {}
         try:
             while not await request.is_disconnected():
@@ -177,13 +162,13 @@ class _Page:
     async def _parts(self, posted: asyncio.Event, talked: asyncio.Event) -> AsyncIterator[tuple[str, Any]]:
         if posted.is_set():
             posted.clear()
-            yield "feed", feed(self._network)
-        if self._room:
+            yield "feed", feed(self._source.network)
+        if self._source.room:
             if talked.is_set():
                 talked.clear()
-                yield "room", self._room.view.rows()
-            yield "present", self._room.view.present()
-        yield "people", people(self._network, await run_in_threadpool(self._residents_status))
+                yield "room", self._source.room.view.rows()
+            yield "present", self._source.room.view.present()
+        yield "people", people(self._source.network, await run_in_threadpool(self._source.residents_status))
 
     async def say(self, request: Request) -> Response:
         """`{"text": …, "replyTo": uri or null}` as "you"."""
@@ -195,8 +180,8 @@ class _Page:
             return _refuse(400, "There is nothing in it yet.")
         reply_to = str(reply_to) if reply_to else None
         try:
-            uri, _ = self._network.post_as(
-                self._say_as, text, reply_to_uri=reply_to, told=self._listener(text, reply_to)
+            uri, _ = self._source.network.post_as(
+                self._source.say_as, text, reply_to_uri=reply_to, told=self._listener(text, reply_to)
             )
         except XrpcError as error:
             gone = error.name == "NotFound"
@@ -205,10 +190,10 @@ class _Page:
 
     def _listener(self, text: str, reply_to: str | None) -> str | None:
         """Who is told of what the visitor writes to nobody: it names no account, and answers nobody else's post."""
-        answered = self._network.index.posts.get(reply_to or "")
-        if detect_mentions(text) or (answered and answered.at.did != self._say_as):
+        answered = self._source.network.index.posts.get(reply_to or "")
+        if detect_mentions(text) or (answered and answered.at.did != self._source.say_as):
             return None
-        account = self._network.find(self._listen(text))
+        account = self._source.network.find(self._source.listen(text))
         return account.did if account else None
 
     async def speak(self, request: Request) -> Response:
@@ -216,21 +201,21 @@ class _Page:
         body = await _asked(request, text=str)
         if isinstance(body, Response):
             return body
-        if self._room is None:
+        if self._source.room is None:
             return _refuse(404, "This town has no room.")
         text = body["text"].strip()
         if not text:
             return _refuse(400, "There is nothing in it yet.")
         if len(text) > MAX_TEXT:
             return _refuse(400, f"At most {MAX_TEXT:,} characters at once, please.")
-        self._room.speaker.broadcast_from_host(text)
+        self._source.room.speaker.broadcast_from_host(text)
         return Response(status_code=204)
 
     async def why(self, request: Request) -> Response:
         """The story of the post `uri` by the resident `handle`."""
         query = request.query_params
         try:
-            told = await self._controls.why(query.get("handle", ""), query.get("uri", ""))
+            told = await self._source.controls.why(query.get("handle", ""), query.get("uri", ""))
         except SoulError as error:
             return _refuse(404, str(error))
         return _answer(dataclasses.asdict(told))
@@ -240,14 +225,14 @@ class _Page:
         body = await _asked(request, handle=str, id=str, yes=bool)
         if isinstance(body, Response):
             return body
-        return await _done(self._controls.decide(body["handle"], body["id"], yes=body["yes"]))
+        return await _done(self._source.controls.decide(body["handle"], body["id"], yes=body["yes"]))
 
     async def pause(self, request: Request) -> Response:
         """`{"handle": …, "paused": true or false}`."""
         body = await _asked(request, handle=str, paused=bool)
         if isinstance(body, Response):
             return body
-        return await _done(self._controls.pause(body["handle"], paused=body["paused"]))
+        return await _done(self._source.controls.pause(body["handle"], paused=body["paused"]))
 
 
 class _SafeHeaders:

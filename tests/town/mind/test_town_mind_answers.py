@@ -18,7 +18,7 @@ from tests.town.mind.town_mind_prompts import (
     only_call,
     reply_to,
 )
-from town.mind.types import Message, ToolUse
+from town.model.types import Message, ToolUse
 from town.residents import RESIDENTS
 
 NAMES = [resident.name for resident in RESIDENTS]

@@ -20,7 +20,7 @@ from soul.resources import SKILLS
 from tests.living import World, awake
 from tests.modules.lives.space.soul_in_room import Room, open_room, until
 from town.mind.scripted import TABLE, ScriptedMind
-from town.mind.types import ChatRequest
+from town.model.types import ChatRequest
 from town.residents import RESIDENTS
 
 _LONG_LINE = 30

@@ -14,7 +14,7 @@ from modules.services.commitments.writer import Extraction, read_extracted
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
 from town.mind.room import title_of
 from town.mind.scripted import ScriptedMind
-from town.mind.types import ChatRequest, Json, Offer
+from town.model.types import ChatRequest, Json, Offer
 
 DECIDE = Offer("space_decision", "", dict(SPACE_DECISION_SCHEMA))
 
@@ -126,7 +126,7 @@ async def test_the_host_who_asks_how_it_stands_gets_the_link_and_who_has_no_gith
 
 async def asked(question: str, **fields: Sequence[str]) -> str:
     about = QuestionFacts(question, {name: tuple(texts) for name, texts in fields.items()})
-    thought = await ScriptedMind().think(ChatRequest("m", WORDS, facts=TurnFacts(about)))
+    thought = await ScriptedMind().complete(ChatRequest("m", WORDS, facts=TurnFacts(about)))
     return thought.text
 
 

@@ -28,7 +28,7 @@ from tests.town.mind.town_mind_prompts import (
     owner_says,
 )
 from town.mind.scripted import ScriptedMind
-from town.mind.types import ChatRequest, Message, Offer, Thought, ToolUse
+from town.model.types import ChatRequest, Completion, Message, Offer, ToolUse
 from town.residents import RESIDENTS
 
 NAMES = [resident.name for resident in RESIDENTS]
@@ -61,10 +61,10 @@ async def test_a_day_of_posts_never_repeats_a_text_soon_always_fits_and_ends_in_
 
 
 async def test_the_same_request_gets_the_same_post_and_another_time_another() -> None:
-    first, again, later = [await MIND.think(expressing("maren", minute=minute)) for minute in (600, 600, 601)]
+    first, again, later = [await MIND.complete(expressing("maren", minute=minute)) for minute in (600, 600, 601)]
     assert first == again
     assert first != later
-    assert await ScriptedMind(seed=1).think(expressing("maren", minute=600)) != first
+    assert await ScriptedMind(seed=1).complete(expressing("maren", minute=600)) != first
 
 
 async def test_what_was_said_before_is_followed_by_something_else_however_long_the_day() -> None:
@@ -183,7 +183,7 @@ async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
 
 
 async def test_the_owner_asks_how_things_stand_and_is_told() -> None:
-    thought = await MIND.think(owner_says("maren", "how are things?"))
+    thought = await MIND.complete(owner_says("maren", "how are things?"))
     assert "3 posts, 2 replies" in thought.text
 
 
@@ -192,11 +192,11 @@ async def test_the_owner_wants_something_posted_and_it_is_word_for_word() -> Non
     assert call.input == {"text": "The fair is on Sunday."}
     called = Message("assistant", "", (ToolUse("bluesky_post", call.input, "1"),))
     told = Message("tool", '{"success": true}', answers="1")
-    done = await MIND.think(after(owner_says("maren", "post x"), called, told, ToolOutcome("bluesky_post")))
+    done = await MIND.complete(after(owner_says("maren", "post x"), called, told, ToolOutcome("bluesky_post")))
     assert done.text
     assert not done.calls
     told = Message("tool", "BLOCKED: twice", answers="1")
-    failed = await MIND.think(after(owner_says("maren", "post x"), called, told, REFUSED))
+    failed = await MIND.complete(after(owner_says("maren", "post x"), called, told, REFUSED))
     assert "BLOCKED: twice" in failed.text
 
 
@@ -206,14 +206,14 @@ async def test_the_owner_wants_any_post_and_gets_a_thought() -> None:
 
 @pytest.mark.parametrize("line", ["are you an AI?", "what do you make of soup?", "hm", "who are you?"])
 async def test_the_owner_gets_an_answer_in_words(line: str) -> None:
-    thought = await MIND.think(owner_says("odile", line))
+    thought = await MIND.complete(owner_says("odile", line))
     assert thought.text
     assert not thought.calls
 
 
 async def test_grounding_says_who_one_is() -> None:
     request = ChatRequest("m", WORDS, facts=facts("tobias", QuestionFacts("grounding")))
-    assert "Tobias" in (await MIND.think(request)).text
+    assert "Tobias" in (await MIND.complete(request)).text
 
 
 async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None:
@@ -263,7 +263,7 @@ async def test_a_prompt_that_makes_no_sense_gets_an_answer_all_the_same(
     prompt: str, rules: str, *, forced: bool
 ) -> None:
     messages = (Message("system", rules), Message("user", prompt))
-    thought: Thought = await MIND.think(
+    thought: Completion = await MIND.complete(
         ChatRequest("m", messages, (POST,) if forced else (), "any" if forced else None)
     )
     assert thought.calls if forced else thought.text
@@ -273,4 +273,4 @@ async def test_a_prompt_that_makes_no_sense_gets_an_answer_all_the_same(
     "about", [RoomFacts("maren"), MemoryFacts(), QuestionFacts("never heard of"), ExpressionFacts()]
 )
 async def test_facts_without_a_tool_to_answer_by_get_words(about: About) -> None:
-    assert (await MIND.think(ChatRequest("m", WORDS, facts=facts("maren", about)))).text
+    assert (await MIND.complete(ChatRequest("m", WORDS, facts=facts("maren", about)))).text

@@ -11,7 +11,7 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.project import ROOT
 from town.mind.scripted import ScriptedMind
-from town.mind.types import ChatRequest, Message, Offer, ToolUse
+from town.model.types import ChatRequest, Message, Offer, ToolUse
 from town.residents import RESIDENTS
 
 SKILLS = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
@@ -100,7 +100,7 @@ def owner_says(
 
 async def only_call(request: ChatRequest) -> ToolUse:
     """The one tool that the mind calls."""
-    thought = await MIND.think(request)
+    thought = await MIND.complete(request)
     assert len(thought.calls) == 1
     return thought.calls[0]
 

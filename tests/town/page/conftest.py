@@ -20,7 +20,7 @@ from tests.town.page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
 from town.atproto.values import LIKE
 from town.listening import Listeners
-from town.page.app import page_app
+from town.page.app import PageSource, page_app
 from town.page.controls import Told, ToldStep
 from town.page.residents import read_status
 from town.page.room import Known, RoomOnPage
@@ -159,14 +159,18 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
     known = {item.name: Known(item.handle, item.display_name) for item in RESIDENTS}
     async with open_room(tmp_path / ".room", SystemClock(), known, Known("you.test", "You")) as room:
         app = page_app(
-            network,
-            lambda: [read_status(item.handle, tmp_path / f"{item.name}.json", datetime.now(UTC)) for item in RESIDENTS],
-            dids["you"],
-            about="They think with a small scripted mind, not a language model.",
-            avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
-            controls=hand,
-            room=RoomOnPage(room.view, room.server, GITHUB, "you/town-square"),
-            listen=Listeners(RESIDENTS, list).choose,
+            PageSource(
+                network,
+                lambda: [
+                    read_status(item.handle, tmp_path / f"{item.name}.json", datetime.now(UTC)) for item in RESIDENTS
+                ],
+                dids["you"],
+                about="They think with a small scripted mind, not a language model.",
+                avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
+                controls=hand,
+                room=RoomOnPage(room.view, room.server, GITHUB, "you/town-square"),
+                listen=Listeners(RESIDENTS, list).choose,
+            )
         )
         async with serve(app) as url:
             yield Square(url, network, dids, tmp_path, app, hand, room)

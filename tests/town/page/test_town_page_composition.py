@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 
 from common.errors import ConfigError
 from soul.commands.demo_controls import HomeControls
-from town.mind.gateway import GatewayMind
+from town.model.gateway import GatewayMind
 from town.town import open_town
 
 NOBODY = HomeControls({})

@@ -16,7 +16,7 @@ from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.room_guests import guest
 from tests.ways import NO_TLS
 from town.atproto.network import Network
-from town.page.app import page_app
+from town.page.app import PageSource, page_app
 from town.page.room import MAX_TEXT, TYPING_S, Known, RoomView
 from town.serving import serve
 
@@ -132,7 +132,7 @@ async def test_the_stream_lets_the_room_go_when_the_reader_leaves(http: httpx.As
 async def test_a_town_without_a_room_says_so(square: Square) -> None:
     network = Network(clock=FakeClock())
     you = network.create_account("you.test", "pw", display_name="You")
-    app = page_app(network, list, you.did, about="", avatars={}, controls=square.hand)
+    app = page_app(PageSource(network, list, you.did, about="", avatars={}, controls=square.hand))
     async with serve(app) as url, httpx.AsyncClient(base_url=url, headers={"origin": url}) as http:
         assert (await http.get("/api/town")).json()["room"] is None
         assert (await http.post("/api/room", json={"text": "hi"})).status_code == 404

@@ -152,7 +152,7 @@ async def test_turned_off_it_leaves_the_profile_alone_and_warns(account: Account
 
 async def test_a_network_that_fails_only_warns(account: Account) -> None:
     account.put(displayName="Rowan")
-    account.faults.arm(Fault("bad_gateway", method=GET, times=50))
+    account.faults.arm(Fault("bad_gateway", request=GET, times=50))
     assert isinstance(await account.disclosure().ensure(), Err)
     assert len(account.warnings()) == 1
     assert "labels" not in account.profile()
@@ -162,7 +162,7 @@ async def test_what_failed_is_tried_again_ever_more_rarely_and_told_only_when_it
     account: Account,
 ) -> None:
     account.put(displayName="Rowan")
-    account.faults.arm(Fault("bad_gateway", method=GET, times=10_000))
+    account.faults.arm(Fault("bad_gateway", request=GET, times=10_000))
     disclosure, tries = account.disclosure(), []
     for minute in range(200):
         before = account.faults.armed
@@ -191,7 +191,7 @@ async def test_what_stands_is_not_looked_at_again_in_the_same_life(account: Acco
 
 async def test_a_write_whose_answer_is_lost_is_looked_at_before_it_is_repeated(account: Account) -> None:
     account.put(displayName="Rowan")
-    account.faults.arm(Fault("lost_answer", method=PUT))
+    account.faults.arm(Fault("lost_answer", request=PUT))
     assert await account.disclosure().ensure() == Ok("stands")
     assert account.profile()["labels"] == BOT
     assert await account.points() == [2]
@@ -199,7 +199,7 @@ async def test_a_write_whose_answer_is_lost_is_looked_at_before_it_is_repeated(a
 
 async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(account: Account) -> None:
     account.put(displayName="Rowan")
-    account.faults.arm(Fault("hang", method=GET, seconds=0.3))
+    account.faults.arm(Fault("hang", request=GET, seconds=0.3))
     ensuring = asyncio.create_task(account.disclosure().ensure())
     while not ensuring.done():
         await asyncio.sleep(0.001)

@@ -13,8 +13,8 @@ from tests.living import KEY, Mind, World, awake, replying, served
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.mind.faults import Faults as MindFaults
-from town.mind.service import model_app
+from town.model.faults import Faults as MindFaults
+from town.model.service import model_app
 
 
 def counted(app: ASGIApp, requests: Counter[str]) -> ASGIApp:

@@ -42,11 +42,11 @@ from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
 from tests.living import Life, World, call, settings_of
 from tests.patience import HANG_S
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 WITHIN_S = HANG_S
 
-Decide = Callable[[ChatRequest], Thought]
+Decide = Callable[[ChatRequest], Completion]
 
 WISH = "Can you open an issue about the clock in github.com/acme/site?"
 QUESTION = "Which roof do you like, tin or slate?"
@@ -83,13 +83,13 @@ class Onlooker:
         return [event.content for event in self.seen if isinstance(event, Said) and event.name == name]
 
 
-def speaks(message: str, *commitments: dict[str, Any], **more: Any) -> Thought:
+def speaks(message: str, *commitments: dict[str, Any], **more: Any) -> Completion:
     """A mind that speaks."""
     said = {"shouldSpeak": True, "reason": "a test", "message": message, "commitments": list(commitments), **more}
     return call(SPACE_DECISION_TOOL, **said)
 
 
-def declines(reason: str = "nothing to add", **more: Any) -> Thought:
+def declines(reason: str = "nothing to add", **more: Any) -> Completion:
     """A mind that stays silent."""
     return call(SPACE_DECISION_TOOL, shouldSpeak=False, reason=reason, **more)
 
@@ -357,7 +357,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     return Agent(life, space, client, queue, clock, mute_reason, experiences)
 
 
-def in_turn(*thoughts: Thought) -> Callable[[ChatRequest], Thought]:
+def in_turn(*thoughts: Completion) -> Callable[[ChatRequest], Completion]:
     """A mind with these thoughts, and then the last of them for ever."""
     left = list(thoughts)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]

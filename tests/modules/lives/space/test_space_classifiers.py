@@ -31,9 +31,9 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.project import ROOT
 from tests.ways import to_loopback
-from town.mind.faults import Fault, Faults
-from town.mind.service import model_app
-from town.mind.types import ChatRequest, Thought
+from town.model.faults import Fault, Faults
+from town.model.service import model_app
+from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 SKILLS = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
@@ -55,7 +55,7 @@ class OneWord:
     about: str = "A function of a test."
     _now: int = 0
 
-    async def think(self, request: ChatRequest) -> Thought:
+    async def complete(self, request: ChatRequest) -> Completion:
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         async with self.came:
@@ -65,7 +65,7 @@ class OneWord:
         for event in [event for words, event in self.held.items() if words in asked]:
             await event.wait()
         self._now -= 1
-        return Thought(text=self.answer(asked))
+        return Completion(text=self.answer(asked))
 
 
 @dataclass

@@ -25,7 +25,7 @@ from tests.modules.lives.space.soul_in_room import (
     summaries,
     until,
 )
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 
 def offered(request: ChatRequest) -> bool:
@@ -59,7 +59,7 @@ async def test_whom_the_host_addresses_alone_acts_where_all_know_that_rule(
     wish = f"{name}, {WISH[0].lower()}{WISH[1:]}"
     chosen = name if knows else elect_action_owner(("marvin", "rebecca"), wish)
 
-    def eager(_: ChatRequest) -> Thought:
+    def eager(_: ChatRequest) -> Completion:
         return speaks("The clock issue is mine now.", an_issue())
 
     async with AsyncExitStack() as stack:
@@ -94,7 +94,7 @@ async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
 
 
 async def test_of_two_souls_exactly_one_acts_on_a_wish(room: Room) -> None:
-    def eager(request: ChatRequest) -> Thought:
+    def eager(request: ChatRequest) -> Completion:
         name = "marvin" if "You are marvin" in request.messages[-1].text else "rebecca"
         return speaks(f"{name} takes the clock apart and puts it down in an issue.", an_issue(f"Clock by {name}"))
 
@@ -155,9 +155,9 @@ async def test_the_owner_who_only_talks_is_asked_once_more_for_the_commitment(ro
 
 
 async def test_the_owner_whose_mind_never_acts_acts_all_the_same(room: Room) -> None:
-    def talker(request: ChatRequest) -> Thought:
+    def talker(request: ChatRequest) -> Completion:
         body = "## The clock\n\nThe host asked for an issue about the clock of the page, which stops at midnight."
-        return declines("no") if offered(request) else Thought(text=body)
+        return declines("no") if offered(request) else Completion(text=body)
 
     async with room.soul("marvin", talker) as marvin:
         await room.says(WISH, marvin)
@@ -173,7 +173,7 @@ async def test_the_owner_whose_mind_never_acts_acts_all_the_same(room: Room) -> 
 
 
 async def test_without_a_repository_the_host_is_asked_for_one_once(room: Room) -> None:
-    def mind(request: ChatRequest) -> Thought:
+    def mind(request: ChatRequest) -> Completion:
         asking = "Ask the host once" in request.messages[-1].text
         return speaks("In which repository should the clock go?") if asking else declines("where would it go")
 

@@ -12,7 +12,7 @@ from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.lives.space.verdicts import FirstLook, Verdicts, is_idle_talk
 from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Agent, Decide, Room, speaks
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 NOW: datetime = FakeClock().now()
 _MARK = "Answer SPEAK or LISTEN"
@@ -55,10 +55,10 @@ def looks_first(agent: Agent) -> None:
 def mind(label: str, looks: list[ChatRequest], whole: list[ChatRequest]) -> Decide:
     """Answers a first look with `label`, and speaks where the whole prompt is sent; notes both."""
 
-    def answer(request: ChatRequest) -> Thought:
+    def answer(request: ChatRequest) -> Completion:
         if _MARK in request.messages[-1].text:
             looks.append(request)
-            return Thought(text=label)
+            return Completion(text=label)
         whole.append(request)
         return speaks(TIN)
 

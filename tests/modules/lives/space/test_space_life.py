@@ -26,11 +26,11 @@ from tests.modules.lives.space.soul_in_room import (
     summaries,
     until,
 )
-from town.mind.types import ChatRequest, Thought
-from town.mind.wire import BadRequest
+from town.model.types import ChatRequest, Completion
+from town.model.wire import BadRequest
 
 
-def refuse(_: ChatRequest) -> Thought:
+def refuse(_: ChatRequest) -> Completion:
     raise BadRequest("this model takes no such thing")
 
 
@@ -197,7 +197,7 @@ async def test_what_the_mind_could_not_answer_is_answered_later(room: Room) -> N
 @pytest.mark.parametrize("reason", ['"x"', "null"])
 async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_check(room: Room, reason: str) -> None:
     text = '{"shouldSpeak": true, "reason": ' + reason + ', "message": "' + TIN + '"}'
-    async with room.soul("marvin", lambda _: Thought(text=f"My decision: {text}")) as marvin:
+    async with room.soul("marvin", lambda _: Completion(text=f"My decision: {text}")) as marvin:
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [TIN]

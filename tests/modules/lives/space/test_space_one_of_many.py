@@ -15,7 +15,7 @@ from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.commitments.policy import HOST_REQUEST
 from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, declines, speaks, until
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 WISH = "Please open an issue for the clock in github.com/acme/site."
 POST_WISH = "Please post on Bluesky about the clock."
@@ -197,11 +197,11 @@ async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) 
 async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
     seen: list[bool] = []
 
-    def mind(request: ChatRequest) -> Thought:
+    def mind(request: ChatRequest) -> Completion:
         if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
             return speaks("The clock is mine.", an_issue(description="It stops.") | {"title": ""})
         seen.append(any(isinstance(event, Claimed) for event in room.host.seen))
-        return Thought("The clock of the page stops at midnight. " * 8)
+        return Completion("The clock of the page stops at midnight. " * 8)
 
     async with room.soul("marvin", mind) as marvin:
         await _promised(room, marvin)

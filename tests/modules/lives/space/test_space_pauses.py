@@ -8,11 +8,11 @@ from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.state import Entered
 from modules.runtime.llm.types import Usage
 from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
-from town.mind.types import ChatRequest, Thought
-from town.mind.wire import BadRequest
+from town.model.types import ChatRequest, Completion
+from town.model.wire import BadRequest
 
 
-def refuse(_: ChatRequest) -> Thought:
+def refuse(_: ChatRequest) -> Completion:
     raise BadRequest("this model takes no such thing")
 
 

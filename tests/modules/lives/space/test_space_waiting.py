@@ -10,7 +10,7 @@ from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.scheduler import Scheduler
 from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Agent, Room, an_issue, decision, speaks, until
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 PAUSE_MS = 30_000
 
@@ -21,9 +21,9 @@ def pause_before_speaking(agent: Agent) -> None:
 
 
 async def test_the_owner_is_answered_while_a_message_to_the_room_waits_for_its_moment(room: Room) -> None:
-    def mind(request: ChatRequest) -> Thought:
+    def mind(request: ChatRequest) -> Completion:
         in_room = any(offer.name == SPACE_DECISION_TOOL for offer in request.offers)
-        return speaks(TIN) if in_room else Thought(text="Yes, I am here.")
+        return speaks(TIN) if in_room else Completion(text="Yes, I am here.")
 
     async with room.soul("marvin", mind) as marvin:
         pause_before_speaking(marvin)

@@ -9,14 +9,14 @@ import pytest
 from adapters.space.types import IdentitySummary
 from common.schemas import SPACE_DECISION_TOOL
 from tests.modules.lives.space.soul_in_room import Room, an_issue, speaks, summaries, until
-from town.mind.types import ChatRequest, Thought
+from town.model.types import ChatRequest, Completion
 
 TALK = "The clock in github.com/acme/site seems to stop at midnight."
 PLAN = "I plan to write up tonight how the clock behaves when the date changes, with the steps that stop it."
 
 
-def _found(*promises: dict[str, object]) -> Thought:
-    return Thought(json.dumps(promises))
+def _found(*promises: dict[str, object]) -> Completion:
+    return Completion(json.dumps(promises))
 
 
 def _writes_up(confidence: str = "high", repo: str = "") -> dict[str, object]:
@@ -26,7 +26,7 @@ def _writes_up(confidence: str = "high", repo: str = "") -> dict[str, object]:
 
 
 async def test_a_promise_in_mere_words_is_found_and_taken_in(room: Room) -> None:
-    def mind(request: ChatRequest) -> Thought:
+    def mind(request: ChatRequest) -> Completion:
         if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
             return speaks(PLAN)
         return _found(_writes_up(), _writes_up("low"), _writes_up(repo="evil/elsewhere"))
@@ -42,7 +42,7 @@ async def test_a_promise_in_mere_words_is_found_and_taken_in(room: Room) -> None
 
 
 async def test_who_has_no_github_promises_nothing_there_by_mere_words(room: Room) -> None:
-    def mind(request: ChatRequest) -> Thought:
+    def mind(request: ChatRequest) -> Completion:
         return speaks(PLAN) if request.offers else _found(_writes_up())
 
     async with room.soul("marvin", mind, social_only=True) as marvin:

@@ -17,7 +17,7 @@ from modules.runtime.llm.types import Message
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
 from tests.project import ROOT
 from tests.ways import to_loopback
-from town.mind.wire import BadRequest, read_request
+from town.model.wire import BadRequest, read_request
 
 HELLO = [Message("user", "hello")]
 POST = TurnFacts(PostFacts("at://a/b/c", "bafy", "kit.test", "Is it hunter2-hunter2?", thread=(SaidLine("", "Hm."),)))

@@ -15,7 +15,7 @@ from modules.services.agent.sessions.transcript import transcript
 from modules.services.agent.sessions.types import Row
 from tests.exploration import examples
 from tests.modules.services.agent.sessions.session_values import MESSAGES, answers, asks, rows_of
-from town.mind.wire import read_request
+from town.model.wire import read_request
 
 CONVERSATIONS = st.lists(MESSAGES, max_size=12)
 

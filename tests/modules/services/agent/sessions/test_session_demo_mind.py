@@ -9,7 +9,7 @@ from modules.services.agent.sessions.distil_policy import memories_of, summary_o
 from modules.services.agent.sessions.transcript import said_lines, transcript
 from tests.modules.services.agent.sessions.session_values import rows_of
 from town.mind.scripted import ScriptedMind
-from town.mind.types import ChatRequest, Message, Offer
+from town.model.types import ChatRequest, Message, Offer
 
 TALK = [
     Said("user", "I'm Ada and I live by the harbour. What did you post today?"),
@@ -28,7 +28,7 @@ async def kept(*lists: str) -> dict[str, object]:
         force="any",
         facts=TurnFacts(MemoryFacts(said_lines(rows_of(TALK)))),
     )
-    thought = await ScriptedMind().think(request)
+    thought = await ScriptedMind().complete(request)
     (call,) = thought.calls
     assert call.name == "keep_memories"
     return call.input

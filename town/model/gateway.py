@@ -12,8 +12,8 @@ import httpx
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from adapters.web.transport import WebTransport
-from town.mind.types import Json
-from town.mind.wire import error_body
+from town.model.types import Json
+from town.model.wire import error_body
 
 _CONNECT_S = 10.0
 _READ_S = 180.0

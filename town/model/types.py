@@ -61,7 +61,7 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Completion:
     """What a mind says and which tools it calls."""
 
     text: str = ""
@@ -79,6 +79,6 @@ class Mind(Protocol):
     @property
     def about(self) -> str: ...
 
-    async def think(self, request: ChatRequest) -> Thought:
+    async def complete(self, request: ChatRequest) -> Completion:
         """Answer one request."""
         ...

@@ -12,22 +12,22 @@ import hmac
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import asdict
 from itertools import islice
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from town.mind.faults import Fault, Faults, fault_from_json
-from town.mind.gateway import GatewayMind
-from town.mind.types import ChatRequest, Json, Mind, Thought
-from town.mind.wire import BadRequest, chunks, completion, error_body, read_request
+from town.faults import bad_gateway
+from town.model.faults import Fault, Faults
+from town.model.gateway import GatewayMind
+from town.model.types import ChatRequest, Completion, Json, Mind
+from town.model.wire import BadRequest, chunks, completion_body, error_body, read_request
+from town.serving import until_gone
 
-_HANG_TICK_S = 0.05
 _CHUNKS_BEFORE_CUT = 3
 
 
@@ -57,7 +57,7 @@ class _Service:
 
     async def complete(self, request: Request) -> Response:
         self._check_key(request)
-        fault = self._faults.meet()
+        fault = self._faults.meet(f"{request.method} {request.url.path}")
         if fault and fault.kind != "cut":
             return await _failing(fault, request)
         body = await _json(request)
@@ -65,7 +65,7 @@ class _Service:
             chat = read_request(body, models=self._mind.models)
             if isinstance(self._mind, GatewayMind):
                 return await self._mind.forward(body)
-            return _answer(chat, await self._mind.think(chat), cut=fault is not None)
+            return _answer(chat, await self._mind.complete(chat), cut=fault is not None)
         except BadRequest as error:
             return _refusal(400, str(error), "invalid_request_error", code=error.code, param=error.param)
 
@@ -75,16 +75,8 @@ class _Service:
         return JSONResponse({"object": "list", "data": data})
 
     async def faults(self, request: Request) -> Response:
-        """GET lists, DELETE clears, POST arms one: `{"kind": …, "times": 1, "seconds": 30}`."""
         self._check_key(request)
-        if request.method == "POST":
-            try:
-                self._faults.arm(fault_from_json(await _json(request)))
-            except ValueError as error:
-                return _refusal(400, str(error), "invalid_request_error")
-        elif request.method == "DELETE":
-            self._faults.clear()
-        return JSONResponse({"armed": [asdict(fault) for fault in self._faults.armed]})
+        return await self._faults.answer(request)
 
     def _check_key(self, request: Request) -> None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -92,12 +84,12 @@ class _Service:
             raise HTTPException(401, "Incorrect API key provided.")
 
 
-def _answer(chat: ChatRequest, thought: Thought, *, cut: bool) -> Response:
+def _answer(chat: ChatRequest, completion: Completion, *, cut: bool) -> Response:
     created = int(time.time())
     if not chat.stream:
-        answer = completion(chat, thought, created=created)
+        answer = completion_body(chat, completion, created=created)
         return _Cut(json.dumps(answer)[:40]) if cut else JSONResponse(answer)
-    parts = chunks(chat, thought, created=created)
+    parts = chunks(chat, completion, created=created)
     if cut:
         return _Cut("".join(_event(part) for part in islice(parts, _CHUNKS_BEFORE_CUT)))
     return StreamingResponse(_events(parts), media_type="text/event-stream")
@@ -124,10 +116,8 @@ async def _failing(fault: Fault, request: Request) -> Response:
     if fault.kind == "payment_required":
         return _refusal(402, "Insufficient credits.", "insufficient_quota", code="insufficient_quota")
     if fault.kind == "hang":
-        deadline = time.monotonic() + fault.seconds
-        while time.monotonic() < deadline and not await request.is_disconnected():  # noqa: ASYNC110 - the server offers no event for it
-            await asyncio.sleep(_HANG_TICK_S)
-    return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>", status_code=502)
+        await until_gone(request, asyncio.sleep(fault.seconds))
+    return bad_gateway()
 
 
 async def _json(request: Request) -> Json:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from common.facts import TurnFacts
-from town.mind.types import ChatRequest, Json, Message, Offer, Role, Thought, ToolUse
+from town.model.types import ChatRequest, Completion, Json, Message, Offer, Role, ToolUse
 
 _CHARS_PER_TOKEN = 4
 _ROLES: dict[str, Role] = {
@@ -77,24 +77,24 @@ def read_request(body: Any, *, models: Container[str]) -> ChatRequest:  # noqa: 
     )
 
 
-def completion(request: ChatRequest, thought: Thought, *, created: int) -> Json:
+def completion_body(request: ChatRequest, completion: Completion, *, created: int) -> Json:
     """The answer as one JSON body. `created` is in epoch seconds."""
-    text, calls, finish = _limited(request, thought)
+    text, calls, finish = _limited(request, completion)
     message: Json = {"role": "assistant", "content": text or None, "refusal": None}
     if calls:
         message["tool_calls"] = calls
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
     return {
-        **_head(request, thought, "chat.completion", created),
+        **_head(request, completion, "chat.completion", created),
         "choices": [choice],
-        "usage": usage(request, thought),
+        "usage": usage(request, completion),
     }
 
 
-def chunks(request: ChatRequest, thought: Thought, *, created: int) -> Iterator[Json]:
+def chunks(request: ChatRequest, completion: Completion, *, created: int) -> Iterator[Json]:
     """The answer as the chunks of a stream, in order, without the closing `[DONE]`."""
-    text, calls, finish = _limited(request, thought)
-    head = _head(request, thought, "chat.completion.chunk", created)
+    text, calls, finish = _limited(request, completion)
+    head = _head(request, completion, "chat.completion.chunk", created)
 
     def chunk(delta: Json, reason: str | None = None) -> Json:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
@@ -112,12 +112,12 @@ def chunks(request: ChatRequest, thought: Thought, *, created: int) -> Iterator[
             yield chunk({"tool_calls": [part]})
     yield chunk({}, finish)
     if request.include_usage:
-        yield {**head, "choices": [], "usage": usage(request, thought)}
+        yield {**head, "choices": [], "usage": usage(request, completion)}
 
 
-def usage(request: ChatRequest, thought: Thought) -> Json:
+def usage(request: ChatRequest, completion: Completion) -> Json:
     """Tokens, estimated as a quarter of the characters; a picture takes as many as one in low detail."""
-    text, calls, _ = _limited(request, thought)
+    text, calls, _ = _limited(request, completion)
     asked = sum(len(message.text) + 8 for message in request.messages) + sum(
         len(offer.description) + len(json.dumps(offer.parameters)) for offer in request.offers
     )
@@ -127,29 +127,34 @@ def usage(request: ChatRequest, thought: Thought) -> Json:
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
-def _head(request: ChatRequest, thought: Thought, kind: str, created: int) -> Json:
-    return {"id": f"chatcmpl-{_digest(request, thought)}", "object": kind, "created": created, "model": request.model}
+def _head(request: ChatRequest, completion: Completion, kind: str, created: int) -> Json:
+    return {
+        "id": f"chatcmpl-{_digest(request, completion)}",
+        "object": kind,
+        "created": created,
+        "model": request.model,
+    }
 
 
-def _limited(request: ChatRequest, thought: Thought) -> tuple[str, list[Json], str]:
+def _limited(request: ChatRequest, completion: Completion) -> tuple[str, list[Json], str]:
     """Text, calls and the reason to stop, cut where `max_tokens` ends."""
     room = None if request.max_tokens is None else request.max_tokens * _CHARS_PER_TOKEN
-    text = thought.text if room is None else thought.text[:room]
+    text = completion.text if room is None else completion.text[:room]
     left = None if room is None else room - len(text)
     calls: list[Json] = []
-    cut = len(text) < len(thought.text)
-    for number, use in enumerate(thought.calls):
+    cut = len(text) < len(completion.text)
+    for number, use in enumerate(completion.calls):
         arguments = json.dumps(use.input, ensure_ascii=False)
         if left is not None:
             cut = cut or len(arguments) > left
             arguments, left = arguments[:left], max(0, left - len(arguments))
         name = {"name": use.name, "arguments": arguments}
-        calls.append({"id": f"call_{_digest(request, thought)}{number}", "type": "function", "function": name})
+        calls.append({"id": f"call_{_digest(request, completion)}{number}", "type": "function", "function": name})
     return text, calls, "length" if cut else "tool_calls" if calls else "stop"
 
 
-def _digest(request: ChatRequest, thought: Thought) -> str:
-    return hashlib.sha256(repr((request.messages, thought)).encode()).hexdigest()[:20]
+def _digest(request: ChatRequest, completion: Completion) -> str:
+    return hashlib.sha256(repr((request.messages, completion)).encode()).hexdigest()[:20]
 
 
 def _message(raw: Any, index: int) -> Message:  # noqa: ANN401 - whatever JSON came in

@@ -1,0 +1,1 @@
+"""The town's model service: the chat-completions protocol over HTTP, answered by a scripted mind or by a gateway."""
