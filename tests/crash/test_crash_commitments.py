@@ -21,7 +21,7 @@ from modules.services.commitments.types import CommitmentRequest
 from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Watch, kill
-from tests.modules.services.commitments.commitment_house import listening_at
+from tests.modules.services.commitments.soul_in_town import listening_at
 from town.github.faults import Fault, Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app

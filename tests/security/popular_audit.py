@@ -1,4 +1,4 @@
-"""Counts once more, from what left the house and from the crowd's own books, what manners should have held.
+"""Counts once more, from what was sent and from the crowd's own books, what manners should have held.
 
 Nothing here uses the rules' code: sliding windows over lists, and a plain comparison of letters.
 """

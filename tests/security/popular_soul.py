@@ -18,7 +18,7 @@ from adapters.atproto.types import Notification
 from modules.services.outbox.bodies import FollowBody, PostBody, ReplyBody, RepostBody
 from modules.services.outbox.types import Intent, ProposedAction
 from tests.modules.services.outbox.body_values import reply_body
-from tests.modules.services.outbox.rules.etiquette_house import House, did, like, reply_to, uri
+from tests.modules.services.outbox.rules.etiquette_outbox import EtiquetteOutbox, did, like, reply_to, uri
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
@@ -47,7 +47,7 @@ class Heard:
 class Popular:
     """Two weeks (or one day) of being popular. `heard` and `approved` are books of the crowd's and the owner's own."""
 
-    house: House
+    etiquette_outbox: EtiquetteOutbox
     rng: random.Random
     followers: frozenset[str] = frozenset(did(f"fan{number}") for number in range(5))
     heard: list[Heard] = field(default_factory=list)
@@ -60,8 +60,8 @@ class Popular:
 
     async def live(self, days: int, mentions: int) -> None:
         """All the mentions of so many days, and everything that comes of them."""
-        self._began = self.house.clock.monotonic()
-        self.house.followers |= self.followers
+        self._began = self.etiquette_outbox.clock.monotonic()
+        self.etiquette_outbox.followers |= self.followers
         for moment in self._moments(days, mentions):
             self._at(moment, self._mention)
         for day in range(days):
@@ -71,12 +71,12 @@ class Popular:
 
     async def _go_on(self) -> None:
         """To the next thing that happens, or the next departure."""
-        report = await self.house.outbox.deliver_due()
+        report = await self.etiquette_outbox.outbox.deliver_due()
         await self._bots_answer()
         waits = [report.next_in_s] if report.next_in_s is not None else []
         if self._events:
             waits.append(self._events[0][0] - self._now())
-        await self.house.clock.advance(max(_TICK, min(waits, default=_TICK)))
+        await self.etiquette_outbox.clock.advance(max(_TICK, min(waits, default=_TICK)))
         while self._events and self._events[0][0] <= self._now():
             await heapq.heappop(self._events)[2]()
 
@@ -105,15 +105,15 @@ class Popular:
 
     async def _reach_us(self, name: str, text: str, *, is_bot: bool, root: str = "", parent: str = "") -> None:
         reason = "reply" if root else "mention"
-        post = await self.house.hear(name, text, reason=reason, root=root, parent=parent, is_bot=is_bot)
-        self.heard.append(Heard(post, self.house.clock.now(), is_bot))
+        post = await self.etiquette_outbox.hear(name, text, reason=reason, root=root, parent=parent, is_bot=is_bot)
+        self.heard.append(Heard(post, self.etiquette_outbox.clock.now(), is_bot))
         await self._meet(post)
 
     async def _meet(self, post: Notification) -> None:
         """The mind wants everything at once, but mostly asks first whether it must wait."""
-        age = self.house.clock.now() - datetime.fromisoformat(post.indexed_at)
+        age = self.etiquette_outbox.clock.now() - datetime.fromisoformat(post.indexed_at)
         if self.rng.random() < 0.9 and age < timedelta(days=1):
-            outlook = await self.house.etiquette.before_reply(post, [])
+            outlook = await self.etiquette_outbox.etiquette.before_reply(post, [])
             if outlook.act == "later":
                 self.refused[outlook.reason.split(":")[0]] += 1
                 self._in(max(outlook.retry_in_s, 2 * HOUR), lambda: self._meet(post))
@@ -145,14 +145,14 @@ class Popular:
             await self._try(draft)
 
     async def _try(self, draft: ProposedAction) -> bool:
-        submitted = await self.house.outbox.submit(draft)
+        submitted = await self.etiquette_outbox.outbox.submit(draft)
         if not submitted.accepted:
             self.refused[submitted.reason.split(":")[0]] += 1
         return submitted.accepted
 
     async def _bots_answer(self) -> None:
         """Most replies of ours to bots are thanked for at once, in the same thread; people mostly let it be."""
-        fresh = self.house.sender.departures[self._seen :]
+        fresh = self.etiquette_outbox.sender.departures[self._seen :]
         self._seen += len(fresh)
         for _, intent in fresh:
             if intent.kind != "reply":
@@ -172,13 +172,13 @@ class Popular:
             self._in(self.rng.uniform(5, MINUTE) if is_bot else self.rng.uniform(MINUTE, 2 * HOUR), thanks)
 
     async def _approve_all(self) -> None:
-        for intent in await self.house.outbox.held():
-            if datetime.fromisoformat(intent.expires_at) > self.house.clock.now():
-                await self.house.outbox.approve(intent.id)
+        for intent in await self.etiquette_outbox.outbox.held():
+            if datetime.fromisoformat(intent.expires_at) > self.etiquette_outbox.clock.now():
+                await self.etiquette_outbox.outbox.approve(intent.id)
                 self.approved.add(intent.id)
 
     async def _has_waiting(self) -> bool:
-        counts = await self.house.outbox.counts()
+        counts = await self.etiquette_outbox.outbox.counts()
         return bool(counts.get("pending") or counts.get("sending"))
 
     def _answer_text(self, post: Notification) -> str:
@@ -197,7 +197,7 @@ class Popular:
         return " ".join(words).capitalize() + "."
 
     def _now(self) -> float:
-        return self.house.clock.monotonic() - self._began
+        return self.etiquette_outbox.clock.monotonic() - self._began
 
     def _in(self, seconds: float, what: Callable[[], Awaitable[None]]) -> None:
         self._at(self._now() + seconds, what)

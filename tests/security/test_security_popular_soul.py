@@ -14,7 +14,7 @@ import pytest
 
 from common.clock import FakeClock
 from modules.services.outbox.types import Pacing
-from tests.modules.services.outbox.rules.etiquette_house import House, like, open_house
+from tests.modules.services.outbox.rules.etiquette_outbox import EtiquetteOutbox, like, open_etiquette_outbox
 from tests.security import popular_audit as audit
 from tests.security.popular_soul import Popular
 
@@ -29,9 +29,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(made)
 
 
-async def reasons(house: House) -> dict[str, str]:
+async def reasons(etiquette_outbox: EtiquetteOutbox) -> dict[str, str]:
     """The reason that the journal has for each admitted act that notifies somebody, by intent."""
-    rows = await house.database.run(
+    rows = await etiquette_outbox.database.run(
         lambda connection: connection.execute("SELECT intent_id, data FROM journal WHERE kind = 'act'").fetchall()
     )
     return {
@@ -42,11 +42,11 @@ async def reasons(house: House) -> dict[str, str]:
     }
 
 
-async def check(house: House, popular: Popular, *, strangers: int) -> Counter[str]:
+async def check(etiquette_outbox: EtiquetteOutbox, popular: Popular, *, strangers: int) -> Counter[str]:
     """Hold what left against every limit; returns what was done for whom."""
-    left, heard = house.sender.departures, popular.heard
+    left, heard = etiquette_outbox.sender.departures, popular.heard
     assert [one for one in audit.uninvited(left, heard, popular.followers) if one.id not in popular.approved] == []
-    recorded = await reasons(house)
+    recorded = await reasons(etiquette_outbox)
     assert all(recorded.get(intent.id) for _, intent in left if intent.kind != "post")
     assert audit.most_points(left, timedelta(hours=1)) <= 4_000
     assert audit.most_points(left, timedelta(days=1)) <= 28_000
@@ -66,10 +66,10 @@ async def check(house: House, popular: Popular, *, strangers: int) -> Counter[st
 
 
 async def test_one_day_of_a_popular_soul(folder: Path) -> None:
-    async with open_house(folder, pacing=PACING, born_at=None) as house:
-        popular = Popular(house, random.Random(4))
+    async with open_etiquette_outbox(folder, pacing=PACING, born_at=None) as etiquette_outbox:
+        popular = Popular(etiquette_outbox, random.Random(4))
         await popular.live(days=1, mentions=150)
-        tally = await check(house, popular, strangers=6)
+        tally = await check(etiquette_outbox, popular, strangers=6)
     assert tally["people answered"] > 0.4 * tally["people"], (tally, popular.refused)
 
 
@@ -77,11 +77,11 @@ async def test_one_day_of_a_popular_soul(folder: Path) -> None:
 @pytest.mark.timeout(300)
 async def test_fourteen_days_of_a_popular_soul(folder: Path) -> None:
     born_at = FakeClock().now() - timedelta(days=7)
-    async with open_house(folder, pacing=PACING, born_at=born_at) as house:
-        popular = Popular(house, random.Random(5))
+    async with open_etiquette_outbox(folder, pacing=PACING, born_at=born_at) as etiquette_outbox:
+        popular = Popular(etiquette_outbox, random.Random(5))
         await popular.live(days=14, mentions=3900)
-        tally = await check(house, popular, strangers=20)
-        young = [item for item in house.sender.departures if item[0] < born_at + timedelta(days=14)]
+        tally = await check(etiquette_outbox, popular, strangers=20)
+        young = [item for item in etiquette_outbox.sender.departures if item[0] < born_at + timedelta(days=14)]
         assert audit.most_strangers(young) == 6
     assert len(popular.heard) >= 5000
     assert 0.38 < tally["bots"] / len(popular.heard) < 0.48
@@ -91,11 +91,11 @@ async def test_fourteen_days_of_a_popular_soul(folder: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_storm_of_likes_stops_just_below_the_points_of_an_hour(folder: Path) -> None:
-    async with open_house(folder) as house:
-        await house.spend(3_000)
+    async with open_etiquette_outbox(folder) as etiquette_outbox:
+        await etiquette_outbox.spend(3_000)
         for _ in range(400):
-            heard = await house.hear("owner")
-            await house.outbox.submit(like(heard.uri))
-        await house.drain(3600, step_s=600)
-        left = house.sender.departures
+            heard = await etiquette_outbox.hear("owner")
+            await etiquette_outbox.outbox.submit(like(heard.uri))
+        await etiquette_outbox.drain(3600, step_s=600)
+        left = etiquette_outbox.sender.departures
     assert audit.most_points(left, timedelta(hours=1)) == 999

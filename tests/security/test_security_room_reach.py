@@ -29,8 +29,8 @@ from tests.modules.lives.space.soul_in_room import (
     speaks,
     until,
 )
-from tests.modules.services.commitments.commitment_house import House, open_place
 from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.commitments.soul_in_town import SoulInTown, open_town
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ async def room(world: World) -> AsyncIterator[Room]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_place() as place:
-        house = House(tmp_path, place)
-        await house.wake()
-        yield house
-        await house.sleep()
+async def soul_in_town(tmp_path: Path) -> AsyncIterator[SoulInTown]:
+    async with open_town() as town:
+        soul_in_town = SoulInTown(tmp_path, town)
+        await soul_in_town.wake()
+        yield soul_in_town
+        await soul_in_town.sleep()
 
 
 def unvouched(agent: Agent) -> None:
@@ -68,18 +68,18 @@ def unvouched(agent: Agent) -> None:
 )
 @pytest.mark.parametrize("found", [True, False], ids=["found", "is_trusted_room-for"])
 async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_owner(
-    house: House, promise: dict[str, Any], *, found: bool
+    soul_in_town: SoulInTown, promise: dict[str, Any], *, found: bool
 ) -> None:
     params: dict[str, Any] = {**promise, HOST_REQUEST: True, **({FOUND_ROOM: True} if found else {})}
-    one = await house.promise(wanted("Buy at my shop", **params))
-    await house.live(5)
-    held = await house.outbox.held()
+    one = await soul_in_town.enqueue(wanted("Buy at my shop", **params))
+    await soul_in_town.live(5)
+    held = await soul_in_town.outbox.held()
     assert bool(held) is found
-    assert (f"A commitment waits: Buy at my shop | {HELD}" in house.told()) is found
+    assert (f"A commitment waits: Buy at my shop | {HELD}" in soul_in_town.told()) is found
     if found:
-        assert not house.place.issues()
-        assert not house.bluesky.records
-        assert house.status(one).status == "in_progress"
+        assert not soul_in_town.town.issues()
+        assert not soul_in_town.bluesky.records
+        assert soul_in_town.status(one).status == "in_progress"
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_own
 )
 @pytest.mark.parametrize("named", [True, False], ids=["named-by-the-host", "named-by-a-member"])
 async def test_what_a_member_wants_in_a_third_persons_repository_waits_for_the_owner(
-    house: House, promise: dict[str, Any], *, named: bool
+    soul_in_town: SoulInTown, promise: dict[str, Any], *, named: bool
 ) -> None:
-    account = house.place.network.create_account("ada")
-    theirs = house.place.network.open_issue(house.place.repo, account, title="The weir", body="")
-    await house.promise(wanted("Buy at my shop", **{**promise, HOST_NAMED: named}))
-    await house.live(5)
-    assert bool(await house.outbox.held()) is not named
-    assert (len(house.place.issues()) + len(theirs.comments) > 1) is named
+    account = soul_in_town.town.network.create_account("ada")
+    theirs = soul_in_town.town.network.open_issue(soul_in_town.town.repo, account, title="The weir", body="")
+    await soul_in_town.enqueue(wanted("Buy at my shop", **{**promise, HOST_NAMED: named}))
+    await soul_in_town.live(5)
+    assert bool(await soul_in_town.outbox.held()) is not named
+    assert (len(soul_in_town.town.issues()) + len(theirs.comments) > 1) is named
 
 
 async def test_only_where_the_hosts_own_words_named_a_repository_is_it_marked_so(room: Room) -> None:
@@ -111,11 +111,11 @@ async def test_only_where_the_hosts_own_words_named_a_repository_is_it_marked_so
     assert marks == {"site": True, "elsewhere": None}
 
 
-async def test_in_our_own_repository_a_room_that_was_found_may_want_something(house: House) -> None:
+async def test_in_our_own_repository_a_room_that_was_found_may_want_something(soul_in_town: SoulInTown) -> None:
     there: dict[str, Any] = {"owner": "owner-hub", "repoName": "garden", FOUND_ROOM: True}
-    await house.promise(wanted("Beans", **there))
-    await house.live(3)
-    assert not await house.outbox.held()
+    await soul_in_town.enqueue(wanted("Beans", **there))
+    await soul_in_town.live(3)
+    assert not await soul_in_town.outbox.held()
 
 
 async def test_a_host_whom_nobody_vouched_for_asks_as_a_stranger(room: Room) -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.services.commitments.commitment_house import House, Place, open_place
+from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, open_town
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[Place]:
-    async with open_place() as place:
-        yield place
+async def town() -> AsyncIterator[Town]:
+    async with open_town() as town:
+        yield town
 
 
 @pytest.fixture
-async def house(tmp_path: Path, place: Place) -> AsyncIterator[House]:
-    house = House(tmp_path, place)
-    await house.wake()
-    yield house
-    await house.sleep()
+async def soul_in_town(tmp_path: Path, town: Town) -> AsyncIterator[SoulInTown]:
+    soul_in_town = SoulInTown(tmp_path, town)
+    await soul_in_town.wake()
+    yield soul_in_town
+    await soul_in_town.sleep()

@@ -20,8 +20,8 @@ from modules.services.outbox.bodies import IntentKind, OpaqueBody, SpaceChatBody
 from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
-from tests.modules.services.commitments.commitment_house import House, Place, listening, until
 from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening, until
 from town.github.faults import Fault
 
 PROMISE = "I'll open it now."
@@ -61,11 +61,11 @@ def _recorded(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> 
     return History((LogEntry(at, name, f"{name}-1", "chat", words), LogEntry(at, name, f"{name}-1", "claim", LINE)))
 
 
-async def test_what_the_room_echoes_has_arrived_and_the_owner_sees_it(house: House) -> None:
+async def test_what_the_room_echoes_has_arrived_and_the_owner_sees_it(soul_in_town: SoulInTown) -> None:
     room = ToldRoom()
-    assert await SpaceSender(room, EchoLog("rowan"), house.journal).send(NEWS) == Ok(Sent())
+    assert await SpaceSender(room, EchoLog("rowan"), soul_in_town.journal).send(NEWS) == Ok(Sent())
     assert room.said == [LINE]
-    assert any("Fulfillment announced" in line for line in house.told())
+    assert any("Fulfillment announced" in line for line in soul_in_town.told())
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ async def test_what_the_room_echoes_has_arrived_and_the_owner_sees_it(house: Hou
     ids=["never said", "forgotten", "no echo"],
 )
 async def test_what_was_surely_not_said_may_be_said_again_and_nothing_else(
-    house: House, fate: ApiResult[bool], kind: str
+    soul_in_town: SoulInTown, fate: ApiResult[bool], kind: str
 ) -> None:
-    outcome = await SpaceSender(ToldRoom(fate), EchoLog("rowan"), house.journal).send(NEWS)
+    outcome = await SpaceSender(ToldRoom(fate), EchoLog("rowan"), soul_in_town.journal).send(NEWS)
     assert isinstance(outcome, Err)
     assert outcome.kind == kind
 
@@ -100,18 +100,18 @@ async def test_what_was_surely_not_said_may_be_said_again_and_nothing_else(
     ],
 )  # fmt: skip
 async def test_after_a_crash_the_rooms_record_tells_whether_it_was_said(
-    house: House, event: Event, *, arrived: bool
+    soul_in_town: SoulInTown, event: Event, *, arrived: bool
 ) -> None:
     words = EchoLog("rowan")
     words.hear(event)
-    found = await SpaceSender(ToldRoom(), words, house.journal).find(NEWS)
+    found = await SpaceSender(ToldRoom(), words, soul_in_town.journal).find(NEWS)
     assert found == Ok(Sent() if arrived else None)
 
 
-async def test_without_a_room_nobody_can_tell_and_nothing_leaves(house: House) -> None:
-    away = SpaceSender(ToldRoom(is_active=False), EchoLog("rowan"), house.journal)
+async def test_without_a_room_nobody_can_tell_and_nothing_leaves(soul_in_town: SoulInTown) -> None:
+    away = SpaceSender(ToldRoom(is_active=False), EchoLog("rowan"), soul_in_town.journal)
     assert await away.find(NEWS) == Err(ABSENT, "transient")
-    nowhere = SpaceSender(None, EchoLog("rowan"), house.journal)
+    nowhere = SpaceSender(None, EchoLog("rowan"), soul_in_town.journal)
     assert await nowhere.send(NEWS) == await nowhere.find(NEWS) == Err(ABSENT, "transient")
 
 
@@ -145,12 +145,15 @@ def _gate(sender: SpaceSender, news: Intent) -> str:
     ],
 )  # fmt: skip
 async def test_news_are_for_the_room_in_which_it_was_promised(
-    house: House, body: dict[str, str], heard: tuple[Event, ...], why_not: str
+    soul_in_town: SoulInTown, body: dict[str, str], heard: tuple[Event, ...], why_not: str
 ) -> None:
     words = EchoLog("rowan")
     for event in heard:
         words.hear(event)
-    sender, news = SpaceSender(ToldRoom(), words, house.journal), replace(NEWS, body=SpaceChatBody(text=LINE, **body))
+    sender, news = (
+        SpaceSender(ToldRoom(), words, soul_in_town.journal),
+        replace(NEWS, body=SpaceChatBody(text=LINE, **body)),
+    )
     assert _gate(sender, news) == why_not
     found = await sender.find(news)
     assert found == (Err(OTHER_ROOM, "transient") if why_not else Ok(None))
@@ -168,9 +171,9 @@ async def test_news_are_for_the_room_in_which_it_was_promised(
     ids=["moved", "another at its address", "it tells none", "it told none", "it told none, and lies elsewhere"],
 )
 async def test_the_id_of_a_room_counts_more_than_its_address(
-    house: House, here: str, there: str, address: str, why_not: str
+    soul_in_town: SoulInTown, here: str, there: str, address: str, why_not: str
 ) -> None:
-    sender = SpaceSender(ToldRoom(room_id=here), EchoLog("rowan"), house.journal)
+    sender = SpaceSender(ToldRoom(room_id=here), EchoLog("rowan"), soul_in_town.journal)
     news = replace(NEWS, body=SpaceChatBody(text=LINE, room=address, room_id=there, said=PROMISE))
     assert _gate(sender, news) == why_not
 
@@ -186,62 +189,65 @@ def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> No
     assert [words.heard("In the parlour.", LEFT_AT, room) for room in ("parlour", "kitchen", "")] == [True, False, True]
 
 
-async def test_the_room_of_a_promise_is_the_one_in_which_it_was_said(house: House) -> None:
+async def test_the_room_of_a_promise_is_the_one_in_which_it_was_said(soul_in_town: SoulInTown) -> None:
     words = EchoLog("rowan")
-    sender = SpaceSender(ToldRoom(), words, house.journal)
+    sender = SpaceSender(ToldRoom(), words, soul_in_town.journal)
     assert sender.where(PROMISE) == "ws://10.0.0.7:7777"
     words.hear(_said(words=PROMISE), "ws://10.0.0.8:7777")
     assert sender.where(f"{PROMISE} ") == "ws://10.0.0.8:7777"
-    assert SpaceSender(None, EchoLog("rowan"), house.journal).where(PROMISE) == ""
+    assert SpaceSender(None, EchoLog("rowan"), soul_in_town.journal).where(PROMISE) == ""
 
 
 async def test_news_wait_through_another_room_until_their_own_is_back_at_another_address(
-    tmp_path: Path, place: Place
+    tmp_path: Path, town: Town
 ) -> None:
-    house = House(tmp_path / "house", place)
-    house.folder.mkdir()
+    soul_in_town = SoulInTown(tmp_path / "soul_in_town", town)
+    soul_in_town.folder.mkdir()
     record = ChatLog(tmp_path / "room")
-    async with _room(place, record):
-        await house.wake()
-        assert house.room is not None
-        said = await house.room.send_chat(PROMISE)
+    async with _room(town, record):
+        await soul_in_town.wake()
+        assert soul_in_town.room is not None
+        said = await soul_in_town.room.send_chat(PROMISE)
         assert isinstance(said, Ok)
-        assert await house.room.delivered(said.data) == Ok(data=True)
-        place.faults.arm(Fault("unavailable", times=10_000))
-        one = await house.promise(wanted(text=PROMISE))
-        await house.live(5)
-    await until(lambda: house.room is not None and not house.room.is_active)
-    place.faults.clear()
-    await house.live(90, step_s=5)
-    assert house.status(one).status == "completed"
-    async with _room(place, None), listening(place) as stranger:
-        await house.restart()
-        await house.live(30)
+        assert await soul_in_town.room.delivered(said.data) == Ok(data=True)
+        town.faults.arm(Fault("unavailable", times=10_000))
+        one = await soul_in_town.enqueue(wanted(text=PROMISE))
+        await soul_in_town.live(5)
+    await until(lambda: soul_in_town.room is not None and not soul_in_town.room.is_active)
+    town.faults.clear()
+    await soul_in_town.live(90, step_s=5)
+    assert soul_in_town.status(one).status == "completed"
+    async with _room(town, None), listening(town) as stranger:
+        await soul_in_town.restart()
+        await soul_in_town.live(30)
         assert stranger.client.get_and_flush_messages() == []
-    async with _room(place, record), listening(place) as marvin:
-        await house.restart()
+    async with _room(town, record), listening(town) as marvin:
+        await soul_in_town.restart()
         marvin.client.get_and_flush_messages()
-        await house.live(10)
+        await soul_in_town.live(10)
         assert (await marvin.hears(1))[0].startswith("Done ")
-    await house.sleep()
+    await soul_in_town.sleep()
     record.close()
 
 
 @asynccontextmanager
-async def _room(place: Place, record: ChatLog | None) -> AsyncIterator[None]:
-    place.server = SpaceServer(record, clock=SystemClock())
-    assert isinstance(await place.server.start(0), Ok)
+async def _room(town: Town, record: ChatLog | None) -> AsyncIterator[None]:
+    town.server = SpaceServer(record, clock=SystemClock())
+    assert isinstance(await town.server.start(0), Ok)
     try:
         yield
     finally:
-        await place.server.stop()
+        await town.server.stop()
 
 
 @pytest.mark.parametrize("kind", ["issue", "issue_comment", "space_chat"])
-async def test_an_act_that_cannot_be_read_is_never_sent(house: House, kind: IntentKind) -> None:
+async def test_an_act_that_cannot_be_read_is_never_sent(soul_in_town: SoulInTown, kind: IntentKind) -> None:
     spoilt = replace(NEWS, kind=kind, body=OpaqueBody({"text": 7}))
-    to_room, to_github = SpaceSender(ToldRoom(), EchoLog("rowan"), house.journal), GitHubSender(house.github)
+    to_room, to_github = (
+        SpaceSender(ToldRoom(), EchoLog("rowan"), soul_in_town.journal),
+        GitHubSender(soul_in_town.github),
+    )
     answer = await (to_room if kind == "space_chat" else to_github).send(spoilt)
     assert isinstance(answer, Err)
     assert answer.kind == "invalid"
-    assert house.place.issues() == []
+    assert soul_in_town.town.issues() == []

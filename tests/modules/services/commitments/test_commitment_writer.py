@@ -22,8 +22,8 @@ from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
-from tests.modules.services.commitments.commitment_house import House
 from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.commitments.soul_in_town import SoulInTown
 from tests.modules.services.outbox.body_values import reply_body
 from tests.ways import to_loopback
 
@@ -41,7 +41,7 @@ FOUND = [
 
 
 @pytest.fixture
-async def writer(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[CommitmentWriter]:
+async def writer(soul_in_town: SoulInTown, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[CommitmentWriter]:
     clock = FakeClock()
     gateway = LLMGateway(
         base_url=model.url,
@@ -49,7 +49,7 @@ async def writer(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIte
         model="scripted",
         clock=clock,
         rng=random.Random(7),
-        console=house.console,
+        console=soul_in_town.console,
         budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         max_retries=0,
@@ -61,7 +61,7 @@ async def writer(house: House, model: ScriptedModel, tmp_path: Path) -> AsyncIte
         gateway=gateway,
         prompter=prompts.prompter,
         skills=Skills.load(SKILLS, SKILL_CONTRACTS),
-        journal=house.journal,
+        journal=soul_in_town.journal,
         clock=clock,
         rng=random.Random(7),
     )
@@ -116,40 +116,40 @@ def test_the_promises_are_found_whatever_stands_around_them(around: str) -> None
 
 
 async def test_an_answer_that_cannot_be_read_is_told(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     model.plays(says("I would rather\nsing."))
     assert await writer.extract_commitments(["I'll open it."]) == ()
-    (told,) = await house.journal.recent(10, {"error"})
+    (told,) = await soul_in_town.journal.recent(10, {"error"})
     assert told.entry.summary == "The model's answer about commitments could not be read"
     assert told.entry.reason == "it holds no JSON array of commitments: I would rather sing."
-    assert any(told.entry.summary in line for line in house.told())
+    assert any(told.entry.summary in line for line in soul_in_town.told())
 
 
 async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     song = {"description": "Sing\na song", "type": "sing", "confidence": "high"}
     model.plays(says(json.dumps([song, 7, *FOUND])))
     found = await writer.extract_commitments(["I'll open two issues."], done=["create_issue"])
     assert [one.type for one in found] == ["post_bluesky"]
-    (error,) = await house.journal.recent(10, {"error"})
+    (error,) = await soul_in_town.journal.recent(10, {"error"})
     assert error.entry.summary == "Left out of the commitments that were found"
     assert error.entry.reason.startswith("Sing a song: type: ")
     assert "; 7: (root): " in error.entry.reason
-    (decision,) = await house.journal.recent(10, {"decision"})
+    (decision,) = await soul_in_town.journal.recent(10, {"decision"})
     assert decision.entry.summary == "Not taken as commitments"
     assert decision.entry.reason == ("Open two issues: it was done in the same breath; Perhaps a plan: it is a guess")
 
 
 async def test_a_model_that_is_away_changes_nothing_and_is_told(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     model.plays(refuses(503), refuses(503))
     assert await writer.extract_commitments(["I'll open it."]) == ()
     thin = Commitment(type="create_issue", title="Flaky tests", description="Fix them", repo="acme/site")
     assert await writer.enrich(thin, "@kit: they fail") == "Fix them"
-    assert sum("could not be asked" in line for line in house.told()) == 2
+    assert sum("could not be asked" in line for line in soul_in_town.told()) == 2
 
 
 async def test_a_thin_body_is_written_in_full_and_a_full_one_stays(
@@ -212,64 +212,64 @@ def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
 
 
 async def test_a_reply_on_bluesky_that_promises_something_is_remembered(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
     model.plays(says(json.dumps(FOUND[:1])), says(body))
-    promises = ReplyCommitments(house.queue, writer, house.journal)
+    promises = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal)
     (one,) = await promises.note_reply("I'll open two issues.", to_uri=THREAD, conversation="@kit: flaky!")
     assert (one.source, one.source_thread_uri, one.type) == ("bluesky", THREAD, "create_issue")
     assert one.params["count"] == 2
     assert one.params["description"] == body
-    assert any(line.startswith("Promised: Open two issues") for line in house.told())
+    assert any(line.startswith("Promised: Open two issues") for line in soul_in_town.told())
     model.plays(says(json.dumps(FOUND[:1])), says(body))
     assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
 
 
 async def test_a_social_only_life_makes_no_such_promise(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     model.plays(says(json.dumps(FOUND[:1])))
-    promises = ReplyCommitments(house.queue, writer, house.journal, social_only=True)
+    promises = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal, social_only=True)
     assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
-    assert house.queue.all() == []
+    assert soul_in_town.queue.all() == []
 
 
-async def promised_on_bluesky(house: House, writer: CommitmentWriter) -> str:
+async def promised_on_bluesky(soul_in_town: SoulInTown, writer: CommitmentWriter) -> str:
     """A reply of ours stands in a thread, and what it promised is in the queue; the reply's uri."""
-    house.writer = writer
-    await house.restart()
+    soul_in_town.writer = writer
+    await soul_in_town.restart()
     draft = ProposedAction(reply_body("I'll file it.", THREAD), by_owner=True)
-    await house.outbox.submit(draft)
-    await house.outbox.deliver_due()
-    account = house.place.network.find("rowan-soul")
+    await soul_in_town.outbox.submit(draft)
+    await soul_in_town.outbox.deliver_due()
+    account = soul_in_town.town.network.find("rowan-soul")
     assert account is not None
-    house.place.network.create_repo(account, "notes")
-    await house.promise(wanted(thread=THREAD, source="bluesky", owner="rowan-soul", repoName="notes"))
-    (row,) = await house.outbox.by_target("reply", THREAD)
+    soul_in_town.town.network.create_repo(account, "notes")
+    await soul_in_town.enqueue(wanted(thread=THREAD, source="bluesky", owner="rowan-soul", repoName="notes"))
+    (row,) = await soul_in_town.outbox.by_target("reply", THREAD)
     return row.result_uri or ""
 
 
 async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
-    ours = await promised_on_bluesky(house, writer)
+    ours = await promised_on_bluesky(soul_in_town, writer)
     model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."}))))
-    await house.live(100)
-    (row,) = await house.outbox.by_target("reply", ours)
+    await soul_in_town.live(100)
+    (row,) = await soul_in_town.outbox.by_target("reply", ours)
     assert row.state == "done"
     assert isinstance(row.body, ReplyBody)
-    assert row.body.text == f"The checklist has a home now.\n\n{house.place.url}/rowan-soul/notes/issues/1"
+    assert row.body.text == f"The checklist has a home now.\n\n{soul_in_town.town.url}/rowan-soul/notes/issues/1"
     assert row.body.root.uri == THREAD
     assert "I observe before I speak." in asked(model)
 
 
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(
-    writer: CommitmentWriter, model: ScriptedModel, house: House
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
-    ours = await promised_on_bluesky(house, writer)
+    ours = await promised_on_bluesky(soul_in_town, writer)
     model.plays(refuses(503), refuses(503), refuses(503))
-    await house.live(100)
-    assert await house.outbox.by_target("reply", ours) == []
-    assert [one.status for one in house.queue.all()] == ["completed"]
-    assert any("not announced" in line for line in house.told())
+    await soul_in_town.live(100)
+    assert await soul_in_town.outbox.by_target("reply", ours) == []
+    assert [one.status for one in soul_in_town.queue.all()] == ["completed"]
+    assert any("not announced" in line for line in soul_in_town.told())

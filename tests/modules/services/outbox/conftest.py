@@ -1,4 +1,4 @@
-"""An outbox that is awake, with the world around it."""
+"""A running outbox, with the service that it writes to."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.services.outbox.outbox_house import House, open_house
+from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
+async def running_outbox(tmp_path: Path) -> AsyncIterator[RunningOutbox]:
+    async with open_running_outbox(tmp_path) as running_outbox:
+        yield running_outbox

@@ -29,7 +29,7 @@ from modules.services.outbox.bodies import (
     read_body,
 )
 from tests.modules.services.outbox.body_values import body_of
-from tests.modules.services.outbox.outbox_house import House, post, reply
+from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
 
 KINDS: tuple[IntentKind, ...] = get_args(IntentKind)
 REF = {"uri": "at://did:plc:ada/app.bsky.feed.post/1", "cid": "bafy"}
@@ -120,16 +120,16 @@ def test_the_rows_of_a_home_of_0_1_0_are_read_and_written_back_as_they_were() ->
     assert rows > 5
 
 
-async def test_an_act_that_this_version_cannot_read_hinders_no_other(house: House) -> None:
-    await house.outbox.submit(reply("at://did:plc:ada/app.bsky.feed.post/1", "Slate."))
+async def test_an_act_that_this_version_cannot_read_hinders_no_other(running_outbox: RunningOutbox) -> None:
+    await running_outbox.outbox.submit(reply("at://did:plc:ada/app.bsky.feed.post/1", "Slate."))
 
     def spoil(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE intents SET kind = 'like', body = '{\"text\": 7}'")
 
-    await house.database.run(spoil)
-    await house.outbox.submit(post("Tin sings."))
-    await house.drain(60)
-    assert [(one.state, one.body) for one in await house.outbox.recent(2)] == [
+    await running_outbox.database.run(spoil)
+    await running_outbox.outbox.submit(post("Tin sings."))
+    await running_outbox.drain(60)
+    assert [(one.state, one.body) for one in await running_outbox.outbox.recent(2)] == [
         ("done", PostBody(text="Tin sings.")),
         ("done", OpaqueBody({"text": 7})),
     ]

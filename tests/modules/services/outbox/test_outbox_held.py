@@ -17,7 +17,7 @@ from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
 from tests.journals import told_of
-from tests.modules.services.outbox.outbox_house import House, like, post, reply
+from tests.modules.services.outbox.running_outbox import RunningOutbox, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
 HOUR = 3600
@@ -30,14 +30,14 @@ def saying(*verdicts: Verdict) -> Rule:
     return rule
 
 
-async def submit(house: House, draft: ProposedAction, *rules: Rule) -> Submitted:
-    house.rules = rules
-    await house.restart()
-    return await house.outbox.submit(draft)
+async def submit(running_outbox: RunningOutbox, draft: ProposedAction, *rules: Rule) -> Submitted:
+    running_outbox.rules = rules
+    await running_outbox.restart()
+    return await running_outbox.outbox.submit(draft)
 
 
-async def hold(house: House, text: str = "may I?", target: str = A) -> Intent:
-    submitted = await house.outbox.submit(replace(reply(target, text), hold="a stranger asked"))
+async def hold(running_outbox: RunningOutbox, text: str = "may I?", target: str = A) -> Intent:
+    submitted = await running_outbox.outbox.submit(replace(reply(target, text), hold="a stranger asked"))
     assert submitted.held
     return submitted.intent
 
@@ -61,17 +61,17 @@ HOLD, BLOCK = Verdict("approval", "hold", "drafts"), Verdict("loops", "block", "
     ],
 )
 async def test_one_block_is_stronger_than_any_hold_and_the_reasons_are_kept(
-    house: House, hold: str, verdicts: tuple[Verdict, ...], state: str, reason: str
+    running_outbox: RunningOutbox, hold: str, verdicts: tuple[Verdict, ...], state: str, reason: str
 ) -> None:
-    submitted = await submit(house, replace(post("words"), hold=hold), saying(*verdicts))
+    submitted = await submit(running_outbox, replace(post("words"), hold=hold), saying(*verdicts))
     assert (submitted.intent.state, submitted.reason, submitted.intent.error) == (state, reason, reason or None)
     assert (submitted.accepted, submitted.held) == (state != "blocked", state == "held")
-    assert await house.outbox.get(submitted.intent.id) == submitted.intent
+    assert await running_outbox.outbox.get(submitted.intent.id) == submitted.intent
 
 
-async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(house: House) -> None:
-    submitted = await submit(house, post("words"), saying(PASS, EMPTY), saying(HOLD))
-    (entry,) = await told_of(house.journal, submitted.intent.id)
+async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(running_outbox: RunningOutbox) -> None:
+    submitted = await submit(running_outbox, post("words"), saying(PASS, EMPTY), saying(HOLD))
+    (entry,) = await told_of(running_outbox.journal, submitted.intent.id)
     assert entry.entry.data["rules"] == [
         {"rule": "points", "says": "pass", "reason": "", "value": 3, "limit": 4000, "withhold": False},
         {"rule": "approval", "says": "hold", "reason": "drafts", "value": None, "limit": None, "withhold": False},
@@ -79,93 +79,95 @@ async def test_the_journal_keeps_what_every_rule_said_but_for_empty_passes(house
     assert entry.entry.data["state"] == "held"
 
 
-async def test_saying_it_twice_is_a_verdict_like_any_other(house: House) -> None:
-    await house.outbox.submit(reply(A, "hello"))
-    again = await house.outbox.submit(reply(A, "hello again"))
-    *_, entry = await told_of(house.journal, again.intent.id)
+async def test_saying_it_twice_is_a_verdict_like_any_other(running_outbox: RunningOutbox) -> None:
+    await running_outbox.outbox.submit(reply(A, "hello"))
+    again = await running_outbox.outbox.submit(reply(A, "hello again"))
+    *_, entry = await told_of(running_outbox.journal, again.intent.id)
     assert [(item["rule"], item["says"]) for item in entry.entry.data["rules"]] == [("once", "block")]
 
 
-async def test_a_rule_that_breaks_lets_nothing_pass_and_is_named(house: House) -> None:
+async def test_a_rule_that_breaks_lets_nothing_pass_and_is_named(running_outbox: RunningOutbox) -> None:
     def scales(connection: sqlite3.Connection, _: ProposedAction, __: datetime) -> Sequence[Verdict]:
         connection.execute("SELECT * FROM nowhere")
         return []
 
-    submitted = await submit(house, post("words"), scales)
+    submitted = await submit(running_outbox, post("words"), scales)
     assert not submitted.accepted
     assert submitted.reason == "the rule scales failed: OperationalError: no such table: nowhere"
 
 
-async def test_a_rule_sees_the_rows_as_they_are_when_the_draft_is_admitted(house: House) -> None:
+async def test_a_rule_sees_the_rows_as_they_are_when_the_draft_is_admitted(running_outbox: RunningOutbox) -> None:
     def one_post(connection: sqlite3.Connection, draft: ProposedAction, _: datetime) -> Sequence[Verdict]:
         count = connection.execute("SELECT count(*) FROM intents WHERE state = 'pending'").fetchone()[0]
         return [Verdict("one", "block" if count else "pass", "enough", count, 1)]
 
-    house.rules = (one_post,)
-    await house.restart()
-    accepted = [(await house.outbox.submit(post(f"words {number}"))).accepted for number in range(3)]
+    running_outbox.rules = (one_post,)
+    await running_outbox.restart()
+    accepted = [(await running_outbox.outbox.submit(post(f"words {number}"))).accepted for number in range(3)]
     assert accepted == [True, False, False]
 
 
-async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(house: House) -> None:
-    intent = await hold(house, "may I say all of this, however long it is, and more than fits into a preview of it?")
-    await house.drain(HOUR, step_s=600)
-    assert house.service.writes == []
+async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(running_outbox: RunningOutbox) -> None:
+    intent = await hold(
+        running_outbox, "may I say all of this, however long it is, and more than fits into a preview of it?"
+    )
+    await running_outbox.drain(HOUR, step_s=600)
+    assert running_outbox.service.writes == []
     short = intent.id[:6]
-    assert house.messages() == [
+    assert running_outbox.messages() == [
         f"Waits for your yes (/approve {short} or /reject {short}): reply: {intent.body.preview} | a stranger asked"
     ]
 
 
-async def test_what_is_held_holds_its_words_and_its_target(house: House) -> None:
-    await hold(house, "may I?")
-    twin = await house.outbox.submit(reply(A, "other words"))
+async def test_what_is_held_holds_its_words_and_its_target(running_outbox: RunningOutbox) -> None:
+    await hold(running_outbox, "may I?")
+    twin = await running_outbox.outbox.submit(reply(A, "other words"))
     assert twin.reason == f"Already waits for the owner's yes: reply to {A}"
-    await house.clock.advance(600)
-    same = await house.outbox.submit(reply(B, "may I?"))
+    await running_outbox.clock.advance(600)
+    same = await running_outbox.outbox.submit(reply(B, "may I?"))
     assert same.reason == "Near-duplicate of a reply that waits for the owner's yes"
 
 
-async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(house: House) -> None:
-    intent = await hold(house)
-    await house.clock.advance(HOUR)
-    approved = await house.outbox.approve(intent.id[:4])
+async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(running_outbox: RunningOutbox) -> None:
+    intent = await hold(running_outbox)
+    await running_outbox.clock.advance(HOUR)
+    approved = await running_outbox.outbox.approve(intent.id[:4])
     assert (approved.state, approved.rkey, approved.error) == ("pending", intent.rkey, None)
-    assert await house.outbox.wait_for_work(0)
-    assert (await house.outbox.deliver_due()).done == 1
-    assert house.service.writes == [intent.rkey]
-    told = [entry.entry.reason for entry in await told_of(house.journal, intent.id)]
+    assert await running_outbox.outbox.wait_for_work(0)
+    assert (await running_outbox.outbox.deliver_due()).done == 1
+    assert running_outbox.service.writes == [intent.rkey]
+    told = [entry.entry.reason for entry in await told_of(running_outbox.journal, intent.id)]
     assert told[:2] == ["a stranger asked", "the owner said yes"]
 
 
-async def test_a_rejected_act_never_leaves_and_frees_its_target(house: House) -> None:
-    intent = await hold(house)
-    rejected = await house.outbox.reject(intent.id, "too  loud")
+async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: RunningOutbox) -> None:
+    intent = await hold(running_outbox)
+    rejected = await running_outbox.outbox.reject(intent.id, "too  loud")
     assert (rejected.state, rejected.error) == ("blocked", "the owner said no: too loud")
-    await house.drain(HOUR, step_s=600)
-    assert house.service.writes == []
-    assert (await house.outbox.submit(reply(A, "softer words"))).accepted
+    await running_outbox.drain(HOUR, step_s=600)
+    assert running_outbox.service.writes == []
+    assert (await running_outbox.outbox.submit(reply(A, "softer words"))).accepted
 
 
-async def test_what_nobody_answers_expires_like_the_rest(house: House) -> None:
-    intent = await hold(house)
-    await house.clock.advance(6 * HOUR)
+async def test_what_nobody_answers_expires_like_the_rest(running_outbox: RunningOutbox) -> None:
+    intent = await hold(running_outbox)
+    await running_outbox.clock.advance(6 * HOUR)
     with pytest.raises(NotWaiting, match="lost its sense"):
-        await house.outbox.approve(intent.id)
-    assert (await house.outbox.deliver_due()).expired == 1
-    expired = await house.outbox.get(intent.id)
+        await running_outbox.outbox.approve(intent.id)
+    assert (await running_outbox.outbox.deliver_due()).expired == 1
+    expired = await running_outbox.outbox.get(intent.id)
     assert expired is not None
     assert (expired.state, expired.attempts) == ("expired", 0)
     assert "a stranger asked" in str(expired.error)
     with pytest.raises(NotWaiting, match="does not wait any more: it is expired"):
-        await house.outbox.approve(intent.id)
+        await running_outbox.outbox.approve(intent.id)
 
 
-async def test_what_waits_is_told_oldest_first(house: House) -> None:
-    first = await hold(house, "one", A)
-    await house.clock.advance(1)
-    second = await hold(house, "two", B)
-    assert [intent.id for intent in await house.outbox.held()] == [first.id, second.id]
+async def test_what_waits_is_told_oldest_first(running_outbox: RunningOutbox) -> None:
+    first = await hold(running_outbox, "one", A)
+    await running_outbox.clock.advance(1)
+    second = await hold(running_outbox, "two", B)
+    assert [intent.id for intent in await running_outbox.outbox.held()] == [first.id, second.id]
 
 
 @pytest.mark.parametrize(
@@ -179,48 +181,48 @@ async def test_what_waits_is_told_oldest_first(house: House) -> None:
         ("0123456789abcdef", "No draft has the id"),
     ],
 )
-async def test_what_does_not_name_a_draft_is_said_so(house: House, given: str, said: str) -> None:
-    await hold(house)
+async def test_what_does_not_name_a_draft_is_said_so(running_outbox: RunningOutbox, given: str, said: str) -> None:
+    await hold(running_outbox)
     with pytest.raises(NotWaiting, match=said) as caught:
-        await house.outbox.approve(given)
+        await running_outbox.outbox.approve(given)
     assert "drafts" in caught.value.remedy
 
 
-async def test_a_beginning_that_fits_several_drafts_decides_none(house: House) -> None:
-    first, second = await hold(house, "one", A), await hold(house, "two", B)
+async def test_a_beginning_that_fits_several_drafts_decides_none(running_outbox: RunningOutbox) -> None:
+    first, second = await hold(running_outbox, "one", A), await hold(running_outbox, "two", B)
 
     def alike(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE intents SET id = 'abcd1' WHERE id = ?", (first.id,))
         connection.execute("UPDATE intents SET id = 'abcd2' WHERE id = ?", (second.id,))
 
-    await house.database.run(alike)
+    await running_outbox.database.run(alike)
     with pytest.raises(NotWaiting, match="2 drafts begin with abcd"):
-        await house.outbox.approve("abcd")
-    assert (await house.outbox.approve("ABCD2")).id == "abcd2"
+        await running_outbox.outbox.approve("abcd")
+    assert (await running_outbox.outbox.approve("ABCD2")).id == "abcd2"
 
 
-async def test_a_decision_is_made_once(house: House) -> None:
-    intent = await hold(house)
-    await house.outbox.approve(intent.id)
+async def test_a_decision_is_made_once(running_outbox: RunningOutbox) -> None:
+    intent = await hold(running_outbox)
+    await running_outbox.outbox.approve(intent.id)
     with pytest.raises(NotWaiting, match="it is pending"):
-        await house.outbox.reject(intent.id)
-    await house.outbox.deliver_due()
+        await running_outbox.outbox.reject(intent.id)
+    await running_outbox.outbox.deliver_due()
     with pytest.raises(NotWaiting, match="it is done"):
-        await house.outbox.approve(intent.id)
+        await running_outbox.outbox.approve(intent.id)
 
 
-async def test_a_yes_from_another_process_is_found_at_the_next_round(house: House) -> None:
-    intent = await hold(house)
-    beside = await Database.beside(house.path)
-    journal = Journal(beside, SilentConsole(), house.clock, Redactor())
-    now = house.clock.now()
+async def test_a_yes_from_another_process_is_found_at_the_next_round(running_outbox: RunningOutbox) -> None:
+    intent = await hold(running_outbox)
+    beside = await Database.beside(running_outbox.path)
+    journal = Journal(beside, SilentConsole(), running_outbox.clock, Redactor())
+    now = running_outbox.clock.now()
     await journal.record_with(lambda connection: approval.approve(connection, intent.id, now))
     await beside.close()
-    assert (await house.outbox.deliver_due()).done == 1
-    assert house.service.writes == [intent.rkey]
+    assert (await running_outbox.outbox.deliver_due()).done == 1
+    assert running_outbox.service.writes == [intent.rkey]
 
 
-async def test_a_like_can_be_held_too(house: House) -> None:
-    submitted = await house.outbox.submit(replace(like(A), hold="why not"))
+async def test_a_like_can_be_held_too(running_outbox: RunningOutbox) -> None:
+    submitted = await running_outbox.outbox.submit(replace(like(A), hold="why not"))
     assert submitted.held
-    assert (await house.outbox.approve(submitted.intent.id)).state == "pending"
+    assert (await running_outbox.outbox.approve(submitted.intent.id)).state == "pending"

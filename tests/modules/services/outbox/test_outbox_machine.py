@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from common.errors import Fatal, NotWaiting
 from modules.services.outbox.types import Intent, ProposedAction, Wait
 from tests.exploration import examples
-from tests.modules.services.outbox.outbox_house import Fault, House, RecordService, like, post, reply
+from tests.modules.services.outbox.running_outbox import Fault, RecordService, RunningOutbox, like, post, reply
 
 TARGETS = st.sampled_from([f"at://did:plc:ada/app.bsky.feed.post/{number}" for number in range(3)])
 WORDS = st.sampled_from(["good morning", "Good  Morning", "a kite", "https://x.example/1", "https://x.example/2"])
@@ -39,13 +39,13 @@ class Lives(RuleBasedStateMachine):
         self.shut = False
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
 
-        async def wake() -> House:
+        async def wake() -> RunningOutbox:
             service = await self.stack.enter_async_context(RecordService().serving())
-            house = House(Path(folder) / "soul.db", service, gates=(self._gate,))
-            await house.wake()
-            return house
+            running_outbox = RunningOutbox(Path(folder) / "soul.db", service, gates=(self._gate,))
+            await running_outbox.wake()
+            return running_outbox
 
-        self.house = self.runner.run(wake())
+        self.running_outbox = self.runner.run(wake())
 
     @rule(uri=TARGETS, words=WORDS, urgent=st.booleans(), hold=st.sampled_from(["", "", "the owner must see it"]))
     def answer(self, uri: str, words: str, hold: str, *, urgent: bool) -> None:
@@ -54,10 +54,12 @@ class Lives(RuleBasedStateMachine):
     @rule(yes=st.booleans())
     def decide(self, *, yes: bool) -> None:
         async def first() -> Intent | None:
-            if not (held := await self.house.outbox.held()):
+            if not (held := await self.running_outbox.outbox.held()):
                 return None
             oldest = held[0].id
-            return await (self.house.outbox.approve(oldest) if yes else self.house.outbox.reject(oldest))
+            return await (
+                self.running_outbox.outbox.approve(oldest) if yes else self.running_outbox.outbox.reject(oldest)
+            )
 
         with contextlib.suppress(NotWaiting):
             if (decided := self.runner.run(first())) is not None:
@@ -77,15 +79,15 @@ class Lives(RuleBasedStateMachine):
 
     @rule(faults=st.lists(FAULTS, min_size=1, max_size=3))
     def disturb(self, faults: list[Fault]) -> None:
-        self.house.service.faults.extend(faults)
+        self.running_outbox.service.faults.extend(faults)
 
     @rule()
     def go_down_or_come_back(self) -> None:
-        self.house.service.down = not self.house.service.down
+        self.running_outbox.service.down = not self.running_outbox.service.down
 
     @rule(seconds=st.sampled_from([1, 10, 60, 1800, 4 * 3600]))
     def let_time_pass(self, seconds: float) -> None:
-        self.runner.run(self.house.clock.advance(seconds))
+        self.runner.run(self.running_outbox.clock.advance(seconds))
 
     @rule()
     def deliver(self) -> None:
@@ -94,24 +96,24 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def deliver_twice_at_once(self) -> None:
         async def both() -> None:
-            await asyncio.gather(self.house.outbox.deliver_due(), self.house.outbox.deliver_due())
+            await asyncio.gather(self.running_outbox.outbox.deliver_due(), self.running_outbox.outbox.deliver_due())
 
         with contextlib.suppress(Fatal):
             self.runner.run(both())
 
     @rule()
     def restart(self) -> None:
-        self.runner.run(self.house.restart())
+        self.runner.run(self.running_outbox.restart())
 
     @rule()
     def die_while_sending(self) -> None:
-        self.runner.run(self.house.die_while_sending())
+        self.runner.run(self.running_outbox.die_while_sending())
 
     @invariant()
     def no_record_stands_twice(self) -> None:
-        if not hasattr(self, "house"):
+        if not hasattr(self, "running_outbox"):
             return
-        service = self.house.service
+        service = self.running_outbox.service
         unknown = set(service.records) - {intent.rkey for intent in self.accepted.values()}
         assert not unknown, "a record that no accepted intent accounts for"
         by_key = {intent.rkey: intent for intent in self.accepted.values()}
@@ -120,7 +122,7 @@ class Lives(RuleBasedStateMachine):
         assert max([*targets.values(), *texts.values()], default=1) == 1
 
     def teardown(self) -> None:
-        if not hasattr(self, "house"):
+        if not hasattr(self, "running_outbox"):
             return
         try:
             self._every_intent_comes_to_its_end()
@@ -129,36 +131,36 @@ class Lives(RuleBasedStateMachine):
             self.runner.close()
 
     def _every_intent_comes_to_its_end(self) -> None:
-        self.house.service.faults.clear()
-        self.house.service.down = self.shut = False
-        while {"held", "pending", "sending"} & set(self.runner.run(self.house.outbox.counts())):
+        self.running_outbox.service.faults.clear()
+        self.running_outbox.service.down = self.shut = False
+        while {"held", "pending", "sending"} & set(self.runner.run(self.running_outbox.outbox.counts())):
             self._deliver()
-            self.runner.run(self.house.clock.advance(900))
+            self.runner.run(self.running_outbox.clock.advance(900))
         for intent in self.accepted.values():
-            final = self.runner.run(self.house.outbox.get(intent.id))
+            final = self.runner.run(self.running_outbox.outbox.get(intent.id))
             assert final is not None
             assert final.state in ({"blocked"} if intent.id in self.rejected else {"done", "failed", "expired"})
             assert final.state != "done" or intent.state != "held" or intent.id in self.approved
-            assert (intent.rkey in self.house.service.records) == (final.state == "done")
+            assert (intent.rkey in self.running_outbox.service.records) == (final.state == "done")
             assert final.state == "done" or final.error
 
     def _submit(self, draft: ProposedAction) -> None:
-        submitted = self.runner.run(self.house.outbox.submit(draft))
+        submitted = self.runner.run(self.running_outbox.outbox.submit(draft))
         assert submitted.accepted != (bool(submitted.reason) and not submitted.held)
         if submitted.accepted:
             self.accepted[submitted.intent.id] = submitted.intent
 
     def _deliver(self) -> None:
-        before = len(self.house.service.writes)
+        before = len(self.running_outbox.service.writes)
         with contextlib.suppress(Fatal):
-            self.runner.run(self.house.outbox.deliver_due())
-        assert not self.shut or len(self.house.service.writes) == before
+            self.runner.run(self.running_outbox.outbox.deliver_due())
+        assert not self.shut or len(self.running_outbox.service.writes) == before
 
     def _gate(self, _: sqlite3.Connection, __: Intent, ___: datetime) -> Wait | None:
         return Wait("shut", 5) if self.shut else None
 
     async def _close(self) -> None:
-        await self.house.sleep()
+        await self.running_outbox.sleep()
         await self.stack.aclose()
 
 

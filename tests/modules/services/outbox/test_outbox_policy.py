@@ -25,7 +25,7 @@ from modules.services.outbox.types import (
     StoredBefore,
     Verdict,
 )
-from tests.modules.services.outbox.outbox_house import KINDS, PACING
+from tests.modules.services.outbox.running_outbox import KINDS, PACING
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""A house whose account is old, with nothing but manners to hold it back."""
+"""An outbox of an old account, held back by the etiquette rules only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.services.outbox.rules.etiquette_house import House, open_house
+from tests.modules.services.outbox.rules.etiquette_outbox import EtiquetteOutbox, open_etiquette_outbox
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
+async def etiquette_outbox(tmp_path: Path) -> AsyncIterator[EtiquetteOutbox]:
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        yield etiquette_outbox

@@ -16,7 +16,7 @@ from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from tests.modules.services.outbox.body_values import body_of
-from tests.modules.services.outbox.rules.etiquette_house import open_house
+from tests.modules.services.outbox.rules.etiquette_outbox import open_etiquette_outbox
 
 CIRCLE = TrustCircle(own=set(), owner=set(), peers=set(), github={"rowan-soul", "owner-hub"})
 
@@ -51,20 +51,20 @@ def test_what_nobody_was_promised_stays_undone(act: ProposedAction, says: str) -
 
 
 async def test_only_the_promise_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        await house.spend(int(POINTS_PER_HOUR.limit) + 10)
-        verdicts = await house.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) + 10)
+        verdicts = await etiquette_outbox.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))
         assert {name: verdict.says for name, verdict in verdicts.items()} == {"consent-by-promise": "pass"}
 
 
 async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        await house.spend(int(POINTS_PER_HOUR.limit) - 3)
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) - 3)
         for number in range(5):
             one = ProposedAction(body_of("issue", promise="c", source="space"), f"commitment-1-a#{number}")
-            assert (await house.outbox.submit(one)).accepted
+            assert (await etiquette_outbox.outbox.submit(one)).accepted
         post = ProposedAction(PostBody(text="Rain."))
-        assert "points-per-hour" not in await house.blocked_by(post)
+        assert "points-per-hour" not in await etiquette_outbox.blocked_by(post)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 from modules.services.outbox.types import ProposedAction
 from tests.journals import told_of
 from tests.modules.services.outbox.body_values import body_of, reply_body
-from tests.modules.services.outbox.rules.etiquette_house import OWN, OWNER, PEER, House, like, reply_to, uri
+from tests.modules.services.outbox.rules.etiquette_outbox import OWN, OWNER, PEER, EtiquetteOutbox, like, reply_to, uri
 
 STRANGE = uri("ada", "unheard")
 KINDS_OF_ACT: list[IntentKind] = ["reply", "like", "repost"]
@@ -28,20 +28,20 @@ def act(kind: IntentKind, target: str, *, root: str = "", by_owner: bool = False
     [("mention", "they mentioned us"), ("reply", "they replied to us"), ("quote", "they quoted us")],
 )
 async def test_a_post_that_reached_us_may_be_answered_and_the_reason_is_recorded(
-    house: House, kind: IntentKind, reason: str, said: str
+    etiquette_outbox: EtiquetteOutbox, kind: IntentKind, reason: str, said: str
 ) -> None:
-    heard = await house.hear("ada", reason=reason)
-    verdict = (await house.verdicts(act(kind, heard.uri)))["consent"]
+    heard = await etiquette_outbox.hear("ada", reason=reason)
+    verdict = (await etiquette_outbox.verdicts(act(kind, heard.uri)))["consent"]
     assert (verdict.says, verdict.reason, verdict.value) == ("pass", said, "did:plc:ada")
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_ACT)
 async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_claims(
-    house: House, kind: IntentKind
+    etiquette_outbox: EtiquetteOutbox, kind: IntentKind
 ) -> None:
-    heard = await house.hear("ada")
+    heard = await etiquette_outbox.hear("ada")
     draft = replace(act(kind, STRANGE, root=heard.uri), cause_id=heard.uri, urgent=True)
-    assert await house.blocked_by(draft) == {"consent"}
+    assert await etiquette_outbox.blocked_by(draft) == {"consent"}
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_ACT)
@@ -56,28 +56,28 @@ async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_cl
     ],
 )
 async def test_owner_peers_and_ourselves_need_no_other_reason(
-    house: House, kind: IntentKind, target: str, said: str
+    etiquette_outbox: EtiquetteOutbox, kind: IntentKind, target: str, said: str
 ) -> None:
-    verdict = (await house.verdicts(act(kind, target)))["consent"]
+    verdict = (await etiquette_outbox.verdicts(act(kind, target)))["consent"]
     assert (verdict.says, verdict.reason) == ("pass", said)
 
 
-async def test_in_a_thread_of_ours_everybody_may_be_answered(house: House) -> None:
+async def test_in_a_thread_of_ours_everybody_may_be_answered(etiquette_outbox: EtiquetteOutbox) -> None:
     ours = f"at://{OWN}/app.bsky.feed.post/1"
-    verdict = (await house.verdicts(act("reply", STRANGE, root=ours)))["consent"]
+    verdict = (await etiquette_outbox.verdicts(act("reply", STRANGE, root=ours)))["consent"]
     assert (verdict.says, verdict.reason) == ("pass", "the thread is ours")
 
 
-async def test_a_like_is_in_a_thread_of_ours_only_if_a_row_says_so(house: House) -> None:
+async def test_a_like_is_in_a_thread_of_ours_only_if_a_row_says_so(etiquette_outbox: EtiquetteOutbox) -> None:
     ours = f"at://{OWN}/app.bsky.feed.post/1"
-    heard = await house.hear("ada", reason="some newer word", root=ours)
-    assert (await house.verdicts(like(heard.uri)))["consent"].reason == "the thread is ours"
-    assert await house.blocked_by(act("like", STRANGE, root=ours)) == {"consent"}
+    heard = await etiquette_outbox.hear("ada", reason="some newer word", root=ours)
+    assert (await etiquette_outbox.verdicts(like(heard.uri)))["consent"].reason == "the thread is ours"
+    assert await etiquette_outbox.blocked_by(act("like", STRANGE, root=ours)) == {"consent"}
 
 
 @pytest.mark.parametrize("kind", [*KINDS_OF_ACT, "follow"])
-async def test_what_the_owner_asked_for_may_be_done(house: House, kind: IntentKind) -> None:
-    verdict = (await house.verdicts(act(kind, STRANGE, by_owner=True)))["consent"]
+async def test_what_the_owner_asked_for_may_be_done(etiquette_outbox: EtiquetteOutbox, kind: IntentKind) -> None:
+    verdict = (await etiquette_outbox.verdicts(act(kind, STRANGE, by_owner=True)))["consent"]
     assert (verdict.says, verdict.reason) == ("pass", "the owner asked for it")
 
 
@@ -90,24 +90,24 @@ async def test_what_the_owner_asked_for_may_be_done(house: House, kind: IntentKi
         ("did:plc:ada", ""),
     ],
 )
-async def test_a_follow_needs_a_tie(house: House, who: str, said: str) -> None:
-    house.followers.add("did:plc:fan")
-    await house.hear("ada")
-    verdict = (await house.verdicts(ProposedAction(FollowBody(did=who))))["consent"]
+async def test_a_follow_needs_a_tie(etiquette_outbox: EtiquetteOutbox, who: str, said: str) -> None:
+    etiquette_outbox.followers.add("did:plc:fan")
+    await etiquette_outbox.hear("ada")
+    verdict = (await etiquette_outbox.verdicts(ProposedAction(FollowBody(did=who))))["consent"]
     assert (verdict.says == "pass", verdict.reason if said else "") == (bool(said), said)
 
 
 @pytest.mark.parametrize("target", ["", "ada", "https://x.example/1", "at://", "at:///app.bsky.feed.post/1"])
-async def test_a_target_that_belongs_to_nobody_gets_nothing(house: House, target: str) -> None:
-    assert "consent" in await house.blocked_by(act("like", target))
+async def test_a_target_that_belongs_to_nobody_gets_nothing(etiquette_outbox: EtiquetteOutbox, target: str) -> None:
+    assert "consent" in await etiquette_outbox.blocked_by(act("like", target))
 
 
-async def test_what_notifies_nobody_needs_no_reason(house: House) -> None:
+async def test_what_notifies_nobody_needs_no_reason(etiquette_outbox: EtiquetteOutbox) -> None:
     for draft in (
         ProposedAction(PostBody(text="Tin sings.")),
         ProposedAction(DeleteBody(uri=f"at://{OWN}/app.bsky.feed.post/1")),
     ):
-        assert not {"consent", "consent-by-name"} & set(await house.verdicts(draft))
+        assert not {"consent", "consent-by-name"} & set(await etiquette_outbox.verdicts(draft))
 
 
 @pytest.mark.parametrize(
@@ -129,45 +129,45 @@ async def test_what_notifies_nobody_needs_no_reason(house: House) -> None:
 )
 @pytest.mark.parametrize("kind", ["post", "reply"])
 async def test_only_those_may_be_named_or_quoted_who_spoke_with_us(
-    house: House, kind: IntentKind, text: str, *, allowed: bool
+    etiquette_outbox: EtiquetteOutbox, kind: IntentKind, text: str, *, allowed: bool
 ) -> None:
-    heard = await house.hear("ada")
+    heard = await etiquette_outbox.hear("ada")
     draft = ProposedAction(PostBody(text=text)) if kind == "post" else reply_to(heard, text)
-    assert ("consent-by-name" in await house.blocked_by(draft)) is not allowed
-    assert not await house.blocked_by(
+    assert ("consent-by-name" in await etiquette_outbox.blocked_by(draft)) is not allowed
+    assert not await etiquette_outbox.blocked_by(
         ProposedAction(PostBody(text=text), by_owner=True),
     )
 
 
-async def test_who_spoke_with_us_long_ago_is_not_named_any_more(house: House) -> None:
-    await house.hear("ada")
+async def test_who_spoke_with_us_long_ago_is_not_named_any_more(etiquette_outbox: EtiquetteOutbox) -> None:
+    await etiquette_outbox.hear("ada")
     named = ProposedAction(PostBody(text="I remember @ada.example"))
-    await house.clock.advance(29.9 * 86_400)
-    assert not await house.blocked_by(named)
-    await house.clock.advance(0.2 * 86_400)
-    assert await house.blocked_by(named) == {"consent-by-name"}
+    await etiquette_outbox.clock.advance(29.9 * 86_400)
+    assert not await etiquette_outbox.blocked_by(named)
+    await etiquette_outbox.clock.advance(0.2 * 86_400)
+    assert await etiquette_outbox.blocked_by(named) == {"consent-by-name"}
 
 
-async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(house: House) -> None:
+async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(etiquette_outbox: EtiquetteOutbox) -> None:
     draft = replace(act("follow", "did:plc:ada"), hold="others' words are in this turn")
-    assert (await house.verdicts(draft))["consent"].says == "hold"
-    submitted = await house.outbox.submit(draft)
+    assert (await etiquette_outbox.verdicts(draft))["consent"].says == "hold"
+    submitted = await etiquette_outbox.outbox.submit(draft)
     assert (submitted.held, submitted.reason) == (True, f"{draft.hold}; nobody there asked for this follow")
     named = ProposedAction(PostBody(text="hello @bea.example"), hold="others' words are in this turn")
-    assert (await house.outbox.submit(named)).held
+    assert (await etiquette_outbox.outbox.submit(named)).held
 
 
-async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(house: House) -> None:
-    heard = await house.hear("ada", is_bot=True)
-    said = await house.verdicts(reply_to(heard, "hello @ada.example"))
+async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(etiquette_outbox: EtiquetteOutbox) -> None:
+    heard = await etiquette_outbox.hear("ada", is_bot=True)
+    said = await etiquette_outbox.verdicts(reply_to(heard, "hello @ada.example"))
     assert set(said) <= {manner.name for manner in ETIQUETTE_RULES}
     assert len(said) == 13
 
 
-async def test_the_journal_tells_which_rules_looked_and_what_they_found(house: House) -> None:
-    heard = await house.hear("ada")
-    submitted = await house.outbox.submit(reply_to(heard))
-    (entry,) = [one.entry for one in await told_of(house.journal, submitted.intent.id)]
+async def test_the_journal_tells_which_rules_looked_and_what_they_found(etiquette_outbox: EtiquetteOutbox) -> None:
+    heard = await etiquette_outbox.hear("ada")
+    submitted = await etiquette_outbox.outbox.submit(reply_to(heard))
+    (entry,) = [one.entry for one in await told_of(etiquette_outbox.journal, submitted.intent.id)]
     rules = {rule["rule"]: rule for rule in entry.data["rules"]}
     assert rules["consent"]["reason"] == "they mentioned us"
     assert (rules["strangers"]["value"], rules["strangers"]["limit"]) == (0, 20)

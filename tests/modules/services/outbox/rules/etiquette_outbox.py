@@ -44,7 +44,7 @@ def ref(post_uri: str) -> StrongRef:
 
 
 @dataclass
-class RecordingCourier:
+class RecordingSender:
     """Everything arrives; what left is kept with its moment."""
 
     clock: FakeClock
@@ -59,14 +59,14 @@ class RecordingCourier:
 
 
 @dataclass
-class House:
+class EtiquetteOutbox:
     """The outbox, its manners, and the posts that reached us."""
 
     database: Database
     clock: FakeClock
     console: SilentConsole
     journal: Journal
-    sender: RecordingCourier
+    sender: RecordingSender
     etiquette: Etiquette
     outbox: Outbox
     pending: PendingPosts
@@ -147,19 +147,19 @@ def like(target: str, *, by_owner: bool = False) -> ProposedAction:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_etiquette_outbox(
     path: Path,
     *,
     speed: float = 1,
     born_at: datetime | None = OLD,
     pacing: Pacing = NO_PACING,
     more_rules: Sequence[Rule] = (),
-) -> AsyncIterator[House]:
-    """A house; pacing is off unless it is given, so that only manners hold things back."""
+) -> AsyncIterator[EtiquetteOutbox]:
+    """Yield an outbox with the etiquette rules; without `pacing` nothing else holds an intent back."""
     clock, console, followers = FakeClock(), SilentConsole(), set[str]()
     database = await Database.open(path / "soul.db", MIGRATIONS)
     journal = Journal(database, console, clock, Redactor())
-    sender = RecordingCourier(clock)
+    sender = RecordingSender(clock)
     world = World(
         own_did=lambda: OWN,
         own_handle="soul.example",
@@ -181,6 +181,6 @@ async def open_house(
     )
     pending = PendingPosts(database, clock)
     try:
-        yield House(database, clock, console, journal, sender, etiquette, outbox, pending, followers)
+        yield EtiquetteOutbox(database, clock, console, journal, sender, etiquette, outbox, pending, followers)
     finally:
         await database.close()

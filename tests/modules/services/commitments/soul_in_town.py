@@ -1,4 +1,4 @@
-"""A SOUL's promises with all that keeps them: a real outbox, a real room, the town's GitHub over HTTP."""
+"""A SOUL's commitments with all that carries them out: a real outbox, a real room, the town's GitHub over HTTP."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class BlueskyRecords:
 
 
 @dataclass
-class Place:
-    """The world outside: GitHub with a repository of acme's, and a room."""
+class Town:
+    """The world around the SOUL: GitHub with a repository of acme's, and a room."""
 
     url: str
     network: GitHubNetwork
@@ -94,11 +94,11 @@ class Place:
 
 
 @dataclass
-class House:
+class SoulInTown:
     """One SOUL. `wake` builds it from what lies on the disk; `sleep` ends it."""
 
     folder: Path
-    place: Place
+    town: Town
     clock: FakeClock = field(default_factory=FakeClock)
     console: SilentConsole = field(default_factory=SilentConsole)
     bluesky: BlueskyRecords = field(default_factory=BlueskyRecords)
@@ -115,9 +115,9 @@ class House:
         self.database = await Database.open(self.folder / "soul.db", MIGRATIONS)
         redactor = Redactor([SECRET])
         self.journal = Journal(self.database, self.console, self.clock, redactor)
-        account = self.place.network.find(LOGIN)
+        account = self.town.network.find(LOGIN)
         self.github = GitHub(
-            api_url=self.place.url,
+            api_url=self.town.url,
             login=LOGIN if self.github_account else "",
             token=account.token if account and self.github_account else "",
             clock=self.clock,
@@ -127,7 +127,7 @@ class House:
         )
         echo_log = EchoLog("rowan")
         self.room = (
-            member(self.place.server.port, "rowan", echo_log.hear, clock=self.place.clock) if self.with_room else None
+            member(self.town.server.port, "rowan", echo_log.hear, clock=self.town.clock) if self.with_room else None
         )
         self.space_sender = SpaceSender(self.room, echo_log, self.journal)
         if self.room is not None:
@@ -190,8 +190,8 @@ class House:
         await self.sleep()
         await self.wake()
 
-    async def promise(self, wanted: CommitmentRequest) -> QueuedCommitment:
-        commitment = self.queue.enqueue_commitment(wanted).commitment
+    async def enqueue(self, request: CommitmentRequest) -> QueuedCommitment:
+        commitment = self.queue.enqueue_commitment(request).commitment
         assert commitment is not None
         return commitment
 
@@ -249,7 +249,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def open_place() -> AsyncIterator[Place]:
+async def open_town() -> AsyncIterator[Town]:
     """A world with nobody in it yet."""
     async with AsyncExitStack() as stack:
         clock = SetAhead()
@@ -259,13 +259,13 @@ async def open_place() -> AsyncIterator[Place]:
         url = await stack.enter_async_context(serve(github_app(network, faults=faults)))
         await server.start(0)
         stack.push_async_callback(server.stop)
-        yield Place(url, network, faults, repo, server, clock)
+        yield Town(url, network, faults, repo, server, clock)
 
 
 @asynccontextmanager
-async def listening(place: Place, name: str = "marvin") -> AsyncIterator[Listener]:
+async def listening(town: Town, name: str = "marvin") -> AsyncIterator[Listener]:
     """Somebody else in the room."""
-    async with listening_at(place.server.port, name, place.clock) as listener:
+    async with listening_at(town.server.port, name, town.clock) as listener:
         yield listener
 
 
@@ -292,7 +292,7 @@ async def until(done: Callable[[], bool], within_s: float = HANG_S) -> None:
 def member(
     port: int, name: str, on_event: Callable[[Event], None] | None = None, *, clock: Clock | None = None
 ) -> SpaceClient:
-    """A place in the room, not taken yet. Its time is real, as it waits for answers over the wire, or set ahead."""
+    """A member of the room that has not joined yet; its clock is real, or one that can be set ahead."""
 
     async def discover() -> ApiResult[str]:
         return Ok(f"ws://127.0.0.1:{port}")

@@ -104,7 +104,7 @@ def _reply(writer: asyncio.StreamWriter, status: int, body: dict[str, Any]) -> N
 
 
 @dataclass
-class HttpCourier:
+class HttpSender:
     """Speaks to the record service, and says what its answers mean."""
 
     client: httpx.AsyncClient
@@ -135,7 +135,7 @@ class HttpCourier:
 
 
 @dataclass
-class House:
+class RunningOutbox:
     """An outbox that lives: its file, its terminal, its clock, the world it speaks to."""
 
     path: Path
@@ -157,7 +157,7 @@ class House:
         self.database = await Database.open(self.path, MIGRATIONS)
         self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
         self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S, verify=NO_TLS)
-        sender: Sender = HttpCourier(self.client)
+        sender: Sender = HttpSender(self.client)
         self.outbox = Outbox(
             database=self.database,
             journal=self.journal,
@@ -228,10 +228,10 @@ def like(target: str) -> ProposedAction:
 
 
 @contextlib.asynccontextmanager
-async def open_house(folder: Path) -> AsyncIterator[House]:
+async def open_running_outbox(folder: Path) -> AsyncIterator[RunningOutbox]:
     """An outbox that is awake, with a service that keeps its records; it sleeps again at the end."""
     async with RecordService().serving() as service:
-        house = House(folder / "soul.db", service)
-        await house.wake()
-        yield house
-        await house.sleep()
+        running_outbox = RunningOutbox(folder / "soul.db", service)
+        await running_outbox.wake()
+        yield running_outbox
+        await running_outbox.sleep()

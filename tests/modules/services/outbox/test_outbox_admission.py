@@ -1,0 +1,206 @@
+"""The way in: what is accepted, what is refused and why, and that nothing slips through between look and leap."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from datetime import datetime
+
+import pytest
+
+from common.clock import iso, parse_iso
+from common.constants import FEED_KEYS_MAX
+from common.errors import PolicyBlocked
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import ProposedAction, Verdict
+from tests.modules.services.outbox.body_values import body_of
+from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, post, reply
+
+A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
+
+
+async def test_an_accepted_draft_is_a_row_before_anything_else(running_outbox: RunningOutbox) -> None:
+    submitted = await running_outbox.outbox.submit(reply(A, "hello"))
+    assert submitted.accepted
+    assert submitted.intent.state == "pending"
+    assert submitted.intent.target == A
+    assert submitted.intent.created_at == iso(running_outbox.clock.now())
+    assert running_outbox.service.writes == []
+    await running_outbox.restart()
+    assert await running_outbox.outbox.get(submitted.intent.id) == submitted.intent
+
+
+@pytest.mark.parametrize("first", ["pending", "done"])
+@pytest.mark.parametrize("kind", ["reply", "like", "repost", "follow", "delete"])
+async def test_the_same_is_never_done_twice_to_one_target(
+    running_outbox: RunningOutbox, kind: IntentKind, first: str
+) -> None:
+    draft = ProposedAction(body_of(kind, A))
+    accepted = await running_outbox.outbox.submit(draft)
+    if first == "done":
+        await running_outbox.deliver(accepted.intent.id)
+    await running_outbox.restart()
+    refused = await running_outbox.outbox.submit(draft)
+    assert not refused.accepted
+    assert refused.reason == f"Already {'done' if first == 'done' else 'on its way'}: {kind} to {A}"
+    assert (await running_outbox.outbox.submit(ProposedAction(body_of(kind, B, text="Tin sings.")))).accepted
+
+
+async def test_a_refusal_is_a_row_and_a_line_with_its_reason(running_outbox: RunningOutbox) -> None:
+    await running_outbox.outbox.submit(reply(A, "hello"))
+    refused = await running_outbox.outbox.submit(reply(A, "other words"))
+    stored = await running_outbox.outbox.get(refused.intent.id)
+    assert stored is not None
+    assert (stored.state, stored.error) == ("blocked", refused.reason)
+    assert f"Blocked reply: other words | {refused.reason}" in running_outbox.messages()
+
+
+async def test_the_same_words_within_five_minutes_are_a_near_duplicate(running_outbox: RunningOutbox) -> None:
+    await running_outbox.outbox.submit(reply(A, "Look at https://x.example/1"))
+    await running_outbox.clock.advance(42)
+    refused = await running_outbox.outbox.submit(post("@ada.example  LOOK at https://x.example/1"))
+    assert refused.reason == "Near-duplicate of post sent 42s ago"
+
+
+async def test_words_that_wait_longer_than_the_window_still_hold_their_place(running_outbox: RunningOutbox) -> None:
+    await running_outbox.outbox.submit(post("slow words"))
+    await running_outbox.clock.advance(600)
+    refused = await running_outbox.outbox.submit(post("slow words"))
+    assert refused.reason == "Near-duplicate of a post that waits to be sent"
+
+
+async def test_words_that_were_sent_stay_in_the_feed_set(running_outbox: RunningOutbox) -> None:
+    accepted = await running_outbox.outbox.submit(post("said once"))
+    await running_outbox.deliver(accepted.intent.id)
+    await running_outbox.clock.advance(86_400)
+    await running_outbox.restart()
+    refused = await running_outbox.outbox.submit(post("Said once"))
+    assert refused.reason == "Duplicate of post already in feed"
+
+
+async def test_texts_that_differ_in_link_or_image_are_different(running_outbox: RunningOutbox) -> None:
+    drafts = [
+        post("done: https://x.example/1"),
+        post("done: https://x.example/2"),
+        post("", "img-1"),
+        post("", "img-2"),
+    ]
+    assert [(await running_outbox.outbox.submit(draft)).accepted for draft in drafts] == [True] * 4
+    assert not (await running_outbox.outbox.submit(post("", "img-1"))).accepted
+
+
+async def test_likes_carry_no_words_and_never_count_as_duplicates(running_outbox: RunningOutbox) -> None:
+    assert (await running_outbox.outbox.submit(like(A))).accepted
+    assert (await running_outbox.outbox.submit(like(B))).accepted
+
+
+async def test_a_feed_warms_the_memory_with_our_own_posts_only(running_outbox: RunningOutbox) -> None:
+    own, others = f"at://{DID}/app.bsky.feed.post/9", "at://did:plc:ada/app.bsky.feed.post/9"
+    items = [(own, "Old Words"), (others, "foreign words"), (own, "   ")]
+    assert await running_outbox.outbox.warm_up_from_feed(items) == 1
+    assert await running_outbox.outbox.warm_up_from_feed(items) == 0
+    assert (await running_outbox.outbox.submit(post("old words"))).reason == "Duplicate of post already in feed"
+    assert (await running_outbox.outbox.submit(post("foreign words"))).accepted
+
+
+async def test_the_feed_set_forgets_the_oldest_above_its_cap(running_outbox: RunningOutbox) -> None:
+    items = [(f"at://{DID}/app.bsky.feed.post/{number}", f"words {number}") for number in range(FEED_KEYS_MAX + 2)]
+    await running_outbox.outbox.warm_up_from_feed(items)
+    newest_first = [
+        (await running_outbox.outbox.submit(post(f"words {number}"))).accepted for number in (0, FEED_KEYS_MAX - 1)
+    ]
+    oldest = [
+        (await running_outbox.outbox.submit(post(f"words {number}"))).accepted
+        for number in (FEED_KEYS_MAX, FEED_KEYS_MAX + 1)
+    ]
+    assert (newest_first, oldest) == ([False, False], [True, True])
+
+
+async def test_what_failed_or_expired_frees_its_words_and_its_target(running_outbox: RunningOutbox) -> None:
+    running_outbox.service.faults.append("nonsense")
+    failed = await running_outbox.outbox.submit(reply(A, "first try"))
+    assert (await running_outbox.deliver(failed.intent.id)).state == "failed"
+    again = await running_outbox.outbox.submit(reply(A, "first try"))
+    assert again.accepted
+    await running_outbox.clock.advance(6 * 3600)
+    assert (await running_outbox.deliver(again.intent.id)).state == "expired"
+    assert (await running_outbox.outbox.submit(reply(A, "first try"))).accepted
+
+
+async def test_parallel_submissions_of_one_act_let_exactly_one_through(running_outbox: RunningOutbox) -> None:
+    replies = await asyncio.gather(*(running_outbox.outbox.submit(reply(A, f"words {number}")) for number in range(10)))
+    posts = await asyncio.gather(*(running_outbox.outbox.submit(post("the same")) for _ in range(10)))
+    assert [sum(one.accepted for one in some) for some in (replies, posts)] == [1, 1]
+    assert await running_outbox.outbox.counts() == {"pending": 2, "blocked": 18}
+
+
+async def test_intents_of_one_moment_get_different_keys_in_order(running_outbox: RunningOutbox) -> None:
+    intents = [(await running_outbox.outbox.submit(like(f"at://x/{number}"))).intent for number in range(20)]
+    assert [one.rkey for one in intents] == sorted({one.rkey for one in intents})
+    assert len({one.created_at for one in intents}) == 20
+    running_outbox.clock.jump(-1)
+    await running_outbox.clock.advance(1)
+    late = (await running_outbox.outbox.submit(like("at://x/late"))).intent
+    assert late.rkey not in {one.rkey for one in intents}
+    assert abs((parse_iso(late.created_at) - running_outbox.clock.now()).total_seconds()) < 0.1
+
+
+async def test_rules_say_no_with_their_own_words_and_an_exception_of_policy_is_a_no(
+    running_outbox: RunningOutbox,
+) -> None:
+    def no_strangers(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> list[Verdict]:
+        return [Verdict("consent", "block", "a stranger")] if draft.target == A else []
+
+    def no_shouting(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> list[Verdict]:
+        if draft.text.isupper():
+            raise PolicyBlocked("no shouting")
+        return []
+
+    running_outbox.rules = (no_strangers, no_shouting)
+    await running_outbox.restart()
+    outcomes = [await running_outbox.outbox.submit(draft) for draft in (reply(A, "hi"), post("LOUD"), post("fine"))]
+    assert [(one.accepted, one.reason) for one in outcomes] == [
+        (False, "a stranger"),
+        (False, "no shouting"),
+        (True, ""),
+    ]
+
+
+async def test_intents_are_found_by_cause_target_and_age(running_outbox: RunningOutbox) -> None:
+    first = (await running_outbox.outbox.submit(reply(A, "one"))).intent
+    await running_outbox.clock.advance(5)
+    second = (await running_outbox.outbox.submit(like(A))).intent
+    third = (await running_outbox.outbox.submit(like(B))).intent
+    assert await running_outbox.outbox.by_cause(A) == [second, first]
+    assert await running_outbox.outbox.by_target("like", B) == [third]
+    assert await running_outbox.outbox.recent(2) == [third, second]
+    assert await running_outbox.outbox.get("nobody") is None
+
+
+async def test_the_last_post_counts_from_acceptance_until_it_left(running_outbox: RunningOutbox) -> None:
+    assert await running_outbox.outbox.last_done_or_accepted("post") is None
+    accepted = await running_outbox.outbox.submit(post("one"))
+    born = running_outbox.clock.now()
+    assert await running_outbox.outbox.last_done_or_accepted("post") == born
+    await running_outbox.clock.advance(100)
+    await running_outbox.deliver(accepted.intent.id)
+    assert await running_outbox.outbox.last_done_or_accepted("post") == running_outbox.clock.now()
+    assert not (await running_outbox.outbox.submit(post("one"))).accepted
+    assert await running_outbox.outbox.last_done_or_accepted("post") == running_outbox.clock.now()
+
+
+async def test_a_submission_wakes_who_waits_for_work(running_outbox: RunningOutbox) -> None:
+    waiting = asyncio.create_task(running_outbox.outbox.wait_for_work(1000))
+    await asyncio.sleep(0)
+    await running_outbox.outbox.submit(post("wake up"))
+    assert await waiting is True
+    waiting = asyncio.create_task(running_outbox.outbox.wait_for_work(30))
+    await running_outbox.clock.advance(30)
+    assert await waiting is False
+
+
+async def test_a_refused_draft_wakes_nobody(running_outbox: RunningOutbox) -> None:
+    await running_outbox.outbox.submit(post("once"))
+    await running_outbox.outbox.wait_for_work(0)
+    await running_outbox.outbox.submit(post("once"))
+    assert await running_outbox.outbox.wait_for_work(0) is False
