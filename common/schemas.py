@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
 
-from common.constants import MAX_COMMITMENTS_PER_DECISION
+MAX_COMMITMENTS_PER_DECISION = 5
+
 
 CommitmentType = Literal["create_issue", "create_plan", "comment_issue", "post_bluesky"]
 VALID_COMMITMENT_TYPES: tuple[CommitmentType, ...] = get_args(CommitmentType)

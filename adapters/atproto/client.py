@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from adapters.atproto.types import Actor
 from adapters.atproto.writes import Writer
 from common.clock import Clock
-from common.constants import ATPROTO_READ_TIMEOUT_S, SESSION_EXPIRY_MARGIN_S
+from common.constants import SESSION_EXPIRY_MARGIN_S
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
     import httpx
+
+ATPROTO_READ_TIMEOUT_S = 30.0
 
 
 class Atproto(Writer):

@@ -13,11 +13,11 @@ from urllib.parse import urlencode, urlparse
 from cachetools import TTLCache
 
 from adapters.atproto import convert
+from adapters.atproto.client import ATPROTO_READ_TIMEOUT_S
 from adapters.atproto.convert import Json
 from adapters.atproto.types import Record
 from adapters.web.client import WebClient
 from common.clock import Clock
-from common.constants import ATPROTO_READ_TIMEOUT_S
 from common.lenient_json import parse
 from common.result import ApiResult, Err, Ok
 

@@ -14,8 +14,10 @@ from typing import Final
 from zeroconf import IPVersion, ServiceListener, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
-from common.constants import SECOND_MS, SPACE_DISCOVERY_TIMEOUT_MS
+from common.constants import SECOND_MS
 from common.result import ApiResult, Err, Ok
+
+SPACE_DISCOVERY_TIMEOUT_MS = 10 * SECOND_MS
 
 SERVICE_TYPE: Final = "_agent-space._tcp.local."
 BROWSE_S: Final = SPACE_DISCOVERY_TIMEOUT_MS / SECOND_MS

@@ -19,9 +19,10 @@ from adapters.space.types import LogEntry
 from adapters.space.wire import decode_entry, encode_entry
 from adapters.space.wire_json import BadJson, parse_json
 from common.clock import parse_iso_or_none
-from common.constants import SPACE_LOG_ROTATION_MAX_BYTES
 from common.errors import StorageError
 from common.files import storage_error, write_atomic
+
+SPACE_LOG_ROTATION_MAX_BYTES = 52_428_800
 
 KEPT_PARTS = 5
 _CHUNK_BYTES = 64 * 1024

@@ -14,6 +14,7 @@ from cachetools import FIFOCache, TTLCache
 from adapters.space.member_claims import Claims
 from adapters.space.member_name import MemberName
 from adapters.space.types import (
+    SPACE_WORKSPACE_STATE_TTL_MS,
     ActionDone,
     Claimed,
     Event,
@@ -31,7 +32,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.clock import Clock
-from common.constants import SECOND_MS, SPACE_WORKSPACE_STATE_TTL_MS
+from common.constants import SECOND_MS
 
 TYPING_S: Final = 10.0
 _WORKSPACE_STATE_S = SPACE_WORKSPACE_STATE_TTL_MS / SECOND_MS

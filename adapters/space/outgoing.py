@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from common.constants import SECOND_MS, SPACE_CHAT_SPACING_MS, SPACE_MAX_CHAT_U16
+from adapters.space.wire_fields import SPACE_MAX_CHAT_U16
+from common.constants import SECOND_MS
 from common.text.utf16 import u16_slice
+
+SPACE_CHAT_SPACING_MS = 3_100
 
 SPACING_S: Final = SPACE_CHAT_SPACING_MS / SECOND_MS
 ECHO_WAIT_S: Final = 5.0

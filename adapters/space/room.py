@@ -30,14 +30,14 @@ from adapters.space.types import (
     Typing,
 )
 from adapters.space.wire import Rejected, decode_request
+from adapters.space.wire_fields import SPACE_MAX_CHAT_U16
 from common.clock import Clock
-from common.constants import (
-    SPACE_CLAIM_CLEANUP_INTERVAL_MS,
-    SPACE_JOIN_TIMEOUT_MS,
-    SPACE_MAX_CHAT_U16,
-    SPACE_PING_INTERVAL_MS,
-)
+from common.constants import MINUTE_MS, SECOND_MS
 from common.text.utf16 import base36, u16_len, u16_slice
+
+SPACE_JOIN_TIMEOUT_MS = 5 * SECOND_MS
+SPACE_PING_INTERVAL_MS = 30 * SECOND_MS
+SPACE_CLAIM_CLEANUP_INTERVAL_MS = 5 * MINUTE_MS
 
 __all__ = ["Room", "dynamic_history_limit", "parse_addressed"]
 

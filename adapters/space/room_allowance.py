@@ -16,7 +16,9 @@ from typing import Literal
 from cachetools import TTLCache
 
 from common.clock import Clock
-from common.constants import SPACE_CHAT_MIN_GAP_MS
+from common.constants import SECOND_MS
+
+SPACE_CHAT_MIN_GAP_MS = 3 * SECOND_MS
 
 CHAT_GAP_S = SPACE_CHAT_MIN_GAP_MS / 1000
 FLOOD_FRAMES = 20

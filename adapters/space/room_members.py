@@ -9,7 +9,7 @@ from typing import Literal
 from adapters.space.room_allowance import Allowance
 from adapters.space.types import IdentitySummary, Presence, StateChanged
 from adapters.space.wire import encode_presence, presence_frame
-from common.constants import SPACE_MAX_PAYLOAD_BYTES
+from adapters.space.wire_json import SPACE_MAX_PAYLOAD_BYTES
 
 _FRAME_BYTES = 256
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from adapters.space.types import LogEntry
 from adapters.space.wire import encode_entry
-from common.constants import SPACE_MAX_PAYLOAD_BYTES
+from adapters.space.wire_json import SPACE_MAX_PAYLOAD_BYTES
 
 REPLAY_BASE = 200
 REPLAY_PER_AGENT = 50

@@ -15,6 +15,7 @@ from adapters.space.room_effects import Close, Deliver, Effect, NotifyHost, Reco
 from adapters.space.room_members import Link, Member, presence_text
 from adapters.space.room_replay import Replay
 from adapters.space.types import (
+    SPACE_WORKSPACE_STATE_TTL_MS,
     ActionDone,
     Claimed,
     Identified,
@@ -32,7 +33,6 @@ from adapters.space.types import (
 from adapters.space.wire import encode_event, entry_of
 from adapters.space.wire_json import iso_now
 from common.clock import Clock
-from common.constants import SPACE_WORKSPACE_STATE_TTL_MS
 
 PRESENCE_GAP_S = 0.25
 PRESENCE_CHARS_A_SECOND = 128 * 1024

@@ -30,8 +30,9 @@ from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, Noti
 from adapters.space.room_replay import Replay
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
 from adapters.space.types import HOST, Claimed, Event, Presence
+from adapters.space.wire_json import SPACE_MAX_PAYLOAD_BYTES
 from common.clock import Clock, SystemClock
-from common.constants import SPACE_DEFAULT_PORT, SPACE_MAX_PAYLOAD_BYTES
+from common.constants import SPACE_DEFAULT_PORT
 from common.result import ApiResult, Err, Ok
 
 MAX_CONNECTIONS = 256

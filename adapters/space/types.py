@@ -25,6 +25,9 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError, to_json
 
 from adapters.space import wire_fields as wire
+from common.constants import DAY_MS
+
+SPACE_WORKSPACE_STATE_TTL_MS = DAY_MS
 
 HOST = "host"
 HOST_ID_PREFIX = "host-"

@@ -26,8 +26,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from common.constants import SPACE_MAX_CHAT_U16
 from common.text.utf16 import u16_len, u16_slice
+
+SPACE_MAX_CHAT_U16 = 100_000
 
 T = TypeVar("T")
 Read: TypeAlias = Callable[[object, ValidationInfo], object]

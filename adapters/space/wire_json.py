@@ -13,8 +13,9 @@ import re
 from typing import NoReturn
 
 from common.clock import Clock, iso
-from common.constants import SPACE_MAX_PAYLOAD_BYTES
 from common.lenient_json import cut_nesting
+
+SPACE_MAX_PAYLOAD_BYTES = 1_048_576
 
 MAX_DEPTH = 32
 MAX_VALUES = 400_000

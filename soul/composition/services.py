@@ -13,7 +13,6 @@ from adapters.atproto.public import public_repos
 from adapters.web.client import WebClient
 from adapters.web.transport import http_transport_factory
 from common.clock import Clock, local
-from common.constants import ATPROTO_MAX_ANSWER_BYTES
 from common.settings import Settings
 from modules.lives.bluesky.account import AccountContext
 from modules.runtime.budget.build import build_budget, load_prices
@@ -38,6 +37,8 @@ from modules.services.outbox.types import Pacing
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
 from soul.resources import SKILLS, template
+
+ATPROTO_MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 

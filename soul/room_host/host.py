@@ -19,7 +19,7 @@ from adapters.space.advertise import Advertisement, advertise, lan_addresses
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.clock import Clock, SystemClock
-from common.constants import SECOND_MS, SPACE_SHUTDOWN_DRAIN_MS
+from common.constants import SECOND_MS
 from common.errors import ConfigError
 from common.result import Err
 from soul.room_host.folder import default_folder, exclusive_folder
@@ -30,6 +30,8 @@ from soul.room_host.roster import Roster
 from soul.room_host.screen import LineScreen, Screen
 from soul.terminal.outlet import Outlet
 from soul.terminal.text import one_line
+
+SPACE_SHUTDOWN_DRAIN_MS = 3 * SECOND_MS
 
 _LAST_LINES_S = 1.0
 _DRAIN_S = SPACE_SHUTDOWN_DRAIN_MS / SECOND_MS

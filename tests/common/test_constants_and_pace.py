@@ -9,16 +9,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto import xrpc
+from adapters.space import room
 from common import constants as c
 from common import pace
 from common.pace import Pace
 from common.text import echo
+from modules.lives.bluesky import expression, expression_policy
+from modules.lives.bluesky import loop as bluesky_loop
+from modules.lives.space import checks, config, validator
+from modules.lives.space import policy as space_policy
 from modules.runtime import heartbeat
 from modules.runtime.llm import gateway
 from modules.runtime.scheduler import policy as timing
 from modules.services.agent.identity import self_mechanics as mechanics
+from modules.services.agent.turn import loop as turn_loop
+from modules.services.commitments import policy as commitment_policy
+from modules.services.commitments import presence
 
-MODULES = (c, pace, echo, mechanics, xrpc, heartbeat, gateway, timing)
+MODULES = (
+    c,
+    pace,
+    echo,
+    mechanics,
+    xrpc,
+    room,
+    heartbeat,
+    gateway,
+    timing,
+    bluesky_loop,
+    expression_policy,
+    config,
+    space_policy,
+    turn_loop,
+    commitment_policy,
+    presence,
+)
 NUMBERS = {
     name: value
     for module in MODULES
@@ -64,7 +89,7 @@ def test_the_numbers_that_others_rely_on_stay(name: str, value: int) -> None:
 
 def test_expressions_have_room_between_their_bounds() -> None:
     assert c.EXPRESSION_MIN_INTERVAL_MS < c.EXPRESSION_MAX_INTERVAL_MS
-    assert c.EXPRESSION_RETRY_MIN_MS < c.EXPRESSION_RETRY_MAX_MS
+    assert expression.EXPRESSION_RETRY_MIN_MS < expression.EXPRESSION_RETRY_MAX_MS
 
 
 def test_quiet_hours_are_hours() -> None:
@@ -77,7 +102,7 @@ def test_echo_thresholds_are_shares_and_the_borderline_lies_below() -> None:
         c.ENSEMBLE_ECHO_THRESHOLD,
         echo.CONCEPT_NOVELTY_THRESHOLD,
         c.ECHO_JUDGE_BORDERLINE_LOW,
-        c.ECHO_JUDGE_NOVELTY_HIGH,
+        validator.ECHO_JUDGE_NOVELTY_HIGH,
     )
     assert all(0 < share < 1 for share in shares)
     assert c.ECHO_JUDGE_BORDERLINE_LOW < c.ENSEMBLE_ECHO_THRESHOLD
@@ -92,12 +117,12 @@ def test_each_role_may_speak(role: str) -> None:
 
 def test_work_is_retried_and_given_up_in_this_order() -> None:
     assert gateway.LLM_MAX_RETRIES > 0
-    assert 0 < c.COMMITMENT_IN_PROGRESS_TIMEOUT_MS < c.COMMITMENT_STALE_THRESHOLD_MS
+    assert 0 < commitment_policy.COMMITMENT_IN_PROGRESS_TIMEOUT_MS < commitment_policy.COMMITMENT_STALE_THRESHOLD_MS
 
 
 def test_an_action_is_never_longer_than_a_discussion() -> None:
-    assert c.SPACE_ACTION_MAX_CHARS <= c.SPACE_DISCUSSION_MAX_CHARS
-    assert c.SPACE_ACTION_MAX_SENTENCES <= c.SPACE_DISCUSSION_MAX_SENTENCES
+    assert checks.SPACE_ACTION_MAX_CHARS <= checks.SPACE_DISCUSSION_MAX_CHARS
+    assert checks.SPACE_ACTION_MAX_SENTENCES <= checks.SPACE_DISCUSSION_MAX_SENTENCES
 
 
 def test_a_project_may_take_more_than_small_talk() -> None:

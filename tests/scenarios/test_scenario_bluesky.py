@@ -8,8 +8,8 @@ import json
 import pytest
 
 from common.clock import parse_iso
-from common.constants import PENDING_MAX_ATTEMPTS
 from common.errors import ModelRefused
+from modules.lives.bluesky.handle import PENDING_MAX_ATTEMPTS
 from tests.living import World, awake, call, replying
 from town.atproto.faults import Fault
 from town.model.faults import Fault as MindFault

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from adapters.space.types import Joined
+from adapters.space.wire_fields import SPACE_MAX_CHAT_U16
 from common.clock import parse_iso
-from common.constants import SPACE_MAX_CHAT_U16
 from modules.lives.space.policy import saturation_threshold
 from tests.scenarios.room_day_clock import MORNING
 from tests.scenarios.room_day_course import OUTAGE, RESTARTS, live_a_day

@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from adapters.space.types import Claimed
-from common.constants import COMMITMENT_MAX_ATTEMPTS, SPACE_MAX_REOPENS
 from modules.lives.space.fallback import FORCED_MESSAGE
+from modules.lives.space.host_request import SPACE_MAX_REOPENS
+from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
 from tests.living import World, call
 from tests.scenarios.room_society import (
     BODY,

@@ -11,8 +11,9 @@ import pytest
 import pytest_asyncio
 
 from common.clock import iso
-from common.constants import ATPROTO_MAX_ANSWER_BYTES, NOTIFICATION_FETCH_LIMIT
 from common.result import Err
+from modules.lives.bluesky.perceive import NOTIFICATION_FETCH_LIMIT
+from soul.composition.services import ATPROTO_MAX_ANSWER_BYTES
 from tests.living import Life, World, awake, call
 from tests.security.spoiling_proxy import SPOILED, Proxy, by_chance, open_proxy
 from town.model.types import ChatRequest, Completion

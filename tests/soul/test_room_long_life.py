@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from common.constants import SPACE_HISTORY_KEPT
+from modules.lives.space.state import SPACE_HISTORY_KEPT
 from tests.living import World
 from tests.scenarios.room_society import (
     WISH,

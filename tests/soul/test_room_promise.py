@@ -12,8 +12,7 @@ from functools import partial
 import pytest
 
 from common.clock import SystemClock
-from common.constants import COMMITMENT_CHECK_INTERVAL_MS
-from modules.services.commitments.policy import HOST_NAMED
+from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS, HOST_NAMED
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest
 from tests.living import World

@@ -11,11 +11,12 @@ from datetime import datetime
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso_or_none
-from common.constants import SESSION_RETRY_DELAYS_MS
 from common.errors import Auth, Fatal, Transient
 from common.result import Err
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+
+SESSION_RETRY_DELAYS_MS = (10_000, 30_000, 60_000)
 
 
 class AccountContext:

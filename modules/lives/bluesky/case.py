@@ -8,7 +8,6 @@ from datetime import datetime
 from adapters.atproto.client import Atproto
 from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification
-from common.constants import THREAD_DEPTH
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from modules.lives.bluesky.conversation import Incoming
@@ -19,6 +18,8 @@ from modules.services.agent.identity.identity import Me
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship, Relationships
+
+THREAD_DEPTH = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,13 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from common.constants import CONVERSATION_RETENTION_MS, CONVERSATION_STALE_RETENTION_MS
+from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.runtime.record_file import Moment, Record
+
+CONVERSATION_RETENTION_MS = 7 * DAY_MS
+CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
 
 State = Literal["new", "active", "awaiting_response", "concluded", "stale"]
 Source = Literal["notification", "owner_mention", "expression_reply"]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
-from common.constants import CONVERSATION_RETENTION_MS
 from modules.lives.bluesky import conversations_policy as policy
 from modules.lives.bluesky.case import Case, incoming_of
 from modules.lives.bluesky.conversation import (
+    CONVERSATION_RETENTION_MS,
     Aged,
     Concluded,
     Conversation,

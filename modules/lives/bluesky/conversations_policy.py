@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from common.constants import RAPID_NOVEL_WORDS, RAPID_REPLY_COUNT, RAPID_REPLY_WINDOW_MS
+from common.constants import MINUTE_MS
 from common.result import Decision
 from modules.lives.bluesky.conversation import Conversation, Incoming, Participant, Reopened
 from modules.services.agent.identity.self_mechanics import SocialMechanics
+
+RAPID_REPLY_WINDOW_MS = 5 * MINUTE_MS
+RAPID_REPLY_COUNT = 2
+RAPID_NOVEL_WORDS = 8
 
 Cause = Literal["none", "concluded", "replies", "depth", "disengaged", "no response"]
 ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies", "depth", "disengaged", "rapid"]

@@ -14,7 +14,7 @@ from adapters.atproto.convert import BOT_LABEL
 from adapters.atproto.records import PROFILE
 from adapters.atproto.types import ServiceErr
 from common.clock import Clock, iso
-from common.constants import PROFILE_BIO_MAX_BYTES, PROFILE_BIO_MAX_GRAPHEMES
+from common.constants import PROFILE_BIO_MAX_BYTES
 from common.result import ApiResult, Err, Ok
 from common.text.graphemes import grapheme_len
 from modules.runtime.database.database import Database
@@ -22,6 +22,8 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.rules.counts import note_write
 from modules.services.outbox.rules.rules import COST_CREATE, COST_UPDATE
+
+PROFILE_BIO_MAX_GRAPHEMES = 256
 
 CONTACT = "Bot operator: "
 

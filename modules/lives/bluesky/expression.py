@@ -15,6 +15,7 @@ from pathlib import Path
 from adapters.atproto.client import Atproto
 from common import constants as c
 from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
+from common.constants import HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
 from common.pace import Pace
@@ -22,6 +23,7 @@ from common.provenance import Provenance
 from common.result import Err
 from common.state import Json, keep, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
+    EXPRESSION_SOURCES_REMEMBERED,
     can_post_original,
     generate_expression_prompt,
     next_expression_time,
@@ -41,6 +43,11 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.outbox.outbox import Outbox
+
+MAX_EXPRESSION_ROUNDS = 6
+EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS
+EXPRESSION_RETRY_MAX_MS = 4 * HOUR_MS
+SELF_RICHNESS_NUDGE_BELOW = 50
 
 _STARTING_POINTS = "expression-prompts"
 _BULLET = re.compile(r"^- (?P<text>.+?)(?:\s+\[(?P<source>[\w+-]+)\])?$", re.MULTILINE)
@@ -205,7 +212,7 @@ class Expression:
                 purpose=_SKILL,
                 tool_choice="required",
                 only=("bluesky_post",),
-                max_rounds=c.MAX_EXPRESSION_ROUNDS,
+                max_rounds=MAX_EXPRESSION_ROUNDS,
                 about=self._facts(source, prompt, recent),
             )
         except BudgetExceeded as error:
@@ -222,7 +229,7 @@ class Expression:
             )
             return Outcome(ran=True, reason=summary)
         self._failures = 0
-        sources = [*self._state.get("recentSources", []), source][-c.EXPRESSION_SOURCES_REMEMBERED :]
+        sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
         self._state["lastExpression"] = iso(self._clock.now())
         due = await self.schedule()
@@ -278,7 +285,7 @@ class Expression:
     def _postpone(self) -> float:
         """15 minutes after a failure, doubling up to 4 hours, in this life's pace; returns seconds."""
         factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
-        delay_ms: float = min(c.EXPRESSION_RETRY_MIN_MS * 2**self._failures, c.EXPRESSION_RETRY_MAX_MS) * factor
+        delay_ms: float = min(EXPRESSION_RETRY_MIN_MS * 2**self._failures, EXPRESSION_RETRY_MAX_MS) * factor
         self._failures += 1
         self._plan(self._clock.now() + timedelta(milliseconds=delay_ms), None)
         return delay_ms / 1000
@@ -288,7 +295,7 @@ class Expression:
         return await self._outbox.accepted_since("post", midnight)
 
     def _richness_note(self) -> str:
-        thin = assess_self_richness(self._identity.extract()).score < c.SELF_RICHNESS_NUDGE_BELOW
+        thin = assess_self_richness(self._identity.extract()).score < SELF_RICHNESS_NUDGE_BELOW
         return self._skills.render(_SKILL, "Richness Note") if thin else ""
 
     def _scaffold(self, source: str, prompt: str) -> Scaffold:

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
-from common.constants import (
-    DAILY_POST_LIMIT,
-    EXPRESSION_MAX_INTERVAL_MS,
-    EXPRESSION_MIN_INTERVAL_MS,
-    EXPRESSION_SOURCES_REMEMBERED,
-    MINUTE_MS,
-)
+from common.constants import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS, MINUTE_MS
 from common.errors import SkillError
 from common.result import Decision
 from modules.lives.bluesky.invitation import (
@@ -26,6 +20,9 @@ from modules.lives.bluesky.invitation import (
 )
 from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.agent.identity.self_document import SelfExtract
+
+EXPRESSION_SOURCES_REMEMBERED = 3
+DAILY_POST_LIMIT = 12
 
 __all__ = [
     "ExpressionPrompt",

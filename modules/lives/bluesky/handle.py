@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Literal
 
 from common.clock import Clock
-from common.constants import NOTIFICATION_MAX_AGE_MS, PENDING_MAX_ATTEMPTS
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Ok
 from modules.lives.bluesky.case import Case, CaseReader, names_several
 from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS
 from modules.lives.bluesky.policy import plan_for, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
@@ -28,6 +28,8 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES
+
+PENDING_MAX_ATTEMPTS = 5
 
 _DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}
 

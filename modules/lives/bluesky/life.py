@@ -12,10 +12,11 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.web.client import WebClient
 from common.clock import Clock
-from common.constants import AWARENESS_INTERVAL_MS, CONVERSATION_STALE_RETENTION_MS
+from common.constants import AWARENESS_INTERVAL_MS
 from common.pace import Pace
 from common.settings import Settings
 from modules.lives.bluesky.case import CaseReader
+from modules.lives.bluesky.conversation import CONVERSATION_STALE_RETENTION_MS
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.disclosure import Disclosure
 from modules.lives.bluesky.expression import Expression

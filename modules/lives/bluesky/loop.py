@@ -9,13 +9,7 @@ from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
 from common.clock import local
-from common.constants import (
-    FEED_FETCH_LIMIT,
-    RESPONSE_BATCH,
-    SESSION_EXPIRY_MARGIN_S,
-    SESSION_REFRESH_INTERVAL_MS,
-    TIMER_JITTER_PERCENT,
-)
+from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S, TIMER_JITTER_PERCENT
 from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
@@ -36,6 +30,10 @@ from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Outcome
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
+
+SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
+RESPONSE_BATCH = 5
+FEED_FETCH_LIMIT = 50
 
 AWARENESS = "awareness"
 

@@ -12,14 +12,9 @@ from datetime import datetime, timedelta
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
-from common.constants import (
-    CONVERSATION_STALE_RETENTION_MS,
-    NOTIFICATION_FETCH_LIMIT,
-    NOTIFICATION_MAX_AGE_MS,
-    NOTIFICATION_MAX_BURST_PAGES,
-    NOTIFICATION_MAX_PAGES,
-)
+from common.constants import DAY_MS
 from common.result import ApiResult, Err, Ok
+from modules.lives.bluesky.conversation import CONVERSATION_STALE_RETENTION_MS
 from modules.lives.bluesky.policy import Screening, prioritize_notifications, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
@@ -27,6 +22,11 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity
 from modules.services.peers.accounts import Relationships
+
+NOTIFICATION_FETCH_LIMIT = 50
+NOTIFICATION_MAX_PAGES = 4
+NOTIFICATION_MAX_AGE_MS = DAY_MS
+NOTIFICATION_MAX_BURST_PAGES = 40
 
 _WORDS = ("reply", "mention", "quote")
 _REACTIONS = ("like", "repost", "follow")

@@ -11,9 +11,10 @@ from typing import Literal
 
 from adapters.atproto.types import Post, ThreadNode
 from common.clock import parse_iso_or_none
-from common.constants import THREAD_MAX_POSTS
 from common.text.closings import content_words, without_handles
 from common.text.strings import straighten
+
+THREAD_MAX_POSTS = 40
 
 Confidence = Literal["low", "medium", "high"]
 Pattern = Literal["none", "repetitive-acknowledgments", "potential-acknowledgment-loop", "mutual-acknowledgment-loop"]

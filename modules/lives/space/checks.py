@@ -10,13 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from common.constants import (
-    SPACE_ACTION_MAX_CHARS,
-    SPACE_ACTION_MAX_SENTENCES,
-    SPACE_DISCUSSION_MAX_CHARS,
-    SPACE_DISCUSSION_MAX_SENTENCES,
-    SPACE_NON_OWNER_HOLD_MS,
-)
+from common.constants import SECOND_MS
 from common.schemas import Commitment
 from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
@@ -26,6 +20,12 @@ from modules.lives.space.phrases import auto_trim, count_sentences, has_list, wi
 from modules.lives.space.policy import observer_threshold, role_budget
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Check, Mode
+
+SPACE_ACTION_MAX_CHARS = 50_000
+SPACE_DISCUSSION_MAX_CHARS = 50_000
+SPACE_ACTION_MAX_SENTENCES = 1000
+SPACE_DISCUSSION_MAX_SENTENCES = 1000
+SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS
 
 __all__ = [
     "auto_trim",

@@ -20,14 +20,13 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from common.clock import Clock
-from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import Fatal, SoulError, Transient
 from common.tasks import first_failure
 from common.text.host_intent import classify_host_intent_structural
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.types import Intent
-from modules.lives.space.verdicts import Verdicts
+from modules.lives.space.verdicts import ECHO_JUDGE_TIMEOUT_S, Verdicts
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso_or_none
-from common.constants import MINUTE_MS, SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_RECONNECT_INTERVAL_MS, TEXT_MAX_BYTES
+from common.constants import MINUTE_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS, TEXT_MAX_BYTES
 from common.files import read_bounded
 from common.state import load_state, save_state
 from common.text.untrusted import one_line
 from modules.services.agent.skills.skills import Skills
+
+SPACE_CHECK_INTERVAL_MS = 5 * SECOND_MS
 
 LIMITS_MS: Mapping[str, tuple[int, int]] = {
     "checkIntervalMs": (2_000, 30_000),

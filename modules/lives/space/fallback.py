@@ -12,13 +12,7 @@ from typing import Literal
 
 import regex
 
-from common.constants import (
-    GITHUB_BODY_MAX_CHARS,
-    SPACE_FORCED_ACTION_CYCLES,
-    SPACE_FORCED_ACTION_REJECTIONS,
-    SPACE_MAX_FORCED_ACTIONS,
-    SPACE_OWNER_RETRIES,
-)
+from common.constants import GITHUB_BODY_MAX_CHARS
 from common.schemas import Commitment
 from common.text.graphemes import truncate_graphemes
 from modules.lives.space.host_request import is_claimed, is_open
@@ -26,6 +20,11 @@ from modules.lives.space.request_parser import issue_number, quoted, requested_t
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Salvaged
 from modules.services.commitments.texts import without_mentions
+
+SPACE_FORCED_ACTION_CYCLES = 3
+SPACE_FORCED_ACTION_REJECTIONS = 3
+SPACE_MAX_FORCED_ACTIONS = 2
+SPACE_OWNER_RETRIES = 2
 
 FORCED_MESSAGE = "Creating that now."
 

@@ -14,14 +14,13 @@ from typing import Literal
 
 import regex
 
-from common.constants import (
-    SPACE_CLAIM_TTL_MS,
-    SPACE_CRITICAL_CYCLES,
-    SPACE_MAX_REOPENS,
-    SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
-)
+from common.constants import MINUTE_MS, SPACE_CLAIM_TTL_MS
 from modules.lives.space.request_parser import answers
 from modules.lives.space.types import Escalation, HistoryEntry, HostRequest, OwnWork, PeerEvent
+
+SPACE_CRITICAL_CYCLES = 2
+SPACE_MAX_REOPENS = 2
+SPACE_REPLAYED_REQUEST_MAX_AGE_MS = 10 * MINUTE_MS
 
 FollowUp = Literal["none", "urge", "link", "hurry"]
 """How a host is answered who asks what became of a request: act now; tell what was made; run what was promised."""

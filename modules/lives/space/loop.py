@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 from adapters.space.client import SpaceClient
 from common.clock import Clock
-from common.constants import SECOND_MS, SPACE_CHECK_INTERVAL_MS, SPACE_JITTER_PERCENT
+from common.constants import SECOND_MS
 from modules.lives.space.act import Participation
-from modules.lives.space.config import SpaceConfigFile
+from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfigFile
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.policy import get_timer_jitter
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.loop import Runs
+
+SPACE_JITTER_PERCENT = 0.40
 
 _NEWS_TIMEOUT_S = 60.0
 _SOON_SHARE = 0.2

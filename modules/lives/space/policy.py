@@ -18,23 +18,23 @@ import regex
 
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import OWNS_ADDRESSED
-from common.constants import (
-    DISCUSSION_OBSERVER_THRESHOLD,
-    DISCUSSION_ROLE_BUDGET_MULTIPLIER,
-    DISCUSSION_SATURATION_BONUS,
-    ROLE_MESSAGE_BUDGET_ACTOR,
-    ROLE_MESSAGE_BUDGET_OBSERVER,
-    ROLE_MESSAGE_BUDGET_REVIEWER,
-    SPACE_ACTION_OBSERVER_THRESHOLD,
-    SPACE_OPENER_FIRST_SILENCE_MS,
-    SPACE_OPENER_INTERVAL_MS,
-    SPACE_OPENER_SILENCE_MS,
-    SPACE_SATURATION_BASE,
-)
+from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Decision
 from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.request_parser import may_be_a_post
 from modules.lives.space.types import Counts, HistoryEntry, Intent, Mode, Role
+
+SPACE_SATURATION_BASE = 4
+SPACE_ACTION_OBSERVER_THRESHOLD = 3
+DISCUSSION_SATURATION_BONUS = 10
+DISCUSSION_OBSERVER_THRESHOLD = 8
+DISCUSSION_ROLE_BUDGET_MULTIPLIER = 4
+ROLE_MESSAGE_BUDGET_ACTOR = 4
+ROLE_MESSAGE_BUDGET_REVIEWER = 3
+ROLE_MESSAGE_BUDGET_OBSERVER = 2
+SPACE_OPENER_FIRST_SILENCE_MS = MINUTE_MS
+SPACE_OPENER_SILENCE_MS = 10 * MINUTE_MS
+SPACE_OPENER_INTERVAL_MS = HOUR_MS
 
 Capability = Literal["github", "social"]
 Capabilities = Mapping[str, Sequence[str] | None]

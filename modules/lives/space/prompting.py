@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import regex
 
 from common.clock import local, spoken
-from common.constants import SPACE_DIGEST_ABOVE_TOKENS
 from common.text.untrusted import one_line
 from modules.lives.space.checks import check_echo_opener
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
@@ -25,6 +24,8 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills, interpolate
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
+
+SPACE_DIGEST_ABOVE_TOKENS = 60_000
 
 SKILL = "space-participation"
 

@@ -10,11 +10,18 @@ from adapters.space.client import SpaceClient
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.clock import Clock, parse_iso_or_none
-from common.constants import DAY_MS, MINUTE_MS, SPACE_REPLAYED_REQUEST_MAX_AGE_MS
+from common.constants import DAY_MS, MINUTE_MS
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from modules.lives.space.classifiers import IntentClassifier
-from modules.lives.space.host_request import Looked, escalation_level, follow_up, is_frozen, is_open
+from modules.lives.space.host_request import (
+    SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
+    Looked,
+    escalation_level,
+    follow_up,
+    is_frozen,
+    is_open,
+)
 from modules.lives.space.policy import (
     action_owner,
     conversation_mode,

@@ -14,18 +14,17 @@ from datetime import UTC, datetime, timedelta
 
 from adapters.space.types import Said, is_host
 from common.clock import parse_iso_or_none
-from common.constants import (
-    SPACE_HISTORY_KEPT,
-    SPACE_IDLE_RESET_MS,
-    SPACE_OPENER_SILENCE_MS,
-    SPACE_READ_CHARS,
-    SPACE_TALK_ENDED_MS,
-)
+from common.constants import HOUR_MS, SPACE_IDLE_RESET_MS
 from common.text.closings import ends_talk
 from common.text.host_intent import classify_host_intent_structural
 from modules.lives.space.host_request import Looked, RequestEvent, next_request
+from modules.lives.space.policy import SPACE_OPENER_SILENCE_MS
 from modules.lives.space.request_parser import detect_repo, point_summary
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
+
+SPACE_HISTORY_KEPT = 200
+SPACE_READ_CHARS = 4_000  # of one message; what is longer is read up to here
+SPACE_TALK_ENDED_MS = 12 * HOUR_MS
 
 POINTS_KEPT = 15
 PEER_EVENTS_KEPT = 200

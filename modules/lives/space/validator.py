@@ -15,13 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from common.clock import Clock
-from common.constants import (
-    ECHO_JUDGE_BORDERLINE_LOW,
-    ECHO_JUDGE_NOVELTY_HIGH,
-    ECHO_SHORT_STEMS,
-    ENSEMBLE_ECHO_THRESHOLD,
-    SPACE_OWN_LINES_KEPT_MS,
-)
+from common.constants import DAY_MS, ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS, ENSEMBLE_ECHO_THRESHOLD
 from common.schemas import Commitment
 from common.text.echo import EnsembleEchoResult, find_said_already, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
@@ -35,6 +29,9 @@ from modules.lives.space.policy import COMPARED_CHARS, role_budget
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import ValidationOutcome
 from modules.runtime.journal.journal import Journal
+
+ECHO_JUDGE_NOVELTY_HIGH = 0.40
+SPACE_OWN_LINES_KEPT_MS = 7 * DAY_MS
 
 _FEWEST_ANSWERS = 2
 _AFTER_MARK = " )\"'*_"

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from adapters.space.room_addressing import parse_addressed
 from common.clock import Clock
-from common.constants import ECHO_JUDGE_TIMEOUT_S
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import QuestionFacts, TurnFacts
 from common.text.closings import is_low_value_closing
@@ -28,6 +27,8 @@ from modules.lives.space.types import HistoryEntry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.skills.skills import Skills
+
+ECHO_JUDGE_TIMEOUT_S = 3.0
 
 SKILL = "space-judgement"
 _ANSWER_TOKENS = 10

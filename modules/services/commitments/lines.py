@@ -16,12 +16,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from common.constants import COMMITMENT_LINE_MAX_BYTES, COMMITMENTS_MAX_LINES, STATE_MAX_BYTES
+from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
 from common.files import read_bounded, storage_error, write_atomic
 from common.schemas import CommitmentType
 from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
 from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
+
+COMMITMENTS_MAX_LINES = 20_000
+COMMITMENT_LINE_MAX_BYTES = 1024 * 1024
 
 
 class _Line(BaseModel):

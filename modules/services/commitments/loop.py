@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from common.clock import Clock
-from common.constants import COMMITMENT_CHECK_INTERVAL_MS, TIMER_JITTER_PERCENT
+from common.constants import TIMER_JITTER_PERCENT
 from modules.runtime.scheduler.types import Outcome
+from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.runner import CommitmentRunner
 
 NAME = "commitment-fulfillment"

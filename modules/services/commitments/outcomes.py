@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso_or_none
-from common.constants import COMMITMENT_RETENTION_MS, REPO_COOLDOWN_FAILURES, REPO_COOLDOWN_MS
+from common.constants import DAY_MS
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from modules.services.commitments.naming import resolve_repo
+from modules.services.commitments.policy import COMMITMENT_RETENTION_MS
 from modules.services.commitments.types import CommitmentStatus, QueuedCommitment
+
+REPO_COOLDOWN_FAILURES = 5
+REPO_COOLDOWN_MS = 2 * DAY_MS
 
 _ERROR_CHARS = 60
 _NOTABLE = 2

@@ -12,22 +12,21 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from common.clock import iso, parse_iso_or_none
-from common.constants import (
-    COMMITMENT_CHECK_INTERVAL_MS,
-    COMMITMENT_IN_PROGRESS_TIMEOUT_MS,
-    COMMITMENT_MAX_ATTEMPTS,
-    COMMITMENT_REPEAT_WINDOW_MS,
-    COMMITMENT_RETENTION_MS,
-    COMMITMENT_RETRY_DELAYS_MS,
-    COMMITMENT_STALE_THRESHOLD_MS,
-    COMMITMENT_UNHEARD_MAX_MS,
-    SECOND_MS,
-)
+from common.constants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.strings import normalized_title
 from common.text.utf16 import u16_slice
 from modules.services.commitments.naming import repo_key
 from modules.services.commitments.types import LIVE, CommitmentRequest, CommitmentStatus, QueuedCommitment
+
+COMMITMENT_CHECK_INTERVAL_MS = 15 * SECOND_MS
+COMMITMENT_MAX_ATTEMPTS = 3
+COMMITMENT_UNHEARD_MAX_MS = 10 * MINUTE_MS
+COMMITMENT_STALE_THRESHOLD_MS = 24 * HOUR_MS
+COMMITMENT_IN_PROGRESS_TIMEOUT_MS = 10 * MINUTE_MS
+COMMITMENT_RETRY_DELAYS_MS = (MINUTE_MS, 5 * MINUTE_MS)
+COMMITMENT_RETENTION_MS = 7 * DAY_MS
+COMMITMENT_REPEAT_WINDOW_MS = DAY_MS
 
 HOST_REQUEST = "hostWish"
 """Key of `params`: true when the host of a room asked for it."""

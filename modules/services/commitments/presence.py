@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common.clock import Clock
-from common.constants import CLAIM_RENEWAL_INTERVAL_MS, COMMITMENT_IN_PROGRESS_TIMEOUT_MS, SECOND_MS
+from common.constants import SECOND_MS
 from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
-from modules.services.commitments.policy import claim_target
+from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS, claim_target
 from modules.services.commitments.types import QueuedCommitment, Room
+
+CLAIM_RENEWAL_INTERVAL_MS = 30 * SECOND_MS
 
 _TARGET_CHARS, _ERROR_CHARS = 60, 200
 _FAILED = "failed"

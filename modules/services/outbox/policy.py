@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.atproto.tid import tid_for
-from common import constants as c
 from common.clock import iso, parse_iso
+from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
 from modules.services.outbox.types import (
@@ -29,6 +29,13 @@ from modules.services.outbox.types import (
     Verdict,
 )
 
+OUTBOUND_DEDUP_WINDOW_MS = 5 * MINUTE_MS
+REPLY_EXPIRY_MS = 6 * HOUR_MS
+POST_EXPIRY_MS = 24 * HOUR_MS
+BACKLOG_AGE_MS = 10 * MINUTE_MS
+BACKLOG_SPACING_MS = 2 * MINUTE_MS
+OUTBOX_MAX_ATTEMPTS = 8
+
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
 RETRY_STEPS = 6
@@ -41,7 +48,7 @@ RECHECKS_S = (60.0, 600.0, 3600.0)
 """Seconds between the looks for a duplicate, after an act that a service takes no key for was repeated."""
 
 _EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
-    ("post", "follow", "delete", "issue", "issue_comment"), c.POST_EXPIRY_MS
+    ("post", "follow", "delete", "issue", "issue_comment"), POST_EXPIRY_MS
 )
 _RANK: dict[IntentKind, int] = {"reply": 0, "post": 1}
 
@@ -75,7 +82,7 @@ class Step:
 
 def expires_at(kind: IntentKind, now: datetime) -> datetime:
     """When an act of this kind has lost its sense: answers, likes, words in a room after 6 h, the rest after 24 h."""
-    return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, c.REPLY_EXPIRY_MS))
+    return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, REPLY_EXPIRY_MS))
 
 
 def cooldown_s(kind: IntentKind, pacing: Pacing) -> float:
@@ -102,7 +109,7 @@ def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started
     """
     waits = [0.0]
     if is_backlog(intent, started):
-        waits.append(_left(acts.get(intent.kind), c.BACKLOG_SPACING_MS / 1000, now))
+        waits.append(_left(acts.get(intent.kind), BACKLOG_SPACING_MS / 1000, now))
     if not intent.urgent:
         lane: tuple[IntentKind, ...] = ("like", "repost") if intent.kind in {"like", "repost"} else (intent.kind,)
         last_in_lane = max((acts[kind] for kind in lane if kind in acts), default=None)
@@ -152,7 +159,7 @@ def is_expired(intent: Intent, now: datetime) -> bool:
 
 def is_backlog(intent: Intent, started: datetime) -> bool:
     """Whether the intent was already old when it was set free."""
-    return started - parse_iso(intent.created_at) > timedelta(milliseconds=c.BACKLOG_AGE_MS)
+    return started - parse_iso(intent.created_at) > timedelta(milliseconds=BACKLOG_AGE_MS)
 
 
 def backoff_s(tries: int) -> float:
@@ -178,7 +185,7 @@ def after_send(intent: Intent, error: Err) -> Step:
 def after_find(intent: Intent, error: Err) -> Step:
     """What it means that we could not learn whether an earlier try arrived: nothing is given up, we ask again."""
     refused = error.kind in {"invalid", "not_found"}
-    if refused and intent.attempts + 1 >= c.OUTBOX_MAX_ATTEMPTS:
+    if refused and intent.attempts + 1 >= OUTBOX_MAX_ATTEMPTS:
         return Step("failed", counts=True)
     return Step("sending", _put_off_s(intent, error), counts=refused)
 
@@ -187,7 +194,7 @@ def not_arrived(intent: Intent, now: datetime) -> IntentState:
     """Where an intent goes when its earlier tries did not arrive: out again (`sending`), or to its end."""
     if is_expired(intent, now):
         return "expired"
-    return "failed" if intent.attempts >= c.OUTBOX_MAX_ATTEMPTS else "sending"
+    return "failed" if intent.attempts >= OUTBOX_MAX_ATTEMPTS else "sending"
 
 
 def look_again_in_s(intent: Intent) -> float | None:
@@ -271,7 +278,7 @@ def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> st
     """Why a text may not leave again, or "". `twin` is the newest living intent with the same key."""
     if twin is not None:
         age_s = max(0, int((now - parse_iso(twin.created_at)).total_seconds()))
-        if twin.state != "held" and age_s * 1000 < c.OUTBOUND_DEDUP_WINDOW_MS:
+        if twin.state != "held" and age_s * 1000 < OUTBOUND_DEDUP_WINDOW_MS:
             return f"Near-duplicate of post sent {age_s}s ago"
         if twin.state != "done":
             return f"Near-duplicate of a {twin.kind} that {_waits_for(twin)}"

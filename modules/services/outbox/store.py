@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from common.constants import FEED_KEYS_MAX
 from modules.services.outbox.bodies import IntentKind, read_body
 from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentState, ProposedAction, StoredBefore
+
+FEED_KEYS_MAX = 5000
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from common.clock import Clock
-from common.constants import MAX_TOOL_ROUNDS
 from common.errors import Transient
 from common.facts import ToolOutcome, TurnFacts
 from common.provenance import Provenance
@@ -24,6 +23,8 @@ from modules.runtime.llm.types import ChatResult, Message, PromptBlock, ToolAnsw
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, lower_provenance, replied_uri
 from modules.services.agent.tools.types import ToolResult, Turn
+
+MAX_TOOL_ROUNDS = 12
 
 TURN_WALL_CLOCK_S = 600.0
 

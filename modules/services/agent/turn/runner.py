@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from common.clock import Clock, iso
-from common.constants import MAX_TOOL_ROUNDS
 from common.errors import SoulError
 from common.facts import About, AgentFacts, TurnFacts
 from modules.runtime.journal.journal import Journal
@@ -27,7 +26,7 @@ from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.agent.turn.loop import TurnResult, run_turn
+from modules.services.agent.turn.loop import MAX_TOOL_ROUNDS, TurnResult, run_turn
 
 
 @dataclass(frozen=True, slots=True)

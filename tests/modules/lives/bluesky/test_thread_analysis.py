@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import Post, ThreadNode
-from common.constants import THREAD_MAX_POSTS
-from modules.lives.bluesky.thread import analyze_thread_view
+from modules.lives.bluesky.thread import THREAD_MAX_POSTS, analyze_thread_view
 from tests.modules.lives.bluesky.bluesky_values import ME, at, chain, node, post
 
 

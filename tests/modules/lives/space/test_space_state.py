@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Said
 from common.clock import FakeClock, iso
-from common.constants import SPACE_READ_CHARS
 from modules.lives.space.state import (
+    SPACE_READ_CHARS,
     Classified,
     Conversation,
     ConversationState,

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from common.clock import FakeClock
-from common.constants import COMMITMENT_MAX_ATTEMPTS
 from common.errors import StorageError
 from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
 from modules.runtime.events import Event, Publish
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
+from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples

@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from common.constants import COMMITMENT_LINE_MAX_BYTES, COMMITMENTS_MAX_LINES, STATE_MAX_BYTES
+from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
 from modules.services.commitments.cooldowns import Cooldowns
-from modules.services.commitments.lines import live_in, read_commitments
+from modules.services.commitments.lines import (
+    COMMITMENT_LINE_MAX_BYTES,
+    COMMITMENTS_MAX_LINES,
+    live_in,
+    read_commitments,
+)
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from tests.cpu_time import cpu_s
 

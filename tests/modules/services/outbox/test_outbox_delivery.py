@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import pytest
 
-from common.constants import OUTBOX_MAX_ATTEMPTS
 from common.errors import Fatal, StorageError
 from common.result import ApiResult, Ok
+from modules.services.outbox.policy import OUTBOX_MAX_ATTEMPTS
 from modules.services.outbox.types import Intent, IntentState, ProposedAction, Sent
 from tests.journals import told_of
 from tests.modules.services.outbox.running_outbox import NO_PACING, Fault, RunningOutbox, like, post, reply

@@ -8,9 +8,9 @@ from datetime import datetime
 
 import pytest
 
-from common.constants import BACKLOG_AGE_MS, BACKLOG_SPACING_MS
 from common.result import ApiResult, Ok
 from modules.services.outbox.delivery import BROKEN_GATE_WAIT_S
+from modules.services.outbox.policy import BACKLOG_AGE_MS, BACKLOG_SPACING_MS
 from modules.services.outbox.types import Intent, Sent, Wait
 from tests.modules.services.outbox.running_outbox import NO_PACING, Fault, RunningOutbox, like, post, reply
 

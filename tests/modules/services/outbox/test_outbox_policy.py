@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import iso
-from common.constants import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTEMPTS
 from common.result import Err, ErrKind
 from modules.services.outbox import policy
 from modules.services.outbox.bodies import IntentKind, LikeBody, OpaqueBody, PostBody
+from modules.services.outbox.policy import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTEMPTS
 from modules.services.outbox.types import (
     Admission,
     Advice,
