@@ -9,9 +9,9 @@ from datetime import datetime
 import pytest
 
 from common.clock import iso, parse_iso
-from common.constants import FEED_KEYS_MAX
 from common.errors import PolicyBlocked
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.store import FEED_KEYS_MAX
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, post, reply
