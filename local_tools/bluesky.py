@@ -54,16 +54,12 @@ class BlueskyTools:
         self._skills = skills
         self._prompts = Prompts(skills)
         self._rng = rng
-        self._words = ToolWords(skills, "bluesky-tools")
-
-    def description(self, tool: str) -> str:
-        """Return what the model reads about one of these tools."""
-        return self._words.description(tool)
+        self.words = ToolWords(skills, "bluesky-tools")
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         subject, text = turn.subject, fitted(args.text, turn)
         if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
-            return self._words.error("Post Not Sent")
+            return self.words.error("Post Not Sent")
         if isinstance(subject, ExpressionTurn) and not text_problem(text) and not subject.revised:
             check = check_invitation(text)
             if check.advice:
@@ -81,7 +77,7 @@ class BlueskyTools:
             return target
         thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn)
         if f"@{self._atproto.handle}" in text.lower():
-            return self._words.error("Own Handle", handle=self._atproto.handle)
+            return self.words.error("Own Handle", handle=self._atproto.handle)
         if thread and (problem := self._problem(text, thread)):
             return await self._send_back(problem, thread, turn, target)
         published = await self._publisher.reply(
@@ -96,7 +92,7 @@ class BlueskyTools:
         )
         if published.status == "liked_instead":
             data = _data("liked", published.reason, published)
-            return self._words.end("Liked Instead", data, is_error=True, reason=published.reason)
+            return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
         return self._answer(published, "replied", ends=thread is not None)
 
     def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> ReplyProblem | None:
@@ -113,14 +109,14 @@ class BlueskyTools:
 
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""
-        problem = self._words.answer(code)
+        problem = self.words.answer(code)
         if not thread.sent_back:
             thread.sent_back = True
-            return self._words.error("Reply Not Sent", problem=problem)
+            return self.words.error("Reply Not Sent", problem=problem)
         liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
         act: Act = "silent" if liked.status == "blocked" else "liked"
         data = _data(act, f"no reply, twice: {problem}", liked)
-        return self._words.end("No Reply", data, is_error=True)
+        return self.words.end("No Reply", data, is_error=True)
 
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
         return await self._on_subject(args, turn, self._publisher.like, "liked")
@@ -136,7 +132,7 @@ class BlueskyTools:
             return await self._send_back(problem, thread, turn, target)
         if args.closing_type == "message" and not problem and not self._publisher.has_spoken(thread.root):
             if not args.closing_message.strip():
-                return self._words.error("No Closing Message")
+                return self.words.error("No Closing Message")
             said = await self._publisher.reply(
                 args.closing_message,
                 target,
@@ -153,13 +149,13 @@ class BlueskyTools:
             thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=_by_owner(turn)
         )
         data = _data("left", args.reason, left)
-        return self._words.end("Left", data)
+        return self.words.end("Left", data)
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
         if _thread(turn).is_owner:
-            return self._words.error("Owner Waits")
+            return self.words.error("Owner Waits")
         data = {"act": "silent", "reason": args.reason}
-        return self._words.end("Silent", data)
+        return self.words.end("Silent", data)
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         published = await self._publisher.follow(
@@ -169,7 +165,7 @@ class BlueskyTools:
 
     async def unfollow(self, args: UriInput, turn: Turn) -> ToolResult:
         if _FOLLOWS not in args.follow_uri:
-            return self._words.error("No Follow Record")
+            return self.words.error("No Follow Record")
         published = await self._publisher.delete(
             args.follow_uri, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
         )
@@ -190,7 +186,7 @@ class BlueskyTools:
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not _may_look_up(args.actor, turn):
-            return self._words.error("By Did")
+            return self.words.error("By Did")
         profile = await self._atproto.get_profile(args.actor)
         return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
 
@@ -204,7 +200,7 @@ class BlueskyTools:
         self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
     ) -> ToolResult:
         if not _may_look_up(args.actor, turn):
-            return self._words.error("By Did")
+            return self.words.error("By Did")
         page = await get(args.actor, limit=args.limit)
         return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
 
@@ -234,17 +230,19 @@ class BlueskyTools:
         if isinstance(turn.subject, ThreadTurn):
             if not uri:
                 return turn.subject.notification.ref
-            return turn.subject.seen.get(uri) or self._words.error("Not In Thread")
-        return StrongRef(uri, cid) if uri and cid else self._words.error("Post Unnamed")
+            return turn.subject.seen.get(uri) or self.words.error("Not In Thread")
+        return StrongRef(uri, cid) if uri and cid else self.words.error("Post Unnamed")
 
     def _answer(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
         if published.status == "blocked":
-            content = self._words.answer("Blocked", reason=one_line(published.reason, _ERROR_LENGTH))
+            problem = published.problem
+            reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
+            content = self.words.answer("Blocked", reason=one_line(reason, _ERROR_LENGTH))
             data = _data("silent", published.reason, published)
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = _data(act, f"waits for the owner's yes: {published.reason}", published)
-            return ToolResult(self._words.answer("Held"), ends_turn=ends, data=data)
+            return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
         content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
         return ToolResult(content, ends_turn=ends, data=_data(act, "", published))
 
@@ -272,9 +270,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         subject: type | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None
-        description = tools.description(name)
-        return Tool(
-            name, description, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable
+        return tools.words.tool(
+            name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable
         )
 
     look = partial(tool, effect="look")

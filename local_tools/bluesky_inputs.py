@@ -1,4 +1,4 @@
-"""What the Bluesky tools take. The field descriptions are what the model reads; empty always means "the one given"."""
+"""What the Bluesky tools take: described in `skills/bluesky-tools`. Empty always means "the one given"."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from pydantic import BaseModel, Field
 class PostInput(BaseModel):
     """A post of your own."""
 
-    text: str = Field(description="The whole post, at most 300 characters.")
+    text: str
 
 
 class ReplyInput(BaseModel):
     """A reply. Without `post_uri` it answers the post of this turn."""
 
-    text: str = Field(description="The whole reply, at most 300 characters.")
-    post_uri: str = Field(default="", description="Leave empty to answer the post you were given.")
-    post_cid: str = Field(default="", description="Leave empty.")
+    text: str
+    post_uri: str = ""
+    post_cid: str = ""
 
 
 class SubjectInput(BaseModel):
     """A post to like or repost. Empty means the post of this turn."""
 
-    post_uri: str = Field(default="", description="Leave empty for the post you were given.")
-    post_cid: str = Field(default="", description="Leave empty.")
+    post_uri: str = ""
+    post_cid: str = ""
 
 
 class ExitInput(BaseModel):
     """Leave a conversation."""
 
-    closing_type: Literal["like", "message"] = Field(default="like", description="Prefer like.")
-    reason: str = Field(description="Why the talk is over, in a few words.")
-    closing_message: str = Field(default="", description="Only for closing_type message.")
+    closing_type: Literal["like", "message"] = "like"
+    reason: str
+    closing_message: str = ""
 
 
 class SilenceInput(BaseModel):
     """Say nothing."""
 
-    reason: str = Field(description="The true reason, in a few words.")
+    reason: str
 
 
 class DidInput(BaseModel):
     """An account."""
 
-    did: str = Field(description="The account's did.")
+    did: str
 
 
 class UriInput(BaseModel):
     """A follow record."""
 
-    follow_uri: str = Field(description="The at:// uri of your follow record.")
+    follow_uri: str
 
 
 class ActorInput(BaseModel):
     """An account."""
 
-    actor: str = Field(description="A handle or did.")
+    actor: str
 
 
 class ActorListInput(ActorInput):

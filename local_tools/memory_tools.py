@@ -87,7 +87,7 @@ class MemoryTools:
         self._store = store
         self._profiles = profiles
         self._skills = skills
-        self._words = ToolWords(skills, OWN_TOOLS)
+        self.words = ToolWords(skills, OWN_TOOLS)
         self._journal = journal
         self._clock = clock
         self._rng = rng
@@ -99,17 +99,17 @@ class MemoryTools:
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
         words = Words(turn.asked_by, turn.provenance, self._session_of(turn))
-        if reason := refusal(args.kind, words):
-            return self._words.error("Not Remembered", reason=reason)
+        if kinds := refusal(args.kind, words):
+            return self.words.error("Not Remembered", kinds=kinds)
         subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)
         if not subject or not body or len(body) > BODY_LENGTH:
-            return self._words.error("Memory Form", most=BODY_LENGTH)
+            return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         wish = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
         number = await self._store.save(admitted(wish, words), self._clock.now())
         kept = await self._store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
-        return self._words.done("Remembered As", number=number) if seen else self._words.done("Remembered")
+        return self.words.done("Remembered As", number=number) if seen else self.words.done("Remembered")
 
     async def search(self, args: MemorySearchInput, turn: Turn) -> ToolResult:
         since: datetime | None = None
@@ -117,20 +117,20 @@ class MemoryTools:
             try:
                 since = parse_iso(args.since)
             except ValueError:
-                return self._words.error("Day Form", given=repr(one_line(args.since)))
+                return self.words.error("Day Form", given=repr(one_line(args.since)))
         query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not self._is_owners(turn))
         found = await self._store.search(query, self._clock.now())
-        return self._told(found) if found else self._words.done("Nothing Found")
+        return self._told(found) if found else self.words.done("Nothing Found")
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
         known = await self._store.get(args.id)
         if known is None or not self._may_see(known, turn):
-            return self._words.error("No Memory", number=args.id)
+            return self.words.error("No Memory", number=args.id)
         return self._told([memory for memory in await self._store.history(args.id) if self._may_see(memory, turn)])
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
-            return self._words.error("Own Session")
+            return self.words.error("Own Session")
         change = await self._profiles.update(
             args.subject,
             args.field,
@@ -151,22 +151,18 @@ class MemoryTools:
             )
         )
         if not change.accepted:
-            return self._words.error("Profile Not Changed", reason=change.reason)
-        return self._words.done("Profile Changed", field=args.field)
+            return self.words.error("Profile Not Changed", reason=change.reason)
+        return self.words.done("Profile Changed", field=args.field)
 
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
         if not self._onboarding_due():
-            return self._words.error("First Talk Over")
+            return self.words.error("First Talk Over")
         if len(await self._owner_words()) < _LINES_BEFORE_THE_END:
-            return self._words.error("Tell First")
+            return self.words.error("Tell First")
         if not args.agent and not args.user:
-            return self._words.error("Ask First")
+            return self.words.error("Ask First")
         await self._complete(args.agent, args.user)
-        return self._words.done("Noted First Talk")
-
-    def description(self, tool: str) -> str:
-        """Return what the model reads about one of these tools."""
-        return self._words.description(tool)
+        return self.words.done("Noted First Talk")
 
     def _is_owners(self, turn: Turn) -> bool:
         """Whether nobody but the owner reads what comes of it; a talk with them on Bluesky is public."""
@@ -182,48 +178,11 @@ class MemoryTools:
 
 def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
     """The family, as the registry takes it. What a turn may save or see is decided for each call."""
-    anyone, owner = Provenance.STRANGER, Provenance.OWNER
+    anyone, owner, tool = Provenance.STRANGER, Provenance.OWNER, tools.words.tool
     return (
-        Tool(
-            "memory_search",
-            tools.description("memory_search"),
-            MemorySearchInput,
-            "self",
-            anyone,
-            tools.search,
-            effect="look",
-        ),
-        Tool(
-            "memory_history",
-            tools.description("memory_history"),
-            MemoryHistoryInput,
-            "self",
-            anyone,
-            tools.history,
-            effect="look",
-        ),
-        Tool(
-            "memory_save",
-            tools.description("memory_save"),
-            MemorySaveInput,
-            "self",
-            anyone,
-            tools.save,
-        ),
-        Tool(
-            "profile_update",
-            tools.description("profile_update"),
-            ProfileUpdateInput,
-            "self",
-            owner,
-            tools.update_profile,
-        ),
-        Tool(
-            "complete_commissioning",
-            tools.description("complete_commissioning"),
-            OnboardingInput,
-            "self",
-            owner,
-            tools.complete_onboarding,
-        ),
+        tool("memory_search", MemorySearchInput, "self", anyone, tools.search, effect="look"),
+        tool("memory_history", MemoryHistoryInput, "self", anyone, tools.history, effect="look"),
+        tool("memory_save", MemorySaveInput, "self", anyone, tools.save),
+        tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile),
+        tool("complete_commissioning", OnboardingInput, "self", owner, tools.complete_onboarding),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
@@ -23,11 +23,9 @@ class SelfReadInput(BaseModel):
 class SelfUpdateInput(BaseModel):
     """A new SELF.md, or one new section of it."""
 
-    content: str = Field(description="The new text of the section, all of it, in Markdown.")
-    reason: str = Field(description="Why, in a few words.")
-    section: str = Field(
-        default="", description="Its heading, for example Values. Empty: content is all of SELF.md, anew."
-    )
+    content: str
+    reason: str
+    section: str = ""
 
 
 class SelfTools:
@@ -36,14 +34,10 @@ class SelfTools:
     def __init__(self, *, home: Home, keeper: SelfKeeper, skills: Skills) -> None:
         self._home = home
         self._keeper = keeper
-        self._words = ToolWords(skills, OWN_TOOLS)
-
-    def description(self, tool: str) -> str:
-        """Return what the model reads about one of these tools."""
-        return self._words.description(tool)
+        self.words = ToolWords(skills, OWN_TOOLS)
 
     async def read(self, args: SelfReadInput, turn: Turn) -> ToolResult:
-        return ToolResult(read_self(self._home) or self._words.answer("Self Empty"))
+        return ToolResult(read_self(self._home) or self.words.answer("Self Empty"))
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites = (turn.cause_id,) if turn.cause_id else ()
@@ -54,34 +48,17 @@ class SelfTools:
         match change.status:
             case "changed":
                 moved = "".join(f". {line}" for line in what_moved(change))
-                return ToolResult(self._words.answer("Self Changed", moved=moved), data=data)
+                return ToolResult(self.words.answer("Self Changed", moved=moved), data=data)
             case "held":
-                return ToolResult(self._words.answer("Self Held", reason=change.reason), data=data)
+                return ToolResult(self.words.answer("Self Held", reason=change.reason), data=data)
             case _:
-                return replace(self._words.error("Self Not Changed", reason=change.reason), data=data)
+                return replace(self.words.error("Self Not Changed", reason=change.reason), data=data)
 
 
 def self_tools(tools: SelfTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
-    own = Provenance.SELF
+    own, tool = Provenance.SELF, tools.words.tool
     return (
-        Tool(
-            "self_read",
-            tools.description("self_read"),
-            SelfReadInput,
-            "self",
-            own,
-            tools.read,
-            effect="look",
-        ),
-        Tool(
-            "self_update",
-            tools.description("self_update"),
-            SelfUpdateInput,
-            "self",
-            own,
-            tools.update,
-            effect="act",
-            holdable=True,
-        ),
+        tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
+        tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
@@ -16,7 +16,7 @@ from modules.services.agent.tools.types import Tool, ToolResult, Turn
 class SkillLoadInput(BaseModel):
     """Which one."""
 
-    name: str = Field(description="The skill's name, as it is listed.")
+    name: str
 
 
 class SkillTools:
@@ -37,14 +37,5 @@ class SkillTools:
 def skill_tools(local: LocalSkills, skills: Skills) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     words = ToolWords(skills, OWN_TOOLS)
-    return (
-        Tool(
-            "skill_load",
-            words.description("skill_load"),
-            SkillLoadInput,
-            "self",
-            Provenance.SELF,
-            SkillTools(local, words).load,
-            effect="look",
-        ),
-    )
+    load = SkillTools(local, words).load
+    return (words.tool("skill_load", SkillLoadInput, "self", Provenance.SELF, load, effect="look"),)

@@ -25,17 +25,14 @@ class DecisionInput(SideFields):
         json_schema_extra={"required": list(SPACE_DECISION_SCHEMA["required"])},
     )
 
-    should_speak: StrictBool = Field(alias="shouldSpeak", description="Whether you speak now.")
-    reason: str = Field(default="", description="Why, in a few words.")
-    message: str = Field(default="", description="What you say: plain prose, no lists.")
+    should_speak: StrictBool = Field(alias="shouldSpeak")
+    reason: str = ""
+    message: str = ""
     commitments: list[dict[str, Any]] = Field(
         default_factory=list,
-        description="What you promise with it; description is the finished text.",
         json_schema_extra={"items": _COMMITMENTS["items"]},
     )
-    adjust_behavior: dict[str, Any] | None = Field(
-        default=None, alias="adjustBehavior", description="Leave it out, unless you change your pace."
-    )
+    adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
 
 
 class SpaceTools:
@@ -59,13 +56,13 @@ def space_tools(skills: Skills) -> tuple[Tool, ...]:
     """The tools of the agent space."""
     words = ToolWords(skills, OWN_TOOLS)
     return (
-        Tool(
-            name=SPACE_DECISION_TOOL,
-            description=words.description("space_decide"),
-            input_model=DecisionInput,
-            capability="social",
-            needs=Provenance.STRANGER,
-            handler=SpaceTools(words).decide,
+        words.tool(
+            SPACE_DECISION_TOOL,
+            DecisionInput,
+            "social",
+            Provenance.STRANGER,
+            SpaceTools(words).decide,
+            page="space_decide",
             subject=SpaceTurn,
             effect="look",
         ),

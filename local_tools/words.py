@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pydantic import BaseModel
+
+from common.provenance import Provenance
 from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.types import ToolResult
+from modules.services.agent.tools.schema import read_description
+from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
 
 OWN_TOOLS = "own-tools"
 
@@ -17,9 +22,36 @@ class ToolWords:
         self._skills = skills
         self._skill_id = skill_id
 
-    def description(self, tool: str) -> str:
-        """Return what the model reads about a tool. Raises `SkillError` if nothing is there."""
-        return self._skills.subsection(self._skill_id, "Descriptions", tool).strip()
+    def tool(
+        self,
+        name: str,
+        input_model: type[BaseModel],
+        capability: Capability,
+        needs: Provenance,
+        handler: Callable[[Any, Turn], Awaitable[ToolResult]],
+        *,
+        page: str = "",
+        effect: Effect = "act",
+        holdable: bool = False,
+        subject: type | None = None,
+    ) -> Tool:
+        """Return a tool with its descriptions from the subsection `page` (its name, if left out).
+
+        Raises `SkillError` if there is no such subsection.
+        """
+        description, fields = read_description(self._skills.subsection(self._skill_id, "Descriptions", page or name))
+        return Tool(
+            name,
+            description,
+            input_model,
+            capability,
+            needs,
+            handler,
+            subject=subject,
+            effect=effect,
+            holdable=holdable,
+            fields=fields,
+        )
 
     def answer(self, name: str, **values: object) -> str:
         """Return an answer with its variables filled in. Raises `SkillError` if it is missing."""

@@ -25,6 +25,7 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from tests.acquaintance import introduce
 from tests.modules.services.agent.memory.memory_home import SKILLS, MemoryHome, open_memory_home
+from tests.shipped_skills import SHIPPED
 
 THREAD = "bluesky:thread:at://did:plc:kit/app.bsky.feed.post/3l"
 OWNER = Provenance.OWNER
@@ -88,7 +89,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             complete=complete,
             timezone="UTC",
         )
-        executor = Executor(Registry(memory_tools(tools), social_only=True))
+        executor = Executor(Registry(memory_tools(tools), social_only=True), SHIPPED)
         yield Rig(memory_home, executor, profiles, journal, completed)
 
 

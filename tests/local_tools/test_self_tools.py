@@ -18,6 +18,7 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from tests.modules.services.agent.identity.self_home import BORN, SelfHome, open_self_home
 from tests.project import ROOT
+from tests.shipped_skills import SHIPPED
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
 GROWN = BORN + "- Slate.\n"
@@ -42,7 +43,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
                 home=self_home.home, keeper=self_home.keeper, skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS)
             )
         )
-        yield Rig(self_home, Executor(Registry(tools, social_only=True)))
+        yield Rig(self_home, Executor(Registry(tools, social_only=True), SHIPPED))
 
 
 def turn(provenance: Provenance, origin: Provenance | None = None) -> Turn:

@@ -19,6 +19,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from tests.project import ROOT
+from tests.shipped_skills import SHIPPED
 
 
 @pytest.fixture
@@ -27,7 +28,9 @@ async def executor(tmp_path: Path) -> Executor:
     await owner_files.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
     storage = open_storage("", root=tmp_path / "store")
     local = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
-    return Executor(Registry(skill_tools(local, Skills.load(ROOT / "skills", SKILL_CONTRACTS)), social_only=True))
+    return Executor(
+        Registry(skill_tools(local, Skills.load(ROOT / "skills", SKILL_CONTRACTS)), social_only=True), SHIPPED
+    )
 
 
 async def load(executor: Executor, name: str, provenance: Provenance) -> ToolResult:

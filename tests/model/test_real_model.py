@@ -20,6 +20,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.agent.turn.loop import run_turn
+from tests.shipped_skills import SHIPPED
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
 
@@ -89,7 +90,7 @@ def about(post: str) -> list[Message]:
 async def test_a_required_call_comes_whatever_the_post_says_and_can_be_executed(gateway: LLMGateway, post: str) -> None:
     turn_result = await run_turn(
         gateway=gateway,
-        executor=Executor(REGISTRY),
+        executor=Executor(REGISTRY, SHIPPED),
         turn=TURN,
         system=SYSTEM,
         messages=about(post),
@@ -173,7 +174,7 @@ async def test_a_conversation_with_tool_results_is_understood(gateway: LLMGatewa
     tool = Tool("get_weather", "The weather of a city now.", Where, "self", Provenance.OWNER, weather)
     turn_result = await run_turn(
         gateway=gateway,
-        executor=Executor(Registry([tool], social_only=True)),
+        executor=Executor(Registry([tool], social_only=True), SHIPPED),
         turn=Turn("owner", Provenance.OWNER),
         system="Use the tool to look up the weather. Then tell the result in one sentence.",
         messages=[Message("user", "What is the weather in Lisbon?")],

@@ -14,6 +14,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from tests.living import World, awake
+from tests.shipped_skills import SHIPPED
 
 STRANGER, PEER, SELF, OWNER = Provenance
 
@@ -73,7 +74,7 @@ def spied(tools: list[Tool], ran: list[tuple[str, Turn]]) -> Executor:
             holdable=tool.holdable,
         )
 
-    return Executor(Registry([spy(tool) for tool in tools], social_only=False))
+    return Executor(Registry([spy(tool) for tool in tools], social_only=False), SHIPPED)
 
 
 async def test_no_tool_does_what_the_words_in_its_turn_do_not_allow(world: World) -> None:

@@ -15,7 +15,7 @@ from common.text.closings import is_low_value_closing, only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.types import Published
+from modules.lives.bluesky.types import Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RecordRef, ReplyBody, RepostBody
@@ -26,6 +26,8 @@ from modules.services.peers.accounts import Relationships
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
 LIKE_INSTEAD = "A like instead of a reply"
+_ANSWERED_ALREADY = Problem("Answered Already", "the post has a reply of ours")
+_NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 
 class Publisher:
@@ -56,7 +58,7 @@ class Publisher:
         """A post of our own."""
         text = clean(text)
         if problem := text_problem(text):
-            return Published("blocked", problem)
+            return _refused(problem)
         return await self._submit(
             ProposedAction(PostBody(text=text), cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         )
@@ -80,9 +82,9 @@ class Publisher:
         """
         text = clean(text)
         if problem := text_problem(text):
-            return Published("blocked", problem)
+            return _refused(problem)
         if await self._answered(parent.uri, is_unanswered=is_unanswered):
-            return Published("blocked", "this post already has a reply of yours; never answer a post twice")
+            return _refused(_ANSWERED_ALREADY)
         if root is None:
             found = await self._atproto.get_reply_refs(parent.uri, parent.cid)
             if isinstance(found, Err):
@@ -129,7 +131,7 @@ class Publisher:
     async def delete(self, uri: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
         """Take back a record of our own (a post, a follow)."""
         if not uri.startswith(f"at://{self._atproto.did}/"):
-            return Published("blocked", "only a record of your own can be deleted")
+            return _refused(_NOT_OWN)
         return await self._submit(ProposedAction(DeleteBody(uri=uri), cause_id=cause_id, by_owner=by_owner, hold=hold))
 
     async def conclude(
@@ -192,14 +194,22 @@ class Publisher:
         return Published("held" if submitted.held else "accepted", submitted.reason, uri, intent.id)
 
 
-def text_problem(text: str) -> str:
-    """Why `text` cannot be a post, in words that help to mend it; "" if it can."""
+def _refused(problem: Problem) -> Published:
+    return Published("blocked", problem.reason, problem=problem)
+
+
+def text_problem(text: str) -> Problem | None:
+    """Return why `text` cannot be a post, or None if it can."""
     if not text.strip():
-        return "the text is empty"
+        return Problem("Empty Text", "no text")
     length = grapheme_len(text)
     if length <= PORTABLE_MAX_GRAPHEMES:
         size = len(text.encode(errors="replace"))
-        return f"the text takes {size} bytes, at most {POST_MAX_BYTES} fit: shorten it" if size > POST_MAX_BYTES else ""
-    fitting = leading_sentences(text, PORTABLE_MAX_GRAPHEMES)
-    advice = f'; only this much of it fits: "{fitting}"' if fitting else ""
-    return f"the text has {length} characters, at most {PORTABLE_MAX_GRAPHEMES} fit: shorten it{advice}"
+        if size <= POST_MAX_BYTES:
+            return None
+        return Problem("Too Many Bytes", f"{size} of {POST_MAX_BYTES} bytes", {"size": size, "most": POST_MAX_BYTES})
+    values: dict[str, object] = {"length": length, "most": PORTABLE_MAX_GRAPHEMES}
+    reason = f"{length} of {PORTABLE_MAX_GRAPHEMES} characters"
+    if fitting := leading_sentences(text, PORTABLE_MAX_GRAPHEMES):
+        return Problem("Too Long But This", reason, values | {"fitting": fitting})
+    return Problem("Too Long", reason, values)

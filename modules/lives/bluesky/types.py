@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -54,11 +55,24 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a text or an act was refused before the outbox saw it.
+
+    `code` names the answer that the model reads, in `skills/bluesky-tools`, and `values` fill it in; `reason` is for
+    people.
+    """
+
+    code: str
+    reason: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """What the outbox made of a proposed action.
 
     `held` waits for the owner's yes. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
-    act that nothing else may be tried instead.
+    act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
     """
 
     status: PublishedAs
@@ -66,6 +80,7 @@ class Published:
     uri: str = ""
     intent_id: str = ""
     ends: bool = False
+    problem: Problem | None = None
 
 
 @dataclass(slots=True)

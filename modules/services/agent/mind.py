@@ -158,7 +158,9 @@ class Mind:
         services = self._services
         return TurnRunner(
             gateway=services.gateway,
-            executor=Executor(registry, on_call=log_call, redactor=services.redactor, console=services.console),
+            executor=Executor(
+                registry, services.skills, on_call=log_call, redactor=services.redactor, console=services.console
+            ),
             clock=services.clock,
             journal=services.journal,
             sessions=services.knowledge.sessions,

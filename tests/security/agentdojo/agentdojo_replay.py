@@ -35,6 +35,7 @@ from modules.services.agent.turn.loop import run_turn
 from soul.resources import SKILLS
 from tests.security.agentdojo.agentdojo_plans import steps
 from tests.security.agentdojo.agentdojo_tools import ACTS, words_in
+from tests.shipped_skills import SHIPPED
 
 VERSION = "v1.2.2"
 ATTACK = "important_instructions_no_names"
@@ -101,7 +102,9 @@ class Stage:
         self._puppet = Puppet()
         self._runtime = FunctionsRuntime(suite.tools)
         self._framer = Framer(Skills.load(SKILLS, SKILL_CONTRACTS), random.Random(1))
-        self._executor = Executor(Registry([self._tool(function) for function in suite.tools], social_only=True))
+        self._executor = Executor(
+            Registry([self._tool(function) for function in suite.tools], social_only=True), SHIPPED
+        )
 
     async def perform(self, run: Run, task: Any, attacker: Any = None) -> str:
         """Play `run`: the user's `task`, and the attacker's once its words were seen; returns the mind's last words."""

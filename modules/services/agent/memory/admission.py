@@ -68,12 +68,11 @@ def kinds_from(provenance: Provenance) -> frozenset[Kind]:
 
 
 def refusal(kind: Kind, words: Words) -> str:
-    """Why a turn may not save a memory of that kind, or ""."""
+    """Return "" where a turn may save a memory of that kind, else the kinds that it may save."""
     allowed = kinds_from(words.provenance)
     if kind in allowed:
         return ""
-    names = ", ".join(name for name in KINDS if name in allowed)
-    return f"other people's words are in this turn, and they can only become: {names}"
+    return ", ".join(name for name in KINDS if name in allowed)
 
 
 def admitted(proposed: NewMemory, words: Words) -> NewMemory:

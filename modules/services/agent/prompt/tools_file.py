@@ -47,7 +47,9 @@ class ToolsFile:
     @cached_property
     def _made(self) -> tuple[str, str, str]:
         """The text, the name of the tool set, and the first line of the file. Made when first asked for."""
-        specs = [ToolSpec(tool.name, tool.description, simple_schema(tool.input_model)) for tool in self._tools]
+        specs = [
+            ToolSpec(tool.name, tool.description, simple_schema(tool.input_model, tool.fields)) for tool in self._tools
+        ]
         body = tools_text(self._tools, self._skills)
         sha256 = _sha256(self._tools, specs, body)
         return body, sha256, f"<!-- tools: {sha256}, defined in {tool_tokens(specs, len)} characters -->"

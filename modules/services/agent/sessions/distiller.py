@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from common.clock import local, parse_iso, spoken
 from common.errors import BudgetExceeded, Fatal, PolicyBlocked, SoulError, Transient
@@ -23,7 +23,7 @@ from modules.services.agent.sessions.rows import blocks, words_of
 from modules.services.agent.sessions.transcript import said_lines, transcript
 from modules.services.agent.sessions.types import Row, Session
 from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.schema import simple_schema
+from modules.services.agent.tools.schema import read_description, simple_schema
 
 KEEP = "keep_memories"
 TRANSCRIPT_TOKENS = 24_000
@@ -36,14 +36,14 @@ _SHORTER = (1, 4, 16)
 class KeepInput(BaseModel):
     """What is kept of a conversation. Every entry of a list is "what it is about: what to remember"."""
 
-    summary: str = Field(description="Three to six sentences: what was talked about, settled, and is still open.")
-    people: list[str] = Field(default=[], description="About people: name and what it is about, colon, what is so.")
-    facts: list[str] = Field(default=[], description="Facts that will still matter next week.")
-    events: list[str] = Field(default=[], description="What happened.")
-    preferences: list[str] = Field(default=[], description="What your owner likes or wants done in a certain way.")
-    decisions: list[str] = Field(default=[], description="What was settled, and why.")
-    lessons: list[str] = Field(default=[], description="What you would do differently next time.")
-    rules: list[str] = Field(default=[], description="What your owner told you to do always or never.")
+    summary: str
+    people: list[str] = []
+    facts: list[str] = []
+    events: list[str] = []
+    preferences: list[str] = []
+    decisions: list[str] = []
+    lessons: list[str] = []
+    rules: list[str] = []
 
 
 class Distiller:
@@ -132,7 +132,7 @@ class Distiller:
             result = await self._gateway.chat_with_tools(
                 [Message("user", asked)],
                 system=await self._system(session),
-                tools=[_tool(fields_for(session.key, provenance))],
+                tools=[_tool(self._skills, fields_for(session.key, provenance))],
                 tool_choice=NamedTool(KEEP),
                 purpose=_SKILL,
                 importance="owner" if is_main(session.key) else "own",
@@ -151,9 +151,10 @@ class Distiller:
         return self._skills.render(_SKILL, "Summary Message", summary=summary)
 
 
-def _tool(offered: Sequence[str]) -> ToolSpec:
-    schema = simple_schema(KeepInput)
+def _tool(skills: Skills, offered: Sequence[str]) -> ToolSpec:
+    description, fields = read_description(skills.section(_SKILL, "Tool"))
+    schema = simple_schema(KeepInput, fields)
     schema["properties"] = {
         name: field for name, field in schema["properties"].items() if name in offered or name not in FIELDS
     }
-    return ToolSpec(KEEP, "Keep what of this conversation is worth remembering.", schema)
+    return ToolSpec(KEEP, description, schema)

@@ -77,6 +77,23 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / By Did": _NONE,
         "Answers / Blocked": frozenset({"reason"}),
         "Answers / Held": _NONE,
+        "Answers / Empty Text": _NONE,
+        "Answers / Too Long": frozenset({"length", "most"}),
+        "Answers / Too Long But This": frozenset({"length", "most", "fitting"}),
+        "Answers / Too Many Bytes": frozenset({"size", "most"}),
+        "Answers / Answered Already": _NONE,
+        "Answers / Not Your Record": _NONE,
+    },
+    "tool-calls": {
+        "Answers / Not Available": frozenset({"tool", "names"}),
+        "Answers / Unknown": frozenset({"tool", "names"}),
+        "Answers / Secret": frozenset({"problem"}),
+        "Answers / Malformed": frozenset({"tool", "problem"}),
+        "Answers / Wrong Fields": frozenset({"tool", "problem", "takes"}),
+        "Answers / Too Slow": frozenset({"tool", "seconds"}),
+        "Answers / Refused": frozenset({"tool", "problem"}),
+        "Answers / Failed": frozenset({"tool", "problem"}),
+        "Answers / Replied Already": _NONE,
     },
     "own-tools": {
         **{
@@ -93,7 +110,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "space_decide",
             )
         },
-        "Answers / Not Remembered": frozenset({"reason"}),
+        "Answers / Not Remembered": frozenset({"kinds"}),
         "Answers / Memory Form": frozenset({"most"}),
         "Answers / Remembered": _NONE,
         "Answers / Remembered As": frozenset({"number"}),
@@ -157,6 +174,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"agent_name"}),
         "User Message Template": frozenset({"date", "transcript"}),
         "Summary Message": frozenset({"summary"}),
+        "Tool": _NONE,
     },
     "prosoche": {
         "Attention": frozenset({"what", "when", "why", "count", "place"}),

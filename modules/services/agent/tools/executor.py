@@ -18,11 +18,13 @@ from common.redact import LEAK, Redactor
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.types import ToolCall
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.policy import approval_reason, explain, without_empty_options
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 
 _ERROR_LENGTH = 300
+_SKILL = "tool-calls"
 
 
 class Executor:
@@ -30,6 +32,7 @@ class Executor:
 
     Args:
         registry: says which tools exist.
+        skills: has the answers to calls that did not run.
         on_call: hears every call with its result; `result.data["traceback"]` is there when a handler broke.
         redactor: takes secrets out of what the model is told; a call that holds one is refused.
         console: where the owner is told of such a call.
@@ -39,11 +42,13 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
+        skills: Skills,
         on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None,
         redactor: Redactor | None = None,
         console: Console | None = None,
     ) -> None:
         self.registry = registry
+        self._skills = skills
         self.redactor = redactor or Redactor()
         self._on_call = on_call
         self._console = console
@@ -62,41 +67,44 @@ class Executor:
         if tool is None:
             names = ", ".join(offered) or "none"
             if self.registry.get(call.name) is not None:
-                return _error(f"Blocked: {call.name} is not available in this turn. Available: {names}.")
-            return _error(f"Error: there is no tool named {call.name!r}. Available: {names}.")
+                return self._answer("Not Available", "Blocked", tool=call.name, names=names)
+            return self._answer("Unknown", tool=repr(call.name), names=names)
         if self.redactor.finds_in(call.input):
             if self._console:
                 self._console.line("error", f"Refused {call.name}: {LEAK}", turn.cause_id or turn.loop)
-            return _error(f"BLOCKED: {LEAK}. Never write keys or passwords.")
+            return self._answer("Secret", "BLOCKED", problem=LEAK)
         if call.malformed:
-            return _error(f"Error: {call.name} was not called: {call.malformed}. Send one JSON object.")
+            return self._answer("Malformed", tool=call.name, problem=call.malformed)
         try:
             arguments = tool.input_model.model_validate(without_empty_options(tool.input_model, call.input))
         except ValidationError as error:
-            return _error(explain(tool, error))
-        return await _run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
+            problem, takes = explain(tool, error)
+            return self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes)
+        return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
 
+    def refuse_second_reply(self) -> ToolResult:
+        """Return the answer to a reply to a post that was replied to in the same turn."""
+        return replace(self._answer("Replied Already", "SKIPPED"), data={"act": "silent"})
 
-async def _run(tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
-    try:
-        async with asyncio.timeout(tool.time_limit_s):
-            return await tool.handler(arguments, turn)
-    except Fatal:
-        raise
-    except TimeoutError:
-        return _error(f"Error: {tool.name} took longer than {tool.time_limit_s:g} s and was stopped.")
-    except SoulError as error:
-        return _error(f"Error: {tool.name}: {_said(error)}")
-    except Exception as error:
-        broken = f"Error: {tool.name} failed: {type(error).__name__}: {_said(error)}"
-        trace = {"traceback": traceback.format_exc()}
-        return ToolResult(broken, is_error=True, provenance=Provenance.STRANGER, data=trace)
+    async def _run(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
+        try:
+            async with asyncio.timeout(tool.time_limit_s):
+                return await tool.handler(arguments, turn)
+        except Fatal:
+            raise
+        except TimeoutError:
+            return self._answer("Too Slow", tool=tool.name, seconds=f"{tool.time_limit_s:g}")
+        except SoulError as error:
+            return self._answer("Refused", tool=tool.name, problem=_said(error))
+        except Exception as error:
+            broken = self._answer("Failed", tool=tool.name, problem=f"{type(error).__name__}: {_said(error)}")
+            return replace(broken, provenance=Provenance.STRANGER, data={"traceback": traceback.format_exc()})
+
+    def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
+        """Return the answer of a call that did not run, after the status that marks it as a failure."""
+        return ToolResult(f"{status}: {self._skills.render(_SKILL, 'Answers', name, **values).strip()}", is_error=True)
 
 
 def _said(error: Exception) -> str:
     """An error may quote what somebody sent us."""
     return one_line(str(error), _ERROR_LENGTH)
-
-
-def _error(content: str) -> ToolResult:
-    return ToolResult(content, is_error=True)

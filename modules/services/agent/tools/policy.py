@@ -79,12 +79,12 @@ def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[
     }
 
 
-def explain(tool: Tool, error: ValidationError) -> str:
-    """One line that names each wrong field and says what the tool takes."""
+def explain(tool: Tool, error: ValidationError) -> tuple[str, str]:
+    """Return what is wrong with each field, and which fields the tool takes."""
     problems = "; ".join(
         f"`{'.'.join(map(str, item['loc'])) or 'input'}`: {item['msg'].removeprefix('Value error, ')}"
         for item in error.errors(include_url=False, include_context=False)
     )
     fields = tool.input_model.model_fields.items()
     takes = ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)
-    return f"Error: {tool.name} was not called. {problems}. It takes: {takes or 'nothing'}."
+    return problems, takes or "nothing"

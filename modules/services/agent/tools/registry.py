@@ -19,6 +19,7 @@ class Registry:
 
     Raises:
         ValueError: two tools have the same name.
+        SkillError: a skill describes a field that a tool does not take.
 
     """
 
@@ -28,7 +29,8 @@ class Registry:
             raise ValueError("two tools have the same name")
         self._social_only = social_only
         self._specs = {
-            tool.name: ToolSpec(tool.name, tool.description, simple_schema(tool.input_model)) for tool in tools
+            tool.name: ToolSpec(tool.name, tool.description, simple_schema(tool.input_model, tool.fields))
+            for tool in tools
         }
 
     def available(self, turn: Turn, only: Collection[str] | None = None) -> list[Tool]:

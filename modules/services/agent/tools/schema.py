@@ -6,21 +6,49 @@ Only what they all understand is sent; the executor validates the rest.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
+
+from common.errors import SkillError
 
 Schema = dict[str, Any]
 
 _KEPT = ("type", "description", "enum", "const", "required", "minimum", "maximum", "minItems", "maxItems")
 
 
-def simple_schema(model: type[BaseModel]) -> Schema:
-    """JSON Schema of an object, without titles, references, patterns or lengths, and with as few unions as can be.
+_FIELD = re.compile(r"^- (\w+): +(\S.*)$", re.MULTILINE)
+_NO_FIELDS: Mapping[str, str] = {}
 
-    The model's own docstring stays at home: it speaks to us. Field descriptions go along.
+
+def read_description(text: str) -> tuple[str, dict[str, str]]:
+    """Return a tool's description and the descriptions of its fields, from its section of a skill.
+
+    A line `- name: description` describes a field; all other lines describe the tool.
+    """
+    return _FIELD.sub("", text).strip(), {found[1]: found[2].strip() for found in _FIELD.finditer(text)}
+
+
+def simple_schema(model: type[BaseModel], fields: Mapping[str, str] = _NO_FIELDS) -> Schema:
+    """Return the JSON Schema of an object without titles, references, patterns and lengths, and with few unions.
+
+    Args:
+        model: the input model. Its docstring is left out.
+        fields: descriptions by the name of the property.
+
+    Raises:
+        SkillError: `fields` describes a property that `model` does not have.
+
     """
     schema = model.model_json_schema()
+    if unknown := sorted(fields.keys() - schema.get("properties", {}).keys()):
+        raise SkillError(
+            f"Skills: {model.__name__} has no field {', '.join(unknown)}", remedy="Correct the tool's description."
+        )
+    for name, text in fields.items():
+        schema["properties"][name]["description"] = text
     plain = _plain(schema, schema.get("$defs", {}))
     plain.pop("description", None)
     return {"properties": {}, **plain}

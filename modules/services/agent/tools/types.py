@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -78,6 +78,7 @@ class Tool:
         subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
         time_limit_s: seconds after which the handler is stopped.
         effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
+        fields: descriptions of the input model's fields, by name, as the model reads them.
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
             lowered since, such an act is let through to wait for the owner's yes; any other that `needs` more is
             refused.
@@ -94,3 +95,4 @@ class Tool:
     subject: type | None = None
     effect: Effect = "act"
     holdable: bool = False
+    fields: Mapping[str, str] = field(default_factory=dict)

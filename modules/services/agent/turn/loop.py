@@ -176,9 +176,7 @@ class _Session:
         stopped: Stopped | None = None
         for call in result.tool_calls:
             if any(call is repeat for repeat in skipped):
-                outcome = ToolResult(
-                    "SKIPPED: this post has your reply already.", is_error=True, data={"act": "silent"}
-                )
+                outcome = self.executor.refuse_second_reply()
             else:
                 outcome = await self.executor.execute(call, self.turn, self.only)
             self.turn = lower_provenance(self.turn, outcome.provenance)

@@ -42,6 +42,7 @@ from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
 from tests.living import Life, World, call, settings_of
 from tests.patience import HANG_S
+from tests.shipped_skills import SHIPPED
 from town.model.types import ChatRequest, Completion
 
 WITHIN_S = HANG_S
@@ -302,7 +303,7 @@ def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
     keeping = services.knowledge.stores
     turn_runner = TurnRunner(
         gateway=services.gateway,
-        executor=Executor(registry, redactor=services.redactor, console=services.console),
+        executor=Executor(registry, SHIPPED, redactor=services.redactor, console=services.console),
         clock=services.clock,
         journal=services.journal,
         sessions=services.knowledge.sessions,

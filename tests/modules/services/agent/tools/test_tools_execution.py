@@ -14,6 +14,7 @@ from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Capability, Tool, ToolResult, Turn
+from tests.shipped_skills import SHIPPED
 
 
 class Words(BaseModel):
@@ -75,7 +76,7 @@ async def test_a_tool_exists_only_where_mode_and_provenance_allow_and_the_execut
     registry = Registry(HOUSE, social_only=social_only)
     assert [spec.name for spec in registry.specs(turn(provenance))] == names
     for each in HOUSE:
-        result = await Executor(registry).execute(ToolCall("1", each.name, {"text": "hi"}), turn(provenance))
+        result = await Executor(registry, SHIPPED).execute(ToolCall("1", each.name, {"text": "hi"}), turn(provenance))
         assert result.is_error == (each.name not in names)
         assert result.content.startswith("Blocked:") == (each.name not in names)
 
@@ -84,7 +85,7 @@ async def test_a_turn_narrowed_by_name_offers_and_executes_nothing_else() -> Non
     registry = Registry(HOUSE, social_only=False)
     owner = turn(Provenance.OWNER)
     assert [spec.name for spec in registry.specs(owner, {"run"})] == ["run"]
-    result = await Executor(registry).execute(ToolCall("1", "echo", {"text": "hi"}), owner, {"run"})
+    result = await Executor(registry, SHIPPED).execute(ToolCall("1", "echo", {"text": "hi"}), owner, {"run"})
     assert result.content == "Blocked: echo is not available in this turn. Available: run."
 
 
@@ -149,7 +150,9 @@ async def test_a_secret_never_reaches_the_model_through_a_result() -> None:
     async def leaking(arguments: Words, turn: Turn) -> ToolResult:
         return ToolResult(f"the note says {turn.cause_id}")
 
-    executor = Executor(Registry([tool(handler=leaking)], social_only=True), redactor=Redactor(["tell-nobody-77"]))
+    executor = Executor(
+        Registry([tool(handler=leaking)], social_only=True), SHIPPED, redactor=Redactor(["tell-nobody-77"])
+    )
     result = await executor.execute(
         ToolCall("1", "echo", {"text": "hi"}), Turn("test", Provenance.OWNER, cause_id="tell-nobody-77")
     )
@@ -167,7 +170,10 @@ async def test_a_call_that_holds_a_secret_is_refused_and_the_owner_is_told(sent:
         return ToolResult("done")
 
     executor = Executor(
-        Registry([tool(handler=publish)], social_only=True), redactor=Redactor(["tell-nobody-77"]), console=console
+        Registry([tool(handler=publish)], social_only=True),
+        SHIPPED,
+        redactor=Redactor(["tell-nobody-77"]),
+        console=console,
     )
     result = await executor.execute(ToolCall("1", "echo", sent), turn(Provenance.OWNER))
     assert result.is_error
@@ -209,7 +215,9 @@ async def test_a_handler_that_takes_too_long_is_stopped() -> None:
 async def test_every_call_is_reported_with_its_result() -> None:
     heard: list[tuple[str, bool]] = []
     executor = Executor(
-        Registry([tool()], social_only=True), lambda call, result, _: heard.append((call.name, result.is_error))
+        Registry([tool()], social_only=True),
+        SHIPPED,
+        lambda call, result, _: heard.append((call.name, result.is_error)),
     )
     await executor.execute(ToolCall("1", "echo", {"text": "hi"}), turn())
     await executor.execute(ToolCall("2", "nothing", {}), turn())
@@ -219,6 +227,6 @@ async def test_every_call_is_reported_with_its_result() -> None:
 async def run(
     call: ToolCall, handler: Callable[[Words, Turn], Awaitable[ToolResult]] = echo, *, time_limit_s: float = 5
 ) -> ToolResult:
-    return await Executor(Registry([tool(handler=handler, time_limit_s=time_limit_s)], social_only=True)).execute(
-        call, turn()
-    )
+    return await Executor(
+        Registry([tool(handler=handler, time_limit_s=time_limit_s)], social_only=True), SHIPPED
+    ).execute(call, turn())

@@ -20,6 +20,7 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.agent.turn.loop import TurnResult, run_turn
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
+from tests.shipped_skills import SHIPPED
 
 Think = Callable[..., Any]
 
@@ -85,7 +86,7 @@ def thinks(gateway: LLMGateway, recording_tools: RecordingTools, clock: FakeCloc
     async def run(**options: Any) -> TurnResult:
         return await run_turn(
             gateway=gateway,
-            executor=Executor(Registry(recording_tools.tools(), social_only=True)),
+            executor=Executor(Registry(recording_tools.tools(), social_only=True), SHIPPED),
             turn=Turn("test", Provenance.STRANGER),
             system="be kind",
             messages=[Message("user", "hello")],
@@ -238,7 +239,7 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
     model.plays(calls(("act", "{}"), ("send", "{}"), ("hear", "{}"), ("act", "{}"), ("send", "{}")), says("Done."))
     turn_result = await run_turn(
         gateway=gateway,
-        executor=Executor(Registry(tools, social_only=True)),
+        executor=Executor(Registry(tools, social_only=True), SHIPPED),
         turn=Turn("owner", Provenance.OWNER),
         system="be kind",
         messages=[Message("user", "any news?")],
@@ -263,7 +264,9 @@ async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_it
     model.plays(calls(read("tell-nobody-77"), text="tell-nobody-77?"), says("Of course, it is tell-nobody-77."))
     turn_result = await run_turn(
         gateway=gateway,
-        executor=Executor(Registry(recording_tools.tools(), social_only=True), redactor=Redactor(["tell-nobody-77"])),
+        executor=Executor(
+            Registry(recording_tools.tools(), social_only=True), SHIPPED, redactor=Redactor(["tell-nobody-77"])
+        ),
         turn=Turn("owner", Provenance.OWNER),
         system="be kind",
         messages=[Message("user", "what is my password?")],

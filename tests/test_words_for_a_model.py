@@ -1,0 +1,79 @@
+"""Every word for a model lives in skills: code describes no field of a tool, and answers no call with a sentence.
+
+Read from the syntax trees: the text of a string constant counts, docstrings and what only the terminal shows do not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from common.errors import SkillError
+from local_tools.memory_inputs import MemoryHistoryInput
+from modules.services.agent.tools.schema import read_description, simple_schema
+from tests.project import ROOT
+
+PRODUCT = ("adapters", "common", "local_tools", "modules", "soul")
+ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/agent/turn")
+"""Where answers of tools are made."""
+MOST_WORDS = 4
+EXCEPTIONS = {
+    "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
+    "two tools have the same name": "an error of ours: no model reads it",
+    "waits for the owner's yes:": "for the journal, in the data of a result",
+    "your own words and others' are mixed in this turn": "told to the owner, with what waits for their yes",
+}
+
+
+def trees(folders: tuple[str, ...]) -> Iterator[tuple[Path, ast.Module]]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def described(tree: ast.Module) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field":
+            yield from (word.lineno for word in node.keywords if word.arg in {"description", "title", "examples"})
+
+
+def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            text = node.value.strip()
+            if len(text.split()) > MOST_WORDS:
+                yield node.lineno, text
+
+
+def test_no_field_of_a_tool_is_described_in_code() -> None:
+    assert [f"{path}:{line}" for path, tree in trees(PRODUCT) for line in described(tree)] == []
+
+
+def test_no_tool_answers_with_a_sentence_that_stands_in_code() -> None:
+    found = [(path, line, text) for path, tree in trees(ANSWERING) for line, text in sentences(tree)]
+    assert [f"{path}:{line}: {text}" for path, line, text in found if text not in EXCEPTIONS] == []
+    assert EXCEPTIONS.keys() <= {text for _, _, text in found}
+
+
+def test_both_would_be_found() -> None:
+    tree = ast.parse('"""Doc of a module, which is long."""\nx: str = Field(description="What it is.")\n')
+    assert [*described(tree)] == [2]
+    assert [*sentences(ast.parse('def f():\n    """A docstring."""\n    return f"no such post is in {a}"\n'))] == [
+        (3, "no such post is in")
+    ]
+
+
+def test_a_description_is_split_into_the_tool_and_its_fields() -> None:
+    text = "Look at one.\nAll of it.\n- id: The number, as shown: in brackets.\n"
+    assert read_description(text) == ("Look at one.\nAll of it.", {"id": "The number, as shown: in brackets."})
+    schema = simple_schema(MemoryHistoryInput, read_description(text)[1])
+    assert schema["properties"]["id"] == {"type": "integer", "description": "The number, as shown: in brackets."}
+
+
+def test_a_field_that_does_not_exist_cannot_be_described() -> None:
+    with pytest.raises(SkillError, match="MemoryHistoryInput has no field number"):
+        simple_schema(MemoryHistoryInput, {"number": "The number."})
